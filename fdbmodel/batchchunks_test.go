@@ -180,7 +180,7 @@ func TestUnknownResultsOfLosses(t *testing.T) {
 			require.Equal(s.T, len(ids), chunks[0].Lost)
 		}
 	}
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-reap with chunks": loses(func(s *modeltest.Stage, strike func()) {
 			_, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 			require.NoError(s.T, err)

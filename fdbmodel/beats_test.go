@@ -111,7 +111,7 @@ func TestHeartbeatsOfTooMany(t *testing.T) {
 // missed, and the dead stay dead.
 func TestUnknownHeartbeatsOfMany(t *testing.T) {
 	t.Parallel()
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-beat of many": func(s *modeltest.Stage, strike func()) {
 			workers, beats := crew(s, 3)
 			ids := []layout.ID{cancelledOn(s, workers[0]), {}, cancelledOn(s, workers[2])}

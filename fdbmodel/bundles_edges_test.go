@@ -65,7 +65,7 @@ func TestAGatherSeesWhoLeavesTheLineMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{Bundle: "go:f"})
 	ids := []layout.ID{s.submit("x"), s.submit("x")}
-	c := s.interrupted("futura-gather", func() {
+	c := s.Interrupted("futura-gather", func() {
 		_, _, err := s.C.Cancel(s.Ctx, ids[0], "")
 		require.NoError(t, err)
 	})

@@ -18,7 +18,7 @@ import (
 // the claim ends the future as cancelled. It returns ErrNotFound for an unknown
 // future. An unknown commit is retried and harmless.
 func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outcome, layout.State, error) {
-	request := &layout.CancelRequest{Reason: cutText(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
+	request := &layout.CancelRequest{Reason: layout.Shorten(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
 	if err == nil && outcome == Requested && row.Claim != nil {
 		c.hub.hintCancel(row.Claim.Worker, id)
@@ -55,7 +55,7 @@ const MaxChange = 100
 // and Refused for one that does not exist. On an error the outcomes of the
 // transactions before it are returned.
 func (c *Cluster) CancelMany(ctx context.Context, ids []layout.ID, reason string) ([]Outcome, error) {
-	request := &layout.CancelRequest{Reason: cutText(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
+	request := &layout.CancelRequest{Reason: layout.Shorten(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
 	return c.changeMany(ctx, ids, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
 }
 

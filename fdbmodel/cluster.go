@@ -185,6 +185,9 @@ func (c *Cluster) DrawWorkerID() (layout.WorkerID, error) {
 	return layout.WorkerID(id), err
 }
 
+// DrawHex returns 16 random hex digits, which name a process or a claim.
+func (c *Cluster) DrawHex() (string, error) { return layout.DrawHex(c.random) }
+
 // DrawSessionID returns an id for one client process.
 func (c *Cluster) DrawSessionID() (layout.SessionID, error) {
 	id, err := layout.DrawHex(c.random)

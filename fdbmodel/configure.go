@@ -15,15 +15,16 @@ import (
 // Processes, including this one, obey the config that they opened the cluster
 // with: a new retention takes effect when they are restarted. Workers and
 // sessions must agree on heartbeat and dead-after time, so changing these
-// returns ErrLive while some are registered and alive, which takes the
-// dead-after time to find out. It returns ErrBadConfig for an invalid config,
+// returns ErrLive while some, or the writers of other signs of life, are alive,
+// which takes the dead-after time to find out. It returns ErrBadConfig for an invalid config,
 // and for a different number of shards, which all keys depend on. An unknown
 // commit is retried and harmless.
-func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config)) (layout.Config, error) {
+func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config), others ...SignsOfLife,
+) (layout.Config, error) {
 	wanted := c.config
 	change(&wanted)
 	if wanted.Heartbeat != c.config.Heartbeat || wanted.DeadAfter != c.config.DeadAfter {
-		if err := c.RequireQuiet(ctx); err != nil {
+		if err := c.RequireQuiet(ctx, others...); err != nil {
 			return c.config, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // objectOf submits a future whose result is an object.
@@ -145,7 +146,7 @@ func TestLostGraphIsRebuilt(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			t.Parallel()
-			nodes := fewerOnServer(100, 20)
+			nodes := storetest.Fewer(100, 20)
 			s, random := modeltest.NewStage(t), rand.New(rand.NewPCG(7, uint64(workers)))
 			ids := []layout.ID{objectOf(s)}
 			inputs := map[layout.ID][]layout.ID{}

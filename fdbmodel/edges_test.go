@@ -3,7 +3,6 @@ package fdbmodel_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -57,15 +56,6 @@ func endAll(s *modeltest.Stage, end func(*fdbmodel.ClaimedFuture) fdbmodel.Compl
 		_, err = s.Worker.Finish(s.Ctx, done)
 		require.NoError(s.T, err)
 	}
-}
-
-// fewerOnServer returns how many futures, rounds or seeds a test has: a server takes
-// longer, but has as much of them in a long run.
-func fewerOnServer(n, fewer int) int {
-	if storetest.OnServer && os.Getenv("FUTURA_LONG") != "1" {
-		return fewer
-	}
-	return n
 }
 
 func realize(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
@@ -220,7 +210,7 @@ func TestCancelledInput(t *testing.T) {
 // edges now and then: a janitor does the rest.
 func TestManyInputs(t *testing.T) {
 	t.Parallel()
-	n := fewerOnServer(1200, 200)
+	n := storetest.Fewer(1200, 200)
 	for name, end := range map[string]func(*fdbmodel.ClaimedFuture) fdbmodel.Completion{
 		"realized": realize, "failed": failForGood,
 	} {
@@ -250,7 +240,7 @@ func TestManyInputs(t *testing.T) {
 
 func TestManyDependants(t *testing.T) {
 	t.Parallel()
-	n := fewerOnServer(5000, 1000)
+	n := storetest.Fewer(5000, 1000)
 	s := modeltest.NewStage(t)
 	input := s.Submit()
 	submitMany(s, n, input)

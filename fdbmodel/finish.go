@@ -141,24 +141,11 @@ func (c *Completion) check() error {
 		}
 		if len(e.Message) > MaxMessage {
 			cut := *e
-			cut.Message = cutText(e.Message, MaxMessage)
+			cut.Message = layout.Shorten(e.Message, MaxMessage)
 			c.Exception = &cut
 		}
 	}
 	return nil
-}
-
-// cutText shortens text to at most n bytes without splitting a character.
-func cutText(s string, n int) string {
-	const mark = " … (cut)"
-	if len(s) <= n {
-		return s
-	}
-	n -= len(mark)
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n] + mark
 }
 
 func (c *Completion) size() int {

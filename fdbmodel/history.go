@@ -9,7 +9,7 @@ func remember(r *layout.Row, last *layout.Exception, by EventKind) {
 		return
 	}
 	past := layout.PastOf(last)
-	past.Message = cutText(past.Message, layout.MaxHistoryText)
+	past.Message = layout.Shorten(past.Message, layout.MaxHistoryText)
 	r.History = r.History.With(past)
 }
 

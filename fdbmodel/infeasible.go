@@ -126,7 +126,8 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *changes, ids []layout.I
 			continue
 		}
 		message := "no worker could run it for " + c.config.InfeasibleAfter.String() + ": " + fit.Text
-		event := Event{Kind: EventInfeasible, Exception: &layout.Exception{Message: cutText(message, MaxMessage)}, Now: now}
+		cause := layout.Exception{Message: layout.Shorten(message, MaxMessage)}
+		event := Event{Kind: EventInfeasible, Exception: &cause, Now: now}
 		if after, outcome := Next(row, event); outcome == Applied {
 			w.apply(&row, &after)
 			failed = append(failed, after)

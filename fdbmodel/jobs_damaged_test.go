@@ -8,13 +8,14 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 func (s laneStage) appendJob(queue string) {
-	job := fdbmodel.JobAppend{Queue: queue, Jobs: [][]byte{[]byte("1")}, Producer: "p", Sequence: 1}
-	_, _, err := s.C.AppendJobs(s.Ctx, job)
+	job := joblog.Append{Queue: queue, Jobs: [][]byte{[]byte("1")}, Producer: "p", Sequence: 1}
+	_, _, err := joblog.Of(s.C).Append(s.Ctx, job)
 	require.NoError(s.T, err)
 }
 
@@ -36,10 +37,10 @@ func TestADamagedLogOfJobsIsLeftOut(t *testing.T) {
 		if layout.CheckJobName("log", name) == nil {
 			s.appendJob(name)
 		}
-		s.store(key, []byte{layout.RecordVersion, 0xc1})
+		s.Store(key, []byte{layout.RecordVersion, 0xc1})
 	}
 	s.appendJob("good")
-	queues, err := s.C.JobQueues(s.Ctx)
+	queues, err := joblog.Of(s.C).List(s.Ctx)
 	require.NoError(t, err)
 	var names []string
 	for i := range queues {
@@ -62,14 +63,14 @@ func TestADamagedScheduleHoldsUpNoOther(t *testing.T) {
 		require.NoError(t, err)
 	}
 	bad := []byte{layout.RecordVersion, 0xc1}
-	s.store(k.Schedule("a"), bad)
-	s.store(k.ScheduleState("b"), bad)
-	s.store(k.Schedule("c"), layout.Encode(&layout.ScheduleRecord{Every: -1, Grace: -1, CatchUp: -5, From: -1 << 62}))
-	s.store(k.ScheduleState("d"), layout.Encode(&layout.ScheduleState{Next: -1 << 62}))
-	s.store(k.ScheduleState("e"), layout.Encode(&layout.ScheduleState{Next: 1 << 62, Line: []int64{-5, 1 << 62}}))
-	s.store(append(k.SchedulesByTime(), 0xff), bad)
-	s.store(k.ScheduleAt(1, "nothing"), bad)
-	s.store(k.ScheduleAt(-5, "e"), bad)
+	s.Store(k.Schedule("a"), bad)
+	s.Store(k.ScheduleState("b"), bad)
+	s.Store(k.Schedule("c"), layout.Encode(&layout.ScheduleRecord{Every: -1, Grace: -1, CatchUp: -5, From: -1 << 62}))
+	s.Store(k.ScheduleState("d"), layout.Encode(&layout.ScheduleState{Next: -1 << 62}))
+	s.Store(k.ScheduleState("e"), layout.Encode(&layout.ScheduleState{Next: 1 << 62, Line: []int64{-5, 1 << 62}}))
+	s.Store(append(k.SchedulesByTime(), 0xff), bad)
+	s.Store(k.ScheduleAt(1, "nothing"), bad)
+	s.Store(k.ScheduleAt(-5, "e"), bad)
 	s.Clock.Advance(2 * time.Minute)
 	var walk fdbmodel.ScheduleWalk
 	for range 3 {

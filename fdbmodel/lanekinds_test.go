@@ -56,7 +56,7 @@ func TestTheLastKindOfLanesIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{})
 	s.fillKinds(layout.MaxLaneKinds - 1)
-	c := s.interrupted("futura-lanes", func() { require.NoError(t, s.C.SetLaneKind(s.Ctx, "first", layout.LaneKind{})) })
+	c := s.Interrupted("futura-lanes", func() { require.NoError(t, s.C.SetLaneKind(s.Ctx, "first", layout.LaneKind{})) })
 	require.ErrorIs(t, c.SetLaneKind(s.Ctx, "second", layout.LaneKind{}), fdbmodel.ErrTooManyKinds)
 	require.Equal(t, layout.MaxLaneKinds, s.countKinds())
 }

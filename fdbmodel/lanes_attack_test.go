@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // inLanes are submissions to one lane each.
@@ -75,7 +76,7 @@ func TestARateThatIsRaisedHoldsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newLaneStage(t, layout.LaneKind{Width: 200, Rate: 1, Every: 24 * time.Hour})
-			n := fewerOnServer(200, 50)
+			n := storetest.Fewer(200, 50)
 			for range n {
 				s.submit("x")
 			}

@@ -15,15 +15,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// store writes a value as if by hand.
-func (s laneStage) store(key, value []byte) {
-	_, err := kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, func(tx kv.Attempt) error {
-		tx.Set(key, value)
-		return nil
-	})
-	require.NoError(s.T, err)
-}
-
 // TestADamagedLaneCostsOnlyItsOwnFutures damages a record of a lane while its futures are
 // due, overdue, in line behind a rate, and with a worker that dies: what the janitor does
 // for others goes on, and an audit reports the record.
@@ -80,7 +71,7 @@ func (s laneStage) damage(damaged layout.Lane, wider layout.LaneKind, key, value
 		}))
 		lined = append(lined, in(lane, func(*fdbmodel.Submission) {}))
 	}
-	s.store(key, value)
+	s.Store(key, value)
 	s.Clock.Advance(10 * time.Second)
 
 	_, _, err = s.C.PromoteDue(s.Ctx)
@@ -149,7 +140,7 @@ func TestADamagedLaneHoldsUpNoResults(t *testing.T) {
 	inputs := []layout.ID{s.Submit(), s.Submit()}
 	inLane := s.submit("x", uses(inputs[0]))
 	other := s.Submit(uses(inputs[1]))
-	s.store(s.C.Keys().Lane(s.lane("x")), []byte{layout.RecordVersion, 0xc1})
+	s.Store(s.C.Keys().Lane(s.lane("x")), []byte{layout.RecordVersion, 0xc1})
 	var ends []fdbmodel.Completion
 	for _, f := range s.Claim(s.Worker) {
 		ends = append(ends, fdbmodel.Completion{Future: &f, Result: &layout.Result{}})

@@ -29,24 +29,6 @@ func (s laneStage) set(change func(tx kv.Attempt, keys layout.Keyspace)) {
 	require.NoError(s.T, err)
 }
 
-// get reads a key past the model.
-func (s laneStage) get(key []byte, value *[]byte) {
-	s.set(func(tx kv.Attempt, _ layout.Keyspace) {
-		got, err := tx.Get(key).Wait(s.Ctx)
-		require.NoError(s.T, err)
-		*value = got
-	})
-}
-
-// interrupted is the cluster for an operation whose next commit with a tag comes after
-// what another process does meanwhile.
-func (s laneStage) interrupted(tag string, meanwhile func()) *fdbmodel.Cluster {
-	db := &beforeCommits{s.Faults, map[string]func(){tag: meanwhile}}
-	c, err := fdbmodel.Open(s.Ctx, db, "unknown", fdbmodel.Options{Clock: s.Clock, Config: s.C.Config()})
-	require.NoError(s.T, err)
-	return c
-}
-
 func TestWhatIsSubmittedTogetherGetsInLineByPriority(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{})
@@ -237,7 +219,7 @@ func TestKindsOfLanesSeeWhoComesMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newLaneStage(t, layout.LaneKind{})
-			c := s.interrupted("futura-lanes", func() { s.submit("x") })
+			c := s.Interrupted("futura-lanes", func() { s.submit("x") })
 			require.ErrorIs(t, change(s, c), fdbmodel.ErrInUse)
 			s.check()
 		})

@@ -18,7 +18,7 @@ func TestALaneWhoseRateIsSpentForEverIsNoLoop(t *testing.T) {
 	s := newLaneStage(t, layout.LaneKind{Width: 9, Rate: 1, Every: time.Hour})
 	s.submit("x")
 	s.submit("x")
-	s.store(s.C.Keys().Lane(s.lane("x")), layout.Encode(&layout.LaneRecord{Open: 1, Lined: true, Spent: math.MaxInt64}))
+	s.Store(s.C.Keys().Lane(s.lane("x")), layout.Encode(&layout.LaneRecord{Open: 1, Lined: true, Spent: math.MaxInt64}))
 	s.submit("x")
 	for range 2 {
 		_, next, err := s.C.AdmitDue(s.Ctx)
@@ -35,12 +35,12 @@ func TestALaneWhoseRateIsSpentForEverIsNoLoop(t *testing.T) {
 func TestABundleBehindWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(laneStage, layout.ID){
-		"record": func(s laneStage, id layout.ID) { s.store(s.C.Keys().Spec(id), []byte{layout.RecordVersion, 0xc1}) },
-		"newer":  func(s laneStage, id layout.ID) { s.store(s.C.Keys().Spec(id), newerRecord) },
+		"record": func(s laneStage, id layout.ID) { s.Store(s.C.Keys().Spec(id), []byte{layout.RecordVersion, 0xc1}) },
+		"newer":  func(s laneStage, id layout.ID) { s.Store(s.C.Keys().Spec(id), newerRecord) },
 		"place": func(s laneStage, id layout.ID) {
 			row, err := s.C.Get(s.Ctx, id)
 			require.NoError(t, err)
-			s.store(s.C.Keys().Line(&row), []byte{layout.RecordVersion, 0xc1})
+			s.Store(s.C.Keys().Line(&row), []byte{layout.RecordVersion, 0xc1})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,5 +87,5 @@ func TestUnknownResultsOfLanesInACallersTransaction(t *testing.T) {
 			}
 		}
 	}
-	playUnknown(t, plays)
+	modeltest.PlayUnknown(t, plays)
 }

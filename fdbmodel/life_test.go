@@ -237,7 +237,7 @@ func TestUnknownResultsOfProgress(t *testing.T) {
 		require.NoError(s.T, err)
 		require.Equal(s.T, 1, n)
 	}
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-progress": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			f := s.Claim(s.Worker)

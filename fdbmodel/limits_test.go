@@ -156,7 +156,7 @@ func TestLimitsOfValues(t *testing.T) {
 func TestLimitsExceededByACrowd(t *testing.T) {
 	t.Parallel()
 	const limit, n = 640, 8
-	for seed := range fewerOnServer(5, 1) {
+	for seed := range storetest.Fewer(5, 1) {
 		random := rand.New(rand.NewPCG(uint64(seed), 1))
 		c := newCrowd(t, n, layout.Limits{Pending: limit})
 		for refused := 0; refused < 40*n; {
@@ -246,7 +246,7 @@ func TestLimitOfTheRateWithAWrongClock(t *testing.T) {
 func TestLimitOfRunningFutures(t *testing.T) {
 	t.Parallel()
 	const limit, n = 32, 4
-	for seed := range fewerOnServer(5, 1) {
+	for seed := range storetest.Fewer(5, 1) {
 		random := rand.New(rand.NewPCG(uint64(seed), 2))
 		c := newCrowd(t, n, layout.Limits{Running: limit})
 		for range 8 {
@@ -260,7 +260,7 @@ func TestLimitOfRunningFutures(t *testing.T) {
 			require.NoError(t, err)
 			workers = append(workers, r)
 		}
-		for ended < fewerOnServer(500, 100) {
+		for ended < storetest.Fewer(500, 100) {
 			i := random.IntN(n)
 			may, again, err := c.members[i].MayClaim(c.ctx, 100)
 			require.NoError(t, err)
@@ -291,7 +291,7 @@ func TestLimitOfRunningFutures(t *testing.T) {
 func TestLimitOfTheRate(t *testing.T) {
 	t.Parallel()
 	const rate = 200
-	seconds := fewerOnServer(5, 2)
+	seconds := storetest.Fewer(5, 2)
 	for name, calls := range map[string]struct{ members, size int }{"one": {1, 1}, "many": {10, 1}, "large": {3, 50}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -378,7 +378,7 @@ type unmeasured struct{ kv.Database }
 // TestUnknownResultsOfLimits is TestUnknownResults for them.
 func TestUnknownResultsOfLimits(t *testing.T) {
 	t.Parallel()
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-limits": func(s *modeltest.Stage, strike func()) {
 			strike()
 			_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.Running = 3 })

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 // TestCallerThatIsGoneLeavesMarks has a caller settle the marks of all, and end
@@ -18,7 +19,7 @@ func TestCallerThatIsGoneLeavesMarks(t *testing.T) {
 	e := newEnders(t)
 	users := e.submit(2, e.inputs[:2]...)
 	e.claim(0, 1)
-	e.db.call["futura-finish"] = func() { e.end(1) }
+	e.db.Call["futura-finish"] = func() { e.end(1) }
 	e.end(0)
 	ctx, cancel := context.WithCancel(e.ctx)
 	cancel()
@@ -35,7 +36,7 @@ type remade struct {
 	*enders
 	y, z, user layout.ID
 	processes  [4]*fdbmodel.Cluster
-	hooks      [4]*beforeCommits
+	hooks      [4]*modeltest.BeforeCommits
 }
 
 func newRemade(t *testing.T) *remade {
@@ -43,7 +44,7 @@ func newRemade(t *testing.T) *remade {
 	_, err := r.c.CancelMany(r.ctx, r.inputs, "out of the way")
 	require.NoError(t, err)
 	for i := range r.processes {
-		r.hooks[i] = &beforeCommits{r.db.Database, map[string]func(){}}
+		r.hooks[i] = &modeltest.BeforeCommits{Database: r.db.Database, Call: map[string]func(){}}
 		r.processes[i], err = fdbmodel.Open(r.ctx, r.hooks[i], "enders", fdbmodel.Options{})
 		require.NoError(t, err)
 	}
@@ -120,7 +121,7 @@ func TestTwoLooksAtOnce(t *testing.T) {
 	held := r.take(first, 2)
 	r.endOnly(first, held[r.y])
 	r.endOnly(first, held[r.z])
-	r.hooks[3].call["futura-settle"] = func() { require.NoError(t, r.c.LookAt(r.ctx, r.user, r.y)) }
+	r.hooks[3].Call["futura-settle"] = func() { require.NoError(t, r.c.LookAt(r.ctx, r.user, r.y)) }
 	require.NoError(t, r.processes[3].LookAt(r.ctx, r.user, r.z))
 	require.Len(t, r.take(r.worker(1), 1), 1)
 	report, err := audit.Check(r.ctx, r.c, audit.Options{})
@@ -145,13 +146,13 @@ func TestOldLookLeavesANewMark(t *testing.T) {
 	require.NoError(t, err)
 
 	janitor := r.processes[3]
-	r.hooks[3].call["futura-settle"] = func() { // both inputs end, and neither end sees the other
+	r.hooks[3].Call["futura-settle"] = func() { // both inputs end, and neither end sees the other
 		third := r.worker(2)
 		ofY, ofZ, byY, byZ, hooks := r.take(second, 1), r.take(third, 1), second, third, r.hooks[1]
 		if ofY[r.y] == nil {
 			ofY, ofZ, byY, byZ, hooks = ofZ, ofY, third, second, r.hooks[2]
 		}
-		hooks.call["futura-finish"] = func() {
+		hooks.Call["futura-finish"] = func() {
 			_, err := byZ.Finish(r.ctx, []fdbmodel.Completion{keepObject(ofZ[r.z])})
 			require.NoError(t, err)
 		}

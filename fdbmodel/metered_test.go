@@ -163,7 +163,7 @@ func TestFoldingKeepsUse(t *testing.T) {
 func TestUnknownUse(t *testing.T) {
 	t.Parallel()
 	plus := func(r *fdbmodel.Registration) { r.Meter(layout.Metered{Items: 1, Out: 10}) }
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-beat": func(s *modeltest.Stage, strike func()) {
 			r := named(s, "a", nil)
 			plus(r)

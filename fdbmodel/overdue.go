@@ -42,7 +42,7 @@ func applyOver(r *layout.Row, e *Event) {
 	}
 	message += ": " + time.UnixMilli(at).UTC().Format(time.RFC3339)
 	if x := r.Exception; x != nil {
-		message += fmt.Sprintf("; attempt %d failed (%s): %s", x.Attempt, x.Kind, cutText(x.Message, maxCause))
+		message += fmt.Sprintf("; attempt %d failed (%s): %s", x.Attempt, x.Kind, layout.Shorten(x.Message, maxCause))
 	}
 	exception := endedBy(kind, message, r.Exception, e.Now)
 	r.Claim, r.Blocked, r.Exception, r.Attempts.Due, r.Attempts.Assigned = nil, nil, exception, 0, ""

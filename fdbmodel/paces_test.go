@@ -92,7 +92,7 @@ func TestAPaceOfAWrongClock(t *testing.T) {
 func TestUnknownResultsOfPaces(t *testing.T) {
 	t.Parallel()
 	pace := &layout.Pace{Key: "h", PerSecond: 1}
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-pace": func(s *modeltest.Stage, strike func()) {
 			before, err := s.C.ReservePace(s.Ctx, pace, 1)
 			require.NoError(s.T, err)

@@ -21,7 +21,7 @@ type Progress struct {
 func (p *Progress) record() *layout.ProgressRecord {
 	return &layout.ProgressRecord{
 		Token: p.Future.Token, Attempt: p.Future.Attempt(), Done: max(p.Done, 0), Total: max(p.Total, 0),
-		Text: cutText(p.Text, layout.MaxProgressText), At: layout.Millis(p.At),
+		Text: layout.Shorten(p.Text, layout.MaxProgressText), At: layout.Millis(p.At),
 	}
 }
 

@@ -11,11 +11,15 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// RequireQuiet returns ErrLive if workers, sessions or consumers of jobs are alive,
-// that is, if their heartbeats change within the dead-after time. It does not wait
-// if there are none.
-func (c *Cluster) RequireQuiet(ctx context.Context) error {
-	before, err := c.signsOfLife(ctx)
+// SignsOfLife returns records that processes change while they live, by the names of
+// those that write them.
+type SignsOfLife func(context.Context) (map[string][]byte, error)
+
+// RequireQuiet returns ErrLive if workers, sessions or the writers of other signs of
+// life are alive, that is, if their heartbeats change within the dead-after time. It
+// does not wait if there are none.
+func (c *Cluster) RequireQuiet(ctx context.Context, others ...SignsOfLife) error {
+	before, err := c.signsOfLife(ctx, others)
 	if err != nil || len(before) == 0 {
 		return err
 	}
@@ -26,7 +30,7 @@ func (c *Cluster) RequireQuiet(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	after, err := c.signsOfLife(ctx)
+	after, err := c.signsOfLife(ctx, others)
 	if err != nil {
 		return err
 	}
@@ -51,9 +55,9 @@ func nameSome(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// signsOfLife returns the heartbeats of workers and sessions that may be alive.
+// signsOfLife returns the heartbeats of workers, sessions and others that may be alive.
 // Those of an earlier opening of a store that one process opens can't be.
-func (c *Cluster) signsOfLife(ctx context.Context) (map[string][]byte, error) {
+func (c *Cluster) signsOfLife(ctx context.Context, others []SignsOfLife) (map[string][]byte, error) {
 	members, err := c.Workers(ctx)
 	if err != nil {
 		return nil, err
@@ -64,11 +68,13 @@ func (c *Cluster) signsOfLife(ctx context.Context) (map[string][]byte, error) {
 			signs["worker "+string(m.ID)] = m.Beat
 		}
 	}
-	consumers, err := c.jobSigns(ctx)
-	if err != nil {
-		return nil, err
+	for _, other := range others {
+		more, err := other(ctx)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(signs, more)
 	}
-	maps.Copy(signs, consumers)
 	sessions, err := c.Sessions(ctx)
 	for id, sign := range sessions {
 		var record layout.SessionRecord

@@ -169,7 +169,7 @@ func TestUploadsGoOnWhileAnEarlierHolderWrites(t *testing.T) {
 func TestUnknownResultsOfUploadsThatGoOn(t *testing.T) {
 	t.Parallel()
 	value := noise(piecesOf(30))
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-chunk that is left": func(s *modeltest.Stage, strike func()) {
 			s.Submit()
 			strike()

@@ -274,7 +274,7 @@ func (c *Cluster) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, times 
 	for i, at := range times {
 		run := layout.ScheduleRun{At: at, FiredAt: layout.Millis(now), ID: subs[i].ID}
 		if refusal != nil {
-			run.ID, run.Error = layout.ID{}, cutText(refusal.Error(), maxRunError)
+			run.ID, run.Error = layout.ID{}, layout.Shorten(refusal.Error(), maxRunError)
 			s.State.Refused++
 		}
 		s.State.Record(run)

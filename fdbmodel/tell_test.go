@@ -12,37 +12,15 @@ import (
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/storetest"
 )
-
-// beforeCommits is a store that calls a function before the next commit of a
-// transaction with a tag.
-type beforeCommits struct {
-	kv.Database
-	call map[string]func()
-}
-
-type beforeTx struct {
-	kv.Tx
-	db  *beforeCommits
-	tag string
-}
-
-func (d *beforeCommits) Begin(o kv.Options) kv.Tx { return &beforeTx{d.Database.Begin(o), d, o.Tag} }
-
-func (t *beforeTx) Commit(ctx context.Context) (kv.Committed, error) {
-	if call := t.db.call[t.tag]; call != nil {
-		delete(t.db.call, t.tag)
-		call()
-	}
-	return t.Tx.Commit(ctx)
-}
 
 // enders are two workers that end a future each, which others use.
 type enders struct {
 	*testing.T
 	ctx     context.Context
-	db      *beforeCommits
+	db      *modeltest.BeforeCommits
 	c       *fdbmodel.Cluster
 	inputs  []layout.ID
 	workers [2]*fdbmodel.Registration
@@ -50,7 +28,8 @@ type enders struct {
 }
 
 func newEnders(t *testing.T) *enders {
-	e := &enders{T: t, ctx: context.Background(), db: &beforeCommits{storetest.New(t), map[string]func(){}}}
+	db := &modeltest.BeforeCommits{Database: storetest.New(t), Call: map[string]func(){}}
+	e := &enders{T: t, ctx: context.Background(), db: db}
 	var err error
 	e.c, err = fdbmodel.Open(e.ctx, e.db, "enders", fdbmodel.Options{Config: layout.Config{Shards: 4}})
 	require.NoError(t, err)
@@ -184,7 +163,7 @@ func TestInputsThatEndAtOnce(t *testing.T) {
 		"a janitor":      (*enders).settleAll,
 		"who ended them": func(e *enders) { e.c.SettleMarked(e.ctx) },
 		"both at one time": func(e *enders) {
-			e.db.call["futura-settle"] = e.settleAll
+			e.db.Call["futura-settle"] = e.settleAll
 			e.c.SettleMarked(e.ctx)
 		},
 	} {
@@ -193,7 +172,7 @@ func TestInputsThatEndAtOnce(t *testing.T) {
 				users := e.submit(2, append(e.inputs[:2:2], more...)...)
 				waits := e.submit(1, append(e.inputs[:3:3], more...)...)
 				e.claim(0, 1)
-				e.db.call["futura-finish"] = func() { e.end(1) }
+				e.db.Call["futura-finish"] = func() { e.end(1) }
 				e.end(0)
 				e.requireAll(users, layout.Blocked)
 				e.requireMarks(6)
@@ -280,7 +259,7 @@ func TestUserThatComesMeanwhile(t *testing.T) {
 	e := newEnders(t)
 	users := e.submit(1, e.inputs[0])
 	e.claim(0, 1)
-	e.db.call["futura-finish"] = func() { users = append(users, e.submit(1, e.inputs[0])...) }
+	e.db.Call["futura-finish"] = func() { users = append(users, e.submit(1, e.inputs[0])...) }
 	e.end(0)
 	e.requireAll(users, layout.Ready)
 	e.requireMarks(0)
@@ -296,7 +275,7 @@ func TestUserThatEndsMeanwhile(t *testing.T) {
 			e := newEnders(t)
 			users := e.submit(1, e.inputs[:inputs]...)
 			e.claim(0, 1)
-			e.db.call["futura-finish"] = func() {
+			e.db.Call["futura-finish"] = func() {
 				_, _, err := e.c.Cancel(e.ctx, users[0], "not wanted")
 				require.NoError(t, err)
 				require.NoError(t, e.c.Discard(e.ctx, users[0]))
@@ -318,7 +297,7 @@ func TestSettlementsAtOnce(t *testing.T) {
 		e.end(0)
 		e.end(1)
 		e.requireMarks(2)
-		e.db.call["futura-settle"] = func() { require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[1])) }
+		e.db.Call["futura-settle"] = func() { require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[1])) }
 		require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[0]))
 		e.requireAll(users, layout.Ready)
 		e.requireAll(waits, layout.Blocked)
@@ -336,7 +315,7 @@ func TestEndWhileAnotherIsTold(t *testing.T) {
 		users := e.submit(fdbmodel.MaxToldAtOnce+1, append(e.inputs[:2:2], more...)...)
 		e.claim(0, 1)
 		e.end(0)
-		e.db.call["futura-settle"] = func() { e.end(1) }
+		e.db.Call["futura-settle"] = func() { e.end(1) }
 		require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[0]))
 		e.settleAll()
 		e.requireAll(users, layout.Ready)
@@ -356,9 +335,9 @@ func TestAnInputThatEndsWhileOthersAreLinked(t *testing.T) {
 			e.end(0)
 			return
 		}
-		e.db.call["futura-settle"] = end
+		e.db.Call["futura-settle"] = end
 	}
-	e.db.call["futura-settle"] = end
+	e.db.Call["futura-settle"] = end
 	inputs := append([]layout.ID{e.inputs[0]}, e.over(1200)...)
 	users := e.submit(1, append(inputs, e.inputs[1])...)
 	e.settleAll()

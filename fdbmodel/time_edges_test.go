@@ -84,7 +84,7 @@ func TestAPauseThatComesWhileAScheduleFires(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	put(s)
-	c := laneStage{s}.interrupted("futura-schedule", func() {
+	c := s.Interrupted("futura-schedule", func() {
 		_, err := s.C.PauseSchedule(s.Ctx, "report", "why")
 		require.NoError(t, err)
 	})

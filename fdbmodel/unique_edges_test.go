@@ -74,7 +74,7 @@ func TestANameIsTakenByOneOfTwoProcesses(t *testing.T) {
 		return []fdbmodel.Submission{sub}
 	}
 	s := modeltest.NewStage(t)
-	c := laneStage{s}.interrupted("futura-submit", func() {
+	c := s.Interrupted("futura-submit", func() {
 		_, err := s.C.Submit(s.Ctx, sub())
 		require.NoError(t, err)
 	})
@@ -83,7 +83,7 @@ func TestANameIsTakenByOneOfTwoProcesses(t *testing.T) {
 
 	f := s.Claim(s.Worker)
 	s.Finish(s.Worker, failForGood(&f[0]))
-	c = laneStage{s}.interrupted("futura-retry", func() {
+	c = s.Interrupted("futura-retry", func() {
 		_, err := s.C.Submit(s.Ctx, sub())
 		require.NoError(t, err)
 	})
@@ -108,7 +108,7 @@ func TestNamesOfAPeriodAreFreedOnce(t *testing.T) {
 				s.Faults.FailNext(faultkv.UnknownLost, func(tag string) bool { return tag == "futura-unique" })
 			} else {
 				want = 0
-				c = laneStage{s}.interrupted("futura-unique", func() { require.NoError(t, s.C.Retry(s.Ctx, f[0].ID)) })
+				c = s.Interrupted("futura-unique", func() { require.NoError(t, s.C.Retry(s.Ctx, f[0].ID)) })
 			}
 			freed, _, err := c.FreeNames(s.Ctx)
 			require.NoError(t, err)

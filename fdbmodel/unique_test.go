@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // unique has a submission be the only one with a key.
@@ -85,7 +86,7 @@ func TestUniqueConflicts(t *testing.T) {
 			conflicts := []fdbmodel.Conflict{fdbmodel.ConflictRefuse, fdbmodel.ConflictReturn, fdbmodel.ConflictReplace}
 			for i, state := range otherStates {
 				// On a server, each state is met by one of them.
-				for n := range fewerOnServer(len(conflicts), 1) {
+				for n := range storetest.Fewer(len(conflicts), 1) {
 					playConflict(t, u, state, conflicts[(i+n+len(name))%len(conflicts)])
 				}
 			}
@@ -414,7 +415,7 @@ func TestOneOfManyIsUnique(t *testing.T) {
 func TestUnknownResultsOfUniqueFutures(t *testing.T) {
 	t.Parallel()
 	u := fdbmodel.Unique{}
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-submit": func(s *modeltest.Stage, strike func()) {
 			strike()
 			id := s.Submit(unique(u))

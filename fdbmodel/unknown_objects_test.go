@@ -15,7 +15,7 @@ import (
 // TestUnknownResultsOfObjects is TestUnknownResults for what keeps, moves and loses results.
 func TestUnknownResultsOfObjects(t *testing.T) {
 	t.Parallel()
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-lose": func(s *modeltest.Stage, strike func()) {
 			id := objectOf(s)
 			endAll(s, keepObject)

@@ -14,7 +14,7 @@ import (
 // TestUnknownResultsOfSchedules is TestUnknownResults for schedules.
 func TestUnknownResultsOfSchedules(t *testing.T) {
 	t.Parallel()
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-schedule that is made": func(s *modeltest.Stage, strike func()) {
 			record := layout.ScheduleRecord{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
 			strike()

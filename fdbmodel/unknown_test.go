@@ -8,7 +8,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
@@ -17,7 +16,7 @@ import (
 // result, in each form, and checks that the operation was done once.
 func TestUnknownResults(t *testing.T) {
 	t.Parallel()
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-submit": func(s *modeltest.Stage, strike func()) {
 			strike()
 			id := s.Submit()
@@ -400,33 +399,3 @@ func TestUnknownResults(t *testing.T) {
 		},
 	})
 }
-
-// playUnknown plays each operation once with each form of an unknown result of the
-// commits whose tag its name begins with.
-func playUnknown(t *testing.T, plays map[string]func(s *modeltest.Stage, strike func())) {
-	faults := []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate}
-	for tag, play := range plays {
-		// On a server, each operation meets one of them.
-		for n := range fewerOnServer(len(faults), 1) {
-			fault := faults[(n+len(tag))%len(faults)]
-			t.Run(tag+" "+fault.String(), func(t *testing.T) {
-				t.Parallel()
-				s := modeltest.NewStage(t)
-				struck := 0
-				play(s, func() {
-					struck++
-					s.Faults.FailNext(fault, func(found string) bool { return len(found) > 0 && hasTag(tag, found) })
-				})
-				s.Faults.Flush()
-				require.Equal(t, struck, int(s.Faults.Counts().Injected[fault]), "the fault did not happen")
-				report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-				require.NoError(t, err)
-				require.Empty(t, report.Problems)
-				require.NoError(t, s.Faults.Close())
-			})
-		}
-	}
-}
-
-// hasTag reports whether a test's name begins with a tag.
-func hasTag(name, tag string) bool { return len(name) >= len(tag) && name[:len(tag)] == tag }

@@ -110,7 +110,7 @@ func TestUploadsOfModules(t *testing.T) {
 // TestUnknownResultsOfUploads is TestUnknownResults for values that are stored as they come.
 func TestUnknownResultsOfUploads(t *testing.T) {
 	t.Parallel()
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-chunk of an upload that is replaced": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			f := s.Claim(s.Worker)

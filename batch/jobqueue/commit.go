@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -92,7 +93,7 @@ func (e *engine[J]) ready(limit int) (from uint64, results []result[J], n int) {
 		r, found := e.results[from+uint64(n)+1]
 		if found {
 			jobs, size, funcs = jobs+r.output.jobs(), size+r.size(), funcs+r.output.funcs()
-			if n > 0 && (jobs > fdbmodel.MaxAppend || size > fdbmodel.MaxAppendBytes || funcs > commitFuncs) {
+			if n > 0 && (jobs > joblog.MaxAppend || size > joblog.MaxAppendBytes || funcs > commitFuncs) {
 				break
 			}
 			results = append(results, r)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch/jobqueue"
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -38,7 +38,7 @@ func TestADeposedProcessStandsByAgain(t *testing.T) {
 				})
 				require.True(w, s.AtWork())
 				other := w.depose("stage")
-				require.NoError(w, other.Commit(w.ctx, 0, passed, nil, fdbmodel.JobEffects{}))
+				require.NoError(w, other.Commit(w.ctx, 0, passed, nil, joblog.Effects{}))
 				require.NoError(w, w.in.Trim(w.ctx))
 				close(stopped)
 				synctest.Wait()
@@ -74,7 +74,7 @@ func TestADeposedProcessWithoutItsStore(t *testing.T) {
 		require.NoError(w, s.Start())
 		synctest.Wait()
 		require.True(w, s.AtWork())
-		require.NoError(w, w.depose("stage").Commit(w.ctx, 0, 1, nil, fdbmodel.JobEffects{}))
+		require.NoError(w, w.depose("stage").Commit(w.ctx, 0, 1, nil, joblog.Effects{}))
 		db.away.Store(true)
 		close(stopped)
 		w.settle(3 * cluster.Config().DeadAfter)
@@ -119,12 +119,12 @@ func (t *absentTx) Commit(ctx context.Context) (kv.Committed, error) {
 }
 
 // depose takes the lease of a stage of the log in from the process that has it.
-func (w *world) depose(stage string) *fdbmodel.JobLease {
+func (w *world) depose(stage string) *joblog.Lease {
 	w.Helper()
-	key := fdbmodel.JobConsumer{Queue: "in", Name: stage}
-	_, present, err := w.cluster.TakeJobs(w.ctx, key, fdbmodel.JobTake{})
+	key := joblog.Consumer{Queue: "in", Name: stage}
+	_, present, err := joblog.Of(w.cluster).Take(w.ctx, key, joblog.Take{})
 	require.NoError(w, err)
-	lease, _, err := w.cluster.TakeJobs(w.ctx, key, fdbmodel.JobTake{Observed: present, About: "another process"})
+	lease, _, err := joblog.Of(w.cluster).Take(w.ctx, key, joblog.Take{Observed: present, About: "another process"})
 	require.NoError(w, err)
 	require.NotNil(w, lease)
 	return lease

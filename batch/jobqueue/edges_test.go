@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/bubble"
 )
@@ -160,18 +161,18 @@ func TestAJobThatIsDroppedWhileItIsRetriedStaysDropped(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.push(1)
 		sick := true
-		key := fdbmodel.JobConsumer{Queue: "in", Name: "stage"}
+		key := joblog.Consumer{Queue: "in", Name: "stage"}
 		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{MaxProcessing: 1, MaxAttempts: 1,
 			OnFailure: jobqueue.Park}}, func(context.Context, jobqueue.Job[int], *jobqueue.Output) error {
 			if sick {
 				return errPoison
 			}
-			return w.cluster.DropParked(w.ctx, key, 1)
+			return joblog.Of(w.cluster).DropParked(w.ctx, key, 1)
 		})
 		w.settle(time.Second)
 		require.Equal(w, []int64{1}, w.parked())
 		sick = false
-		require.NoError(w, w.cluster.RetryParked(w.ctx, key, 1))
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, key, 1))
 		w.settle(time.Minute)
 		require.Empty(w, w.parked())
 		require.NoError(w, s.Err())

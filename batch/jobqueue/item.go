@@ -3,6 +3,8 @@ package jobqueue
 import (
 	"context"
 	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/joblog"
 )
 
 // item is a job of a stage. One of a log comes with its bytes, and with an error if
@@ -45,7 +47,7 @@ func noJob(err error) error {
 
 // Range implements JobRange.
 func (l logItems[J]) Range(ctx context.Context, from uint64, limit int) ([]item[J], error) {
-	stored, err := l.cluster.ReadJobs(ctx, l.name, int64(from), limit)
+	stored, err := joblog.Of(l.cluster).Read(ctx, l.name, int64(from), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 )
 
 // Conditions of consumers and stages.
@@ -14,10 +14,10 @@ var (
 	ErrNoJob = errors.New("no job at this index yet")
 	// ErrRemoved is returned by a Log for a job that was removed, because all
 	// consumers had done it. It ends a consumer.
-	ErrRemoved = fdbmodel.ErrJobsRemoved
+	ErrRemoved = joblog.ErrRemoved
 	// ErrLeaseLost ends what a process was doing as a stage when another process
 	// took over.
-	ErrLeaseLost = fdbmodel.ErrLeaseLost
+	ErrLeaseLost = joblog.ErrLeaseLost
 	// ErrJobFailed ends a consumer whose policy is Stop, with the job and its error.
 	ErrJobFailed = errors.New("a job failed for good")
 	// ErrBadOptions is returned for options outside of their limits.

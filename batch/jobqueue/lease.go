@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
@@ -49,18 +50,18 @@ func (s *Stage[J]) fail(err error) {
 // take waits until the lease is this process's. Another one that holds it is taken for
 // dead once its record did not change for the dead-after time, by this process's own
 // clock.
-func (s *Stage[J]) take(ctx context.Context) (*fdbmodel.JobLease, error) {
+func (s *Stage[J]) take(ctx context.Context) (*joblog.Lease, error) {
 	config := s.cluster.Config()
 	var seen []byte
 	var since time.Time
 	for failures := 0; ; {
-		ask := fdbmodel.JobTake{About: s.options.About, Initial: int64(min(s.options.Initial, 1<<62)),
+		ask := joblog.Take{About: s.options.About, Initial: int64(min(s.options.Initial, 1<<62)),
 			Foreign: s.log == nil}
 		now := s.options.Clock.Now()
 		if seen != nil && now.Sub(since) >= config.DeadAfter {
 			ask.Observed = seen
 		}
-		lease, present, err := s.cluster.TakeJobs(ctx, s.consumer, ask)
+		lease, present, err := joblog.Of(s.cluster).Take(ctx, s.consumer, ask)
 		switch {
 		case lease != nil:
 			return lease, nil
@@ -88,7 +89,7 @@ func (s *Stage[J]) take(ctx context.Context) (*fdbmodel.JobLease, error) {
 
 // awaitLease waits until the lease changes, or until a time.
 func (s *Stage[J]) awaitLease(ctx context.Context, until time.Time) error {
-	watch, err := s.cluster.WatchLease(ctx, s.consumer)
+	watch, err := joblog.Of(s.cluster).WatchLease(ctx, s.consumer)
 	if err != nil {
 		return clock.Wait(ctx, s.options.Clock, until)
 	}
@@ -104,7 +105,7 @@ func (s *Stage[J]) awaitLease(ctx context.Context, until time.Time) error {
 }
 
 // lead works until the stage stops or loses its lease.
-func (s *Stage[J]) lead(lease *fdbmodel.JobLease) error {
+func (s *Stage[J]) lead(lease *joblog.Lease) error {
 	e := newEngine(s.options.Options, s.items(), uint64(lease.Progress))
 	e.watched = s.log != nil
 	e.work = func(ctx context.Context, job Job[item[J]]) error {
@@ -152,13 +153,13 @@ func (s *Stage[J]) lead(lease *fdbmodel.JobLease) error {
 // verdict returns what an engine ended with, as ErrLeaseLost if the lease was lost before
 // or can't be asked for. A process that was stopped for longer than the dead-after time
 // may see that jobs were removed, or that one fails, before it hears of its loss.
-func (s *Stage[J]) verdict(lease *fdbmodel.JobLease, err error) error {
+func (s *Stage[J]) verdict(lease *joblog.Lease, err error) error {
 	if err == nil || isFatal(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.cluster.Config().DeadAfter)
 	defer cancel()
-	_, lost := lease.Beat(ctx, fdbmodel.JobTrouble{}, 1)
+	_, lost := lease.Beat(ctx, joblog.Trouble{}, 1)
 	switch {
 	case errors.Is(lost, ErrLeaseLost):
 		return errors.Join(lost, err)
@@ -183,7 +184,7 @@ func (s *Stage[J]) count(jobs int64, results []result[item[J]]) {
 // tend does what an engine needs besides, until it ends: signs of life, retries of
 // parked jobs, the removal of jobs that all consumers have done, and, for a log, a
 // watch for new ones.
-func (s *Stage[J]) tend(lease *fdbmodel.JobLease, e *engine[item[J]]) {
+func (s *Stage[J]) tend(lease *joblog.Lease, e *engine[item[J]]) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	retries := make(chan layout.ParkedJob)
@@ -199,7 +200,7 @@ func (s *Stage[J]) tend(lease *fdbmodel.JobLease, e *engine[item[J]]) {
 }
 
 // commitStage commits what jobs leave with the progress over them.
-func commitStage[J any](ctx context.Context, lease *fdbmodel.JobLease, from, to uint64, results []result[J]) error {
+func commitStage[J any](ctx context.Context, lease *joblog.Lease, from, to uint64, results []result[J]) error {
 	var parked []layout.ParkedJob
 	var outputs []*Output
 	for i := range results {
@@ -215,7 +216,7 @@ func commitStage[J any](ctx context.Context, lease *fdbmodel.JobLease, from, to 
 
 // beatLoop shows signs of life until ctx ends, and passes on parked jobs that are to
 // be tried again. The loss of the lease ends the engine.
-func (s *Stage[J]) beatLoop(ctx context.Context, lease *fdbmodel.JobLease, e *engine[item[J]],
+func (s *Stage[J]) beatLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]],
 	retries chan<- layout.ParkedJob,
 ) {
 	const retriesAtOnce = 100
@@ -248,19 +249,19 @@ func (s *Stage[J]) beatLoop(ctx context.Context, lease *fdbmodel.JobLease, e *en
 }
 
 // troubleOf returns what the lease says about a job that fails.
-func troubleOf(status Status) fdbmodel.JobTrouble {
+func troubleOf(status Status) joblog.Trouble {
 	if len(status.Failing) > 0 {
 		f := status.Failing[0]
-		return fdbmodel.JobTrouble{Index: int64(f.Index), Attempts: int64(f.Attempts), Error: f.Err.Error()}
+		return joblog.Trouble{Index: int64(f.Index), Attempts: int64(f.Attempts), Error: f.Err.Error()}
 	}
 	if status.Trouble != nil {
-		return fdbmodel.JobTrouble{Index: int64(status.Processed) + 1, Error: status.Trouble.Error()}
+		return joblog.Trouble{Index: int64(status.Processed) + 1, Error: status.Trouble.Error()}
 	}
-	return fdbmodel.JobTrouble{}
+	return joblog.Trouble{}
 }
 
 // retryLoop tries parked jobs again, one at a time, out of the order.
-func (s *Stage[J]) retryLoop(ctx context.Context, lease *fdbmodel.JobLease, e *engine[item[J]],
+func (s *Stage[J]) retryLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]],
 	retries <-chan layout.ParkedJob,
 ) {
 	for {
@@ -282,7 +283,7 @@ func (s *Stage[J]) retryLoop(ctx context.Context, lease *fdbmodel.JobLease, e *e
 }
 
 // redo makes one attempt of a parked job.
-func (s *Stage[J]) redo(ctx context.Context, lease *fdbmodel.JobLease, e *engine[item[J]], parked layout.ParkedJob,
+func (s *Stage[J]) redo(ctx context.Context, lease *joblog.Lease, e *engine[item[J]], parked layout.ParkedJob,
 ) error {
 	out := &Output{cluster: s.cluster, index: uint64(parked.Index)}
 	err := callWork(func() error {
@@ -304,7 +305,7 @@ func (s *Stage[J]) redo(ctx context.Context, lease *fdbmodel.JobLease, e *engine
 	failure := parked
 	failure.Attempts++
 	failure.Error = err.Error()
-	return errors.Join(err, lease.Redo(ctx, parked.Index, &failure, fdbmodel.JobEffects{}))
+	return errors.Join(err, lease.Redo(ctx, parked.Index, &failure, joblog.Effects{}))
 }
 
 func (s *Stage[J]) parkedJob(ctx context.Context, parked layout.ParkedJob) (job Job[J], err error) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -119,7 +120,7 @@ func (l *Log[J]) AppendOnce(ctx context.Context, producer string, sequence int64
 	if err != nil {
 		return 0, false, err
 	}
-	at, appended, err := l.cluster.AppendJobs(ctx, fdbmodel.JobAppend{
+	at, appended, err := joblog.Of(l.cluster).Append(ctx, joblog.Append{
 		Queue: l.name, Jobs: encoded, Producer: producer, Sequence: sequence, Keep: true,
 	})
 	return uint64(at), appended, err
@@ -128,7 +129,7 @@ func (l *Log[J]) AppendOnce(ctx context.Context, producer string, sequence int64
 // LastSequence returns the sequence of the last AppendOnce of a producer, 0 if there
 // was none: where the producer goes on after a crash.
 func (l *Log[J]) LastSequence(ctx context.Context, producer string) (int64, error) {
-	last, err := l.cluster.JobProducer(ctx, l.name, producer)
+	last, err := joblog.Of(l.cluster).Producer(ctx, l.name, producer)
 	if errors.Is(err, fdbmodel.ErrNotFound) {
 		return 0, nil
 	}
@@ -193,7 +194,7 @@ func (l *Log[J]) Range(ctx context.Context, from uint64, limit int) (jobs []J, e
 
 // Head implements Jobs.
 func (l *Log[J]) Head(ctx context.Context) (uint64, error) {
-	last, err := l.cluster.LastJob(ctx, l.name)
+	last, err := joblog.Of(l.cluster).Last(ctx, l.name)
 	return uint64(last), err
 }
 
@@ -203,7 +204,7 @@ func (l *Log[J]) Head(ctx context.Context) (uint64, error) {
 func (l *Log[J]) Watch(ctx context.Context, fn func()) error {
 	seen, time := int64(-1), l.cluster.Clock()
 	for ctx.Err() == nil {
-		last, watch, err := l.cluster.WatchJobs(ctx, l.name)
+		last, watch, err := joblog.Of(l.cluster).Watch(ctx, l.name)
 		if err == nil {
 			if last != seen {
 				seen = last
@@ -226,7 +227,7 @@ func (l *Log[J]) Watch(ctx context.Context, fn func()) error {
 // Trim removes jobs that all consumers of the log have done, but for the last Keep of
 // those. Stages do so themselves.
 func (l *Log[J]) Trim(ctx context.Context) error {
-	_, err := l.cluster.TrimJobs(ctx, l.name, int64(min(l.options.Keep, 1<<62)))
+	_, err := joblog.Of(l.cluster).Trim(ctx, l.name, int64(min(l.options.Keep, 1<<62)))
 	return err
 }
 
@@ -284,9 +285,9 @@ func checkAppend(jobs [][]byte) error {
 	for _, job := range jobs {
 		size += len(job)
 	}
-	if len(jobs) > fdbmodel.MaxAppend || size > fdbmodel.MaxAppendBytes {
+	if len(jobs) > joblog.MaxAppend || size > joblog.MaxAppendBytes {
 		return fmt.Errorf("%w: %d jobs of %d bytes in one append, at most %d of %d bytes", fdbmodel.ErrTooLarge, len(jobs),
-			size, fdbmodel.MaxAppend, fdbmodel.MaxAppendBytes)
+			size, joblog.MaxAppend, joblog.MaxAppendBytes)
 	}
 	return nil
 }
@@ -303,7 +304,7 @@ func (a *appender) run() {
 		for _, call := range calls {
 			jobs = append(jobs, call.jobs...)
 		}
-		first, _, err := a.cluster.AppendJobs(a.ctx, fdbmodel.JobAppend{Queue: a.queue, Jobs: jobs, Producer: a.producer,
+		first, _, err := joblog.Of(a.cluster).Append(a.ctx, joblog.Append{Queue: a.queue, Jobs: jobs, Producer: a.producer,
 			Sequence: sequence})
 		for _, call := range calls {
 			call.first, call.err = uint64(first), err
@@ -323,7 +324,7 @@ func (a *appender) take() (calls []*appending, sequence int64) {
 		for _, job := range call.jobs {
 			size += len(job)
 		}
-		if len(calls) > 0 && (jobs > fdbmodel.MaxAppend || size > fdbmodel.MaxAppendBytes) {
+		if len(calls) > 0 && (jobs > joblog.MaxAppend || size > joblog.MaxAppendBytes) {
 			break
 		}
 		calls = append(calls, call)

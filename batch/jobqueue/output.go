@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -16,7 +17,7 @@ import (
 type Output struct {
 	cluster *fdbmodel.Cluster
 	index   uint64
-	emits   []fdbmodel.JobEmit
+	emits   []joblog.Emit
 	count   int // of emitted jobs
 	size    int // of emitted jobs, in bytes
 	apply   []func(context.Context, kv.Tx) error
@@ -76,12 +77,12 @@ func (o *Output) emit(cluster *fdbmodel.Cluster, queue string, jobs [][]byte) er
 	for _, job := range jobs {
 		size += len(job)
 	}
-	if o.count+len(jobs) > fdbmodel.MaxAppend || o.size+size > fdbmodel.MaxAppendBytes {
+	if o.count+len(jobs) > joblog.MaxAppend || o.size+size > joblog.MaxAppendBytes {
 		return Permanent(fmt.Errorf("%w: one job emits %d jobs of %d bytes, at most %d of %d", fdbmodel.ErrTooLarge,
-			o.count+len(jobs), o.size+size, fdbmodel.MaxAppend, fdbmodel.MaxAppendBytes))
+			o.count+len(jobs), o.size+size, joblog.MaxAppend, joblog.MaxAppendBytes))
 	}
 	o.count, o.size = o.count+len(jobs), o.size+size
-	o.emits = append(o.emits, fdbmodel.JobEmit{Queue: queue, Jobs: jobs})
+	o.emits = append(o.emits, joblog.Emit{Queue: queue, Jobs: jobs})
 	return nil
 }
 
@@ -103,7 +104,7 @@ func (o *Output) funcs() int {
 
 // effects are those of several outputs, in their order. Jobs for one log are appended
 // together.
-func effects(outputs []*Output) (all fdbmodel.JobEffects) {
+func effects(outputs []*Output) (all joblog.Effects) {
 	logs := map[string]int{}
 	for _, o := range outputs {
 		for _, e := range o.emits {
@@ -111,7 +112,7 @@ func effects(outputs []*Output) (all fdbmodel.JobEffects) {
 			if !found {
 				i = len(all.Emits)
 				logs[e.Queue] = i
-				all.Emits = append(all.Emits, fdbmodel.JobEmit{Queue: e.Queue})
+				all.Emits = append(all.Emits, joblog.Emit{Queue: e.Queue})
 			}
 			all.Emits[i].Jobs = append(all.Emits[i].Jobs, e.Jobs...)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -243,7 +244,7 @@ func awaitProgress(t *testing.T, cluster *fdbmodel.Cluster, n uint64) {
 	defer tick.Stop()
 	for i, count := range []uint64{n, 2 * n, 2 * n} {
 		for {
-			q, err := cluster.JobQueue(ctx, fmt.Sprint("log-", i))
+			q, err := joblog.Of(cluster).Get(ctx, fmt.Sprint("log-", i))
 			require.NoError(t, err)
 			if len(q.Consumers) > 0 && q.Consumers[0].Progress.Index == int64(count) {
 				break

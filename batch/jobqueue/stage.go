@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 )
 
 // Handler does a job of a stage. It may be run more than once for a job, also at the
@@ -34,7 +35,7 @@ type StageOptions struct {
 // progress as it is stored.
 type Stage[J any] struct {
 	cluster  *fdbmodel.Cluster
-	consumer fdbmodel.JobConsumer
+	consumer joblog.Consumer
 	source   Jobs[J]
 	log      *Log[J] // nil for jobs that are elsewhere
 	handle   Handler[J]
@@ -87,7 +88,7 @@ func NewStage[J any](cluster *fdbmodel.Cluster, jobs Jobs[J], name string, handl
 		host, _ := os.Hostname()
 		o.About = fmt.Sprintf("%s, process %d", host, os.Getpid())
 	}
-	s.options, s.consumer = o, fdbmodel.JobConsumer{Queue: o.Queue, Name: name}
+	s.options, s.consumer = o, joblog.Consumer{Queue: o.Queue, Name: name}
 	if err := s.consumer.Check(); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/bubble"
@@ -110,7 +111,7 @@ func (w *world) audit() {
 
 func (w *world) parked() (indexes []int64) {
 	w.Helper()
-	list, err := w.cluster.ParkedJobs(w.ctx, fdbmodel.JobConsumer{Queue: "in", Name: "stage"}, 0, 100)
+	list, err := joblog.Of(w.cluster).Parked(w.ctx, joblog.Consumer{Queue: "in", Name: "stage"}, 0, 100)
 	require.NoError(w, err)
 	for _, p := range list {
 		indexes = append(indexes, p.Index)
@@ -216,7 +217,7 @@ func TestManyLargeOutputsAreCommittedInParts(t *testing.T) {
 						return nil
 					})
 				case 7:
-					return large.Emit(out, make([][]byte, fdbmodel.MaxAppend+1)...)
+					return large.Emit(out, make([][]byte, joblog.MaxAppend+1)...)
 				}
 				for range 60 {
 					if err := large.Emit(out, make([]byte, 16<<10)); err != nil {
@@ -252,18 +253,18 @@ func TestParkedJobsAreRetriedOrDropped(t *testing.T) {
 		require.Equal(w, uint64(5), s.LastProcessedIndex())
 		require.Equal(w, []int64{2, 4}, w.parked())
 		w.requireOut(1, 3, 5)
-		key := fdbmodel.JobConsumer{Queue: "in", Name: "stage"}
-		require.NoError(w, w.cluster.RetryParked(w.ctx, key, 2))
+		key := joblog.Consumer{Queue: "in", Name: "stage"}
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, key, 2))
 		w.settle(time.Minute)
-		list, err := w.cluster.ParkedJobs(w.ctx, key, 0, 1)
+		list, err := joblog.Of(w.cluster).Parked(w.ctx, key, 0, 1)
 		require.NoError(w, err)
 		require.EqualValues(w, 3, list[0].Attempts)
 		require.False(w, list[0].Retrying)
 		require.Contains(w, said.String(), `msg="a job failed" consumer=in/stage index=2 attempt=1`)
 		require.Contains(w, said.String(), `msg="a parked job failed again" consumer=in/stage index=2`)
 		well.Store(true)
-		require.NoError(w, w.cluster.RetryParked(w.ctx, key, 2))
-		require.NoError(w, w.cluster.DropParked(w.ctx, key, 4))
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, key, 2))
+		require.NoError(w, joblog.Of(w.cluster).DropParked(w.ctx, key, 4))
 		w.settle(time.Minute)
 		require.Empty(w, w.parked())
 		w.requireOut(1, 3, 5, 2)
@@ -325,13 +326,13 @@ func TestASecondProcessTakesOver(t *testing.T) {
 		w.requireOut(1, 2)
 
 		// A third one steals the lease and is never heard of again.
-		q, err := w.cluster.JobQueue(w.ctx, "in")
+		q, err := joblog.Of(w.cluster).Get(w.ctx, "in")
 		require.NoError(w, err)
 		require.Contains(w, q.Consumers[0].Lease.About, "process")
-		key := fdbmodel.JobConsumer{Queue: "in", Name: "stage"}
-		_, present, err := w.cluster.TakeJobs(w.ctx, key, fdbmodel.JobTake{})
+		key := joblog.Consumer{Queue: "in", Name: "stage"}
+		_, present, err := joblog.Of(w.cluster).Take(w.ctx, key, joblog.Take{})
 		require.NoError(w, err)
-		stolen, _, err := w.cluster.TakeJobs(w.ctx, key, fdbmodel.JobTake{Observed: present, About: "thief"})
+		stolen, _, err := joblog.Of(w.cluster).Take(w.ctx, key, joblog.Take{Observed: present, About: "thief"})
 		require.NoError(w, err)
 		require.NotNil(w, stolen)
 		_, err = w.in.Append(w.ctx, 3)
@@ -339,7 +340,7 @@ func TestASecondProcessTakesOver(t *testing.T) {
 		w.settle(10 * time.Minute) // pass takes up to a minute, before the lease is lost and after
 		require.True(w, second.AtWork())
 		w.requireOut(1, 2, 3)
-		require.ErrorIs(w, stolen.Commit(w.ctx, 2, 3, nil, fdbmodel.JobEffects{}), jobqueue.ErrLeaseLost)
+		require.ErrorIs(w, stolen.Commit(w.ctx, 2, 3, nil, joblog.Effects{}), jobqueue.ErrLeaseLost)
 	})
 }
 
@@ -361,9 +362,9 @@ func TestAStageTakesJobsFromElsewhere(t *testing.T) {
 		w.settle(time.Hour)
 		require.Equal(w, uint64(105), s.LastProcessedIndex())
 		w.requireOut(101, 102, 104, 105)
-		require.NoError(w, w.cluster.RetryParked(w.ctx, fdbmodel.JobConsumer{Queue: "chain", Name: "stage"}, 103))
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, joblog.Consumer{Queue: "chain", Name: "stage"}, 103))
 		w.settle(time.Minute)
-		require.NoError(w, w.cluster.RetryParked(w.ctx, fdbmodel.JobConsumer{Queue: "chain", Name: "stage"}, 103))
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, joblog.Consumer{Queue: "chain", Name: "stage"}, 103))
 		w.settle(time.Minute)
 		w.requireOut(101, 102, 104, 105, 103)
 		require.NoError(w, s.Stop(w.ctx))
@@ -377,7 +378,7 @@ func TestABlockedJobIsSeenByAll(t *testing.T) {
 		w.stage(jobqueue.StageOptions{},
 			func(context.Context, jobqueue.Job[int], *jobqueue.Output) error { return errPoison })
 		w.settle(time.Minute)
-		q, err := w.cluster.JobQueue(w.ctx, "in")
+		q, err := joblog.Of(w.cluster).Get(w.ctx, "in")
 		require.NoError(w, err)
 		lease := q.Consumers[0].Lease
 		require.EqualValues(w, 1, lease.Failing)
@@ -453,7 +454,7 @@ func TestAppendsOfOneProcessShareTransactions(t *testing.T) {
 		require.NoError(w, err)
 		require.EqualValues(w, n, head)
 
-		_, err = w.out.Append(w.ctx, make([]int, fdbmodel.MaxAppend+1)...)
+		_, err = w.out.Append(w.ctx, make([]int, joblog.MaxAppend+1)...)
 		require.ErrorIs(w, err, fdbmodel.ErrTooLarge)
 		none, err := w.out.Append(w.ctx)
 		require.NoError(w, err)

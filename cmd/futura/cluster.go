@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -201,7 +202,7 @@ func (a *app) clusterSetCommand() *cobra.Command {
 					infeasibleAfter + ", --" + strings.Join(policyFlags, ", --"))}
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
-				config, err := c.Cluster().Configure(cmd.Context(), s.apply)
+				config, err := c.Cluster().Configure(cmd.Context(), s.apply, joblog.Of(c.Cluster()).SignsOfLife)
 				if err != nil {
 					return copyMistake(err)
 				}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
@@ -41,13 +41,13 @@ func (a *app) jobsListCommand() *cobra.Command {
 }
 
 func (a *app) listJobs(ctx context.Context, c *futures.Client, args []string) error {
-	var queues []fdbmodel.JobQueue
+	var queues []joblog.Log
 	var err error
 	if len(args) > 0 {
-		queues = make([]fdbmodel.JobQueue, 1)
-		queues[0], err = c.Cluster().JobQueue(ctx, args[0])
+		queues = make([]joblog.Log, 1)
+		queues[0], err = joblog.Of(c.Cluster()).Get(ctx, args[0])
 	} else {
-		queues, err = c.Cluster().JobQueues(ctx)
+		queues, err = joblog.Of(c.Cluster()).List(ctx)
 	}
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func jobsRows(log *httpapi.JobLog) (rows [][]string) {
 		if c.Behind != nil {
 			behind = strconv.FormatInt(*c.Behind, 10)
 		}
-		if c.Parked == fdbmodel.MaxParkedCount {
+		if c.Parked == joblog.MaxParkedCount {
 			parked += "+"
 		}
 		if c.Error != "" {
@@ -149,13 +149,13 @@ func (a *app) jobsReadCommand() *cobra.Command {
 }
 
 func (a *app) readJobs(ctx context.Context, c *futures.Client, queue string, from int64, limit int) error {
-	q, err := c.Cluster().JobQueue(ctx, queue)
+	q, err := joblog.Of(c.Cluster()).Get(ctx, queue)
 	if err != nil {
 		return err
 	}
 	forms, rows := []jobForm{}, [][]string{}
 	for at := max(from, q.First, 1); len(forms) < limit; {
-		jobs, err := c.Cluster().ReadJobs(ctx, queue, at, limit-len(forms))
+		jobs, err := joblog.Of(c.Cluster()).Read(ctx, queue, at, limit-len(forms))
 		if err != nil {
 			return err
 		}
@@ -174,8 +174,8 @@ func (a *app) readJobs(ctx context.Context, c *futures.Client, queue string, fro
 }
 
 // consumerArgs are the arguments QUEUE CONSUMER.
-func consumerArgs(args []string) fdbmodel.JobConsumer {
-	return fdbmodel.JobConsumer{Queue: args[0], Name: args[1]}
+func consumerArgs(args []string) joblog.Consumer {
+	return joblog.Consumer{Queue: args[0], Name: args[1]}
 }
 
 func (a *app) jobsParkedCommand() *cobra.Command {
@@ -200,7 +200,7 @@ func (a *app) jobsParkedCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) listParked(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer, after int64, limit int) error {
+func (a *app) listParked(ctx context.Context, c *futures.Client, k joblog.Consumer, after int64, limit int) error {
 	forms, rows := []jobForm{}, [][]string{}
 	err := eachParked(ctx, c, k, after, func(p *layout.ParkedJob) bool {
 		form := jobForm{Index: p.Index, Attempts: p.Attempts, Error: p.Error, Retrying: p.Retrying}
@@ -221,15 +221,15 @@ func (a *app) listParked(ctx context.Context, c *futures.Client, k fdbmodel.JobC
 
 // eachParked calls fn with the parked jobs above an index, until it returns false. It
 // returns ErrNotFound for a consumer that does not exist.
-func eachParked(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer, after int64,
+func eachParked(ctx context.Context, c *futures.Client, k joblog.Consumer, after int64,
 	fn func(*layout.ParkedJob) bool,
 ) error {
 	const page = 1000
-	if err := c.Cluster().FindJobConsumer(ctx, k); err != nil {
+	if err := joblog.Of(c.Cluster()).FindConsumer(ctx, k); err != nil {
 		return err
 	}
 	for {
-		parked, err := c.Cluster().ParkedJobs(ctx, k, after, page)
+		parked, err := joblog.Of(c.Cluster()).Parked(ctx, k, after, page)
 		if err != nil || len(parked) == 0 {
 			return err
 		}

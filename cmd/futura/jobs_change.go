@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
@@ -104,7 +105,7 @@ func (l *lines) add(ctx context.Context, line string) error {
 			fdbmodel.ErrTooLarge, len(line), layout.MaxJob))
 		return usageError{err}
 	}
-	if len(l.jobs) == fdbmodel.MaxAppend || l.size+len(line) > fdbmodel.MaxAppendBytes {
+	if len(l.jobs) == joblog.MaxAppend || l.size+len(line) > joblog.MaxAppendBytes {
 		l.number--
 		err := l.flush(ctx)
 		if l.number++; err != nil {
@@ -144,7 +145,7 @@ func (l *lines) flush(ctx context.Context) error {
 // parkedCommand makes a command for parked jobs that are named by their indexes, or
 // all.
 func (a *app) parkedCommand(verb, short, long, outcome string,
-	do func(context.Context, *fdbmodel.Cluster, fdbmodel.JobConsumer, int64) error,
+	do func(context.Context, *fdbmodel.Cluster, joblog.Consumer, int64) error,
 ) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
@@ -181,8 +182,8 @@ func jobIndexes(args []string) ([]int64, error) {
 
 // changeParked does the same to parked jobs, all of them if no index is given. Those
 // that are gone don't keep it from the others.
-func (a *app) changeParked(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer, indexes []int64,
-	outcome string, do func(context.Context, *fdbmodel.Cluster, fdbmodel.JobConsumer, int64) error,
+func (a *app) changeParked(ctx context.Context, c *futures.Client, k joblog.Consumer, indexes []int64,
+	outcome string, do func(context.Context, *fdbmodel.Cluster, joblog.Consumer, int64) error,
 ) error {
 	given := len(indexes) > 0
 	if !given {
@@ -217,8 +218,8 @@ func (a *app) jobsRetryCommand() *cobra.Command {
 	return a.parkedCommand("retry", "Have parked jobs tried again",
 		"retry has the consumer run parked jobs once more, at its next heartbeat and out of the order. One that is done is "+
 			"parked no more; one that fails stays, with the new error.", "retrying",
-		func(ctx context.Context, c *fdbmodel.Cluster, k fdbmodel.JobConsumer, index int64) error {
-			return c.RetryParked(ctx, k, index)
+		func(ctx context.Context, c *fdbmodel.Cluster, k joblog.Consumer, index int64) error {
+			return joblog.Of(c).RetryParked(ctx, k, index)
 		})
 }
 
@@ -226,8 +227,8 @@ func (a *app) jobsDropCommand() *cobra.Command {
 	return a.parkedCommand("drop", "Forget parked jobs: they will not be done",
 		"drop removes jobs from the list of those that a consumer has parked. They will not be done, and an attempt that is "+
 			"under way has no effects.", "dropped",
-		func(ctx context.Context, c *fdbmodel.Cluster, k fdbmodel.JobConsumer, index int64) error {
-			return c.DropParked(ctx, k, index)
+		func(ctx context.Context, c *fdbmodel.Cluster, k joblog.Consumer, index int64) error {
+			return joblog.Of(c).DropParked(ctx, k, index)
 		})
 }
 
@@ -243,12 +244,12 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				if consumer != "" {
-					k := fdbmodel.JobConsumer{Queue: args[0], Name: consumer}
-					if err := c.Cluster().FindJobConsumer(cmd.Context(), k); err != nil {
+					k := joblog.Consumer{Queue: args[0], Name: consumer}
+					if err := joblog.Of(c.Cluster()).FindConsumer(cmd.Context(), k); err != nil {
 						return err
 					}
 				}
-				if err := c.Cluster().DropJobs(cmd.Context(), args[0], consumer, force); err != nil {
+				if err := joblog.Of(c.Cluster()).Drop(cmd.Context(), args[0], consumer, force); err != nil {
 					return err
 				}
 				form := map[string]string{"queue": args[0], "consumer": consumer, "outcome": "removed"}

@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura"
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -192,7 +193,7 @@ func (p *pipeline) report(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	parked, err := p.cluster.ParkedJobs(ctx, fdbmodel.JobConsumer{Queue: "orders", Name: "price"}, 0, 10)
+	parked, err := joblog.Of(p.cluster).Parked(ctx, joblog.Consumer{Queue: "orders", Name: "price"}, 0, 10)
 	for _, job := range parked {
 		fmt.Fprintf(out, "order %d is parked: %s\n", job.Index, job.Error)
 	}

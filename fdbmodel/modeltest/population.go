@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -34,7 +35,7 @@ type Population struct {
 	Begun  *fdbmodel.ClaimedFuture // the claimed one
 	Result layout.ChunkRef         // of large
 	Args   layout.ChunkRef         // of large
-	lease  *fdbmodel.JobLease
+	lease  *joblog.Lease
 }
 
 // Populate makes a population. It satisfies every invariant.
@@ -218,7 +219,7 @@ func (p *Population) Enrich(t *testing.T) {
 	_, _, err = p.C.Cancel(ctx, p.IDs[layout.Claimed], "not wanted")
 	require.NoError(t, err)
 	require.NoError(t, p.Worker.Begin(ctx, p.Begun))
-	p.lease, _, err = p.C.TakeJobs(ctx, JobsConsumer(), fdbmodel.JobTake{})
+	p.lease, _, err = joblog.Of(p.C).Take(ctx, JobsConsumer(), joblog.Take{})
 	require.NoError(t, err)
 	p.wake(t)
 	p.EnterIdleRing(t)
@@ -281,7 +282,7 @@ func AnyBatch(*layout.BatchRecord) bool { return true }
 const Jobs = "jobs"
 
 // JobsConsumer is the consumer of Jobs.
-func JobsConsumer() fdbmodel.JobConsumer { return fdbmodel.JobConsumer{Queue: Jobs, Name: "consumer"} }
+func JobsConsumer() joblog.Consumer { return joblog.Consumer{Queue: Jobs, Name: "consumer"} }
 
 // addGlobals adds what is not a future: a module, a schedule, a pause and a log of jobs.
 func (p *Population) addGlobals(t *testing.T) {
@@ -295,15 +296,15 @@ func (p *Population) addGlobals(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.C.ReservePace(ctx, &layout.Pace{Key: "example.com", PerSecond: 1}, 1)
 	require.NoError(t, err)
-	_, _, err = p.C.AppendJobs(ctx, fdbmodel.JobAppend{Queue: Jobs, Producer: "producer", Sequence: 1, Keep: true,
+	_, _, err = joblog.Of(p.C).Append(ctx, joblog.Append{Queue: Jobs, Producer: "producer", Sequence: 1, Keep: true,
 		Jobs: [][]byte{[]byte("one"), []byte("two"), nil, []byte("four")}})
 	require.NoError(t, err)
-	lease, _, err := p.C.TakeJobs(ctx, JobsConsumer(), fdbmodel.JobTake{})
+	lease, _, err := joblog.Of(p.C).Take(ctx, JobsConsumer(), joblog.Take{})
 	require.NoError(t, err)
 	parked := []layout.ParkedJob{{Index: 2, Value: []byte("two"), Attempts: 3, Error: "failed"}}
-	require.NoError(t, lease.Commit(ctx, 0, 3, parked, fdbmodel.JobEffects{}))
+	require.NoError(t, lease.Commit(ctx, 0, 3, parked, joblog.Effects{}))
 	require.NoError(t, lease.Release(ctx))
-	require.NoError(t, p.C.RetryParked(ctx, JobsConsumer(), 2))
-	_, err = p.C.TrimJobs(ctx, Jobs, 2)
+	require.NoError(t, joblog.Of(p.C).RetryParked(ctx, JobsConsumer(), 2))
+	_, err = joblog.Of(p.C).Trim(ctx, Jobs, 2)
 	require.NoError(t, err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -36,7 +37,7 @@ func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Option
 		return report, err
 	}
 	if !o.IgnoreLive {
-		if err := c.RequireQuiet(ctx); err != nil {
+		if err := c.RequireQuiet(ctx, joblog.Of(c).SignsOfLife); err != nil {
 			return report, err
 		}
 	}

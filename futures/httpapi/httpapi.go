@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -124,7 +125,7 @@ func Errors() []stack.ErrorCode {
 		{Err: futures.ErrUnknownWorker, Status: http.StatusConflict, Code: "unfit_worker"},
 		{Err: fdbmodel.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "too_large"},
 		{Err: fdbmodel.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},
-		{Err: fdbmodel.ErrJobsRemoved, Status: http.StatusGone, Code: "jobs_removed"},
+		{Err: joblog.ErrRemoved, Status: http.StatusGone, Code: "jobs_removed"},
 		{Err: fdbmodel.ErrIDInUse, Status: http.StatusConflict, Code: "id_in_use"},
 		{Err: fdbmodel.ErrInUse, Status: http.StatusConflict, Code: "in_use"},
 		{Err: fdbmodel.ErrTooManyKinds, Status: http.StatusConflict, Code: "too_many_kinds"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -60,7 +61,7 @@ type jobLogsOutput struct {
 }
 
 func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*jobLogsOutput, error) {
-	queues, err := s.client.Cluster().JobQueuePage(ctx, in.After, in.Limit)
+	queues, err := joblog.Of(s.client.Cluster()).Page(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ type jobLogInput struct {
 type jobLogOutput struct{ Body JobLog }
 
 func (s *server) getJobs(ctx context.Context, in *jobLogInput) (*jobLogOutput, error) {
-	q, err := s.client.Cluster().JobQueue(ctx, in.Queue)
+	q, err := joblog.Of(s.client.Cluster()).Get(ctx, in.Queue)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +100,11 @@ type jobsOutput struct {
 }
 
 func (s *server) readJobs(ctx context.Context, in *readJobsInput) (*jobsOutput, error) {
-	q, err := s.client.Cluster().JobQueue(ctx, in.Queue)
+	q, err := joblog.Of(s.client.Cluster()).Get(ctx, in.Queue)
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := s.client.Cluster().ReadJobs(ctx, in.Queue, max(in.From, q.First), in.Limit)
+	jobs, err := joblog.Of(s.client.Cluster()).Read(ctx, in.Queue, max(in.From, q.First), in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ type AppendJobs struct {
 // jobs returns the jobs as they are stored.
 func (b *AppendJobs) jobs() ([][]byte, error) {
 	if (len(b.Input) == 0) == (len(b.Values) == 0) {
-		return nil, stack.BadRequest("say input or values, one of them, with 1 to %d jobs", fdbmodel.MaxAppend)
+		return nil, stack.BadRequest("say input or values, one of them, with 1 to %d jobs", joblog.MaxAppend)
 	}
 	if (b.Producer == "") != (b.Sequence == 0) {
 		return nil, stack.BadRequest("say both producer and sequence, above 0, or none of them")
@@ -158,8 +159,8 @@ func jobsOf(array []byte) (jobs [][]byte, err error) {
 		return nil, stack.BadRequest("input: use an array of jobs")
 	}
 	for d.More() {
-		if len(jobs) == fdbmodel.MaxAppend {
-			return nil, stack.BadRequest("input: use at most %d jobs", fdbmodel.MaxAppend)
+		if len(jobs) == joblog.MaxAppend {
+			return nil, stack.BadRequest("input: use at most %d jobs", joblog.MaxAppend)
 		}
 		var job json.RawMessage
 		if err := d.Decode(&job); err != nil {
@@ -168,7 +169,7 @@ func jobsOf(array []byte) (jobs [][]byte, err error) {
 		jobs = append(jobs, job)
 	}
 	if len(jobs) == 0 {
-		return nil, stack.BadRequest("input: use an array of 1 to %d jobs", fdbmodel.MaxAppend)
+		return nil, stack.BadRequest("input: use an array of 1 to %d jobs", joblog.MaxAppend)
 	}
 	return jobs, nil
 }
@@ -192,7 +193,7 @@ func (s *server) appendJobs(ctx context.Context, in *appendJobsInput) (*appended
 	if err != nil {
 		return nil, err
 	}
-	a := fdbmodel.JobAppend{
+	a := joblog.Append{
 		Queue: in.Queue, Jobs: jobs, Producer: in.Body.Producer, Sequence: in.Body.Sequence, Keep: true,
 	}
 	if a.Producer == "" {
@@ -203,7 +204,7 @@ func (s *server) appendJobs(ctx context.Context, in *appendJobsInput) (*appended
 		defer s.producers.put(p)
 		a.Producer, a.Sequence, a.Keep = p.name, p.sequence, false
 	}
-	first, isNew, err := s.client.Cluster().AppendJobs(ctx, a)
+	first, isNew, err := joblog.Of(s.client.Cluster()).Append(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +252,7 @@ type removeJobsInput struct {
 }
 
 func (s *server) removeJobs(ctx context.Context, in *removeJobsInput) (*struct{}, error) {
-	return nil, s.client.Cluster().DropJobs(ctx, in.Queue, "", in.Force)
+	return nil, joblog.Of(s.client.Cluster()).Drop(ctx, in.Queue, "", in.Force)
 }
 
 type removeConsumerInput struct {
@@ -261,11 +262,11 @@ type removeConsumerInput struct {
 }
 
 func (s *server) removeJobConsumer(ctx context.Context, in *removeConsumerInput) (*struct{}, error) {
-	k := fdbmodel.JobConsumer{Queue: in.Queue, Name: in.Consumer}
-	if err := s.client.Cluster().FindJobConsumer(ctx, k); err != nil {
+	k := joblog.Consumer{Queue: in.Queue, Name: in.Consumer}
+	if err := joblog.Of(s.client.Cluster()).FindConsumer(ctx, k); err != nil {
 		return nil, err
 	}
-	return nil, s.client.Cluster().DropJobs(ctx, in.Queue, in.Consumer, in.Force)
+	return nil, joblog.Of(s.client.Cluster()).Drop(ctx, in.Queue, in.Consumer, in.Force)
 }
 
 type listParkedInput struct {
@@ -282,7 +283,7 @@ type parkedOutput struct {
 }
 
 func (s *server) listParked(ctx context.Context, in *listParkedInput) (*parkedOutput, error) {
-	parked, err := s.parked(ctx, fdbmodel.JobConsumer{Queue: in.Queue, Name: in.Consumer}, in.After, in.Limit)
+	parked, err := s.parked(ctx, joblog.Consumer{Queue: in.Queue, Name: in.Consumer}, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -294,12 +295,12 @@ func (s *server) listParked(ctx context.Context, in *listParkedInput) (*parkedOu
 	return out, nil
 }
 
-func (s *server) parked(ctx context.Context, k fdbmodel.JobConsumer, after int64, limit int,
+func (s *server) parked(ctx context.Context, k joblog.Consumer, after int64, limit int,
 ) ([]layout.ParkedJob, error) {
-	if err := s.client.Cluster().FindJobConsumer(ctx, k); err != nil {
+	if err := joblog.Of(s.client.Cluster()).FindConsumer(ctx, k); err != nil {
 		return nil, err
 	}
-	return s.client.Cluster().ParkedJobs(ctx, k, after, limit)
+	return joblog.Of(s.client.Cluster()).Parked(ctx, k, after, limit)
 }
 
 // SettleJobs names parked jobs.
@@ -329,11 +330,11 @@ type SettledJobs struct {
 type settledOutput struct{ Body SettledJobs }
 
 func (s *server) retryParked(ctx context.Context, in *settleInput) (*settledOutput, error) {
-	return s.settle(ctx, in, s.client.Cluster().RetryParked)
+	return s.settle(ctx, in, joblog.Of(s.client.Cluster()).RetryParked)
 }
 
 func (s *server) dropParked(ctx context.Context, in *settleInput) (*settledOutput, error) {
-	return s.settle(ctx, in, s.client.Cluster().DropParked)
+	return s.settle(ctx, in, joblog.Of(s.client.Cluster()).DropParked)
 }
 
 // maxSettled is how many parked jobs one request settles.
@@ -342,9 +343,9 @@ const maxSettled = 1000
 // settle does the same to parked jobs. Those that are gone don't keep it from the
 // others.
 func (s *server) settle(ctx context.Context, in *settleInput,
-	do func(context.Context, fdbmodel.JobConsumer, int64) error,
+	do func(context.Context, joblog.Consumer, int64) error,
 ) (*settledOutput, error) {
-	k, indexes := fdbmodel.JobConsumer{Queue: in.Queue, Name: in.Consumer}, in.Body.Indexes
+	k, indexes := joblog.Consumer{Queue: in.Queue, Name: in.Consumer}, in.Body.Indexes
 	if in.Body.All == (len(indexes) > 0) {
 		return nil, stack.BadRequest("say indexes or all, one of them")
 	}

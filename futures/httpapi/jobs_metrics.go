@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -47,7 +47,7 @@ func (c *jobCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c *jobCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
 	defer cancel()
-	queues, err := c.client.Cluster().JobQueuePage(ctx, "", maxMeasuredLogs)
+	queues, err := joblog.Of(c.client.Cluster()).Page(ctx, "", maxMeasuredLogs)
 	if err != nil {
 		return
 	}
@@ -58,7 +58,7 @@ func (c *jobCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (c *jobCollector) measure(q *fdbmodel.JobQueue, gauge func(*prometheus.Desc, int64, ...string)) {
+func (c *jobCollector) measure(q *joblog.Log, gauge func(*prometheus.Desc, int64, ...string)) {
 	if q.Last > 0 {
 		gauge(c.head, q.Last, q.Name)
 	}

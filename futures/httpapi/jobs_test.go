@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -18,14 +19,14 @@ const jobs = "/api/v1/jobs"
 
 // park has a consumer pass jobs up to an index, of which it parks some, and returns its
 // lease.
-func park(t *testing.T, c *fdbmodel.Cluster, k fdbmodel.JobConsumer, to int64, parked ...int64) *fdbmodel.JobLease {
-	lease, _, err := c.TakeJobs(t.Context(), k, fdbmodel.JobTake{About: "here"})
+func park(t *testing.T, c *fdbmodel.Cluster, k joblog.Consumer, to int64, parked ...int64) *joblog.Lease {
+	lease, _, err := joblog.Of(c).Take(t.Context(), k, joblog.Take{About: "here"})
 	require.NoError(t, err)
 	list := make([]layout.ParkedJob, len(parked))
 	for i, index := range parked {
 		list[i] = layout.ParkedJob{Index: index, Attempts: 5, Error: "it is bad", Value: []byte("bad")}
 	}
-	require.NoError(t, lease.Commit(t.Context(), lease.Progress, to, list, fdbmodel.JobEffects{}))
+	require.NoError(t, lease.Commit(t.Context(), lease.Progress, to, list, joblog.Effects{}))
 	return lease
 }
 
@@ -63,7 +64,7 @@ func TestJobsOverHTTP(t *testing.T) {
 	f.send("GET", log+"/log?from=6", "").Into(http.StatusOK, &read)
 	require.Empty(t, read.Jobs)
 
-	lease := park(t, f.client.Cluster(), fdbmodel.JobConsumer{Queue: "orders", Name: "price"}, 4, 2, 3, 4)
+	lease := park(t, f.client.Cluster(), joblog.Consumer{Queue: "orders", Name: "price"}, 4, 2, 3, 4)
 	f.send("POST", jobs+"/mail:append", `{"values":["x"]}`).Into(http.StatusOK, &done)
 	var list struct{ Logs []httpapi.JobLog }
 	f.send("GET", jobs+"?after=mail", "").Into(http.StatusOK, &list)
@@ -85,8 +86,8 @@ func TestJobsOverHTTP(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 	require.Equal(t, http.StatusNoContent, f.send("DELETE", log+"/consumers/price", "").Status)
 	f.send("DELETE", log+"/consumers/price", "").Problem(http.StatusNotFound, "not_found", "orders/price")
-	park(t, f.client.Cluster(), fdbmodel.JobConsumer{Queue: "orders", Name: "price"}, 5)
-	_, err := f.client.Cluster().TrimJobs(t.Context(), "orders", 2)
+	park(t, f.client.Cluster(), joblog.Consumer{Queue: "orders", Name: "price"}, 5)
+	_, err := joblog.Of(f.client.Cluster()).Trim(t.Context(), "orders", 2)
 	require.NoError(t, err)
 	f.send("GET", log+"/log?limit=1", "").Into(http.StatusOK, &read)
 	require.EqualValues(t, 4, read.Jobs[0].Index)
@@ -136,10 +137,10 @@ func testParkedOverHTTP(t *testing.T, f *fixture) {
 func TestHostileJobsOverHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})
-	ones := "[1" + strings.Repeat(",1", fdbmodel.MaxAppend) + "]"
-	texts := `["x"` + strings.Repeat(`,"x"`, fdbmodel.MaxAppend) + "]"
+	ones := "[1" + strings.Repeat(",1", joblog.MaxAppend) + "]"
+	texts := `["x"` + strings.Repeat(`,"x"`, joblog.MaxAppend) + "]"
 	large := strings.Repeat("x", layout.MaxJob)
-	many := strings.Repeat(`"`+large+`",`, fdbmodel.MaxAppendBytes/layout.MaxJob) + `"x"`
+	many := strings.Repeat(`"`+large+`",`, joblog.MaxAppendBytes/layout.MaxJob) + `"x"`
 	for _, c := range []struct {
 		at, body string
 		status   int
@@ -206,8 +207,8 @@ func TestMetricsOfJobs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})
 	f.send("POST", jobs+"/q:append", `{"values":["1","2","3","4","5"]}`).Into(http.StatusOK, new(httpapi.Appended))
-	lease := park(t, f.client.Cluster(), fdbmodel.JobConsumer{Queue: "q", Name: "c"}, 3, 2)
-	_, err := lease.Beat(t.Context(), fdbmodel.JobTrouble{Index: 4, Attempts: 2, Error: "no"}, 0)
+	lease := park(t, f.client.Cluster(), joblog.Consumer{Queue: "q", Name: "c"}, 3, 2)
+	_, err := lease.Beat(t.Context(), joblog.Trouble{Index: 4, Attempts: 2, Error: "no"}, 0)
 	require.NoError(t, err)
 	text := string(f.send("GET", "/metrics", "").Body)
 	const of = `{cluster="default",consumer="c",queue="q"} `

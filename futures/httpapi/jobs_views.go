@@ -3,7 +3,7 @@ package httpapi
 import (
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -29,7 +29,7 @@ type JobConsumer struct {
 }
 
 // JobLogOf returns the view of a log of jobs.
-func JobLogOf(q *fdbmodel.JobQueue) JobLog {
+func JobLogOf(q *joblog.Log) JobLog {
 	log := JobLog{Queue: q.Name, First: q.First, Last: q.Last, Consumers: []JobConsumer{}}
 	for i := range q.Consumers {
 		s := &q.Consumers[i]

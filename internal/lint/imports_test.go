@@ -58,14 +58,14 @@ const root = "."
 const everyone = "internal/clock"
 
 // importTable is the one table of allowed imports. Arrows point one way: kv and
-// tuple, layout, read, fdbmodel, its rooms audit, inspect and transfer, futures
+// tuple, layout, read, fdbmodel, its rooms joblog, audit, inspect and transfer, futures
 // and workers side by side, batch and protocol, cmd. A package that is not in
 // it fails the test.
 func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
 	application := append(slices.Clone(model), "fdbmodel/inspect", "futures", "workers", "workers/...")
-	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/transfer",
+	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/transfer",
 		"fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
 		"fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote")
@@ -99,9 +99,11 @@ func importTable() map[string]imports {
 		"fdbmodel": {
 			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "internal/timetable"),
 		},
-		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
-		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},
-		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/transfer/archive")},
+		"fdbmodel/audit":   {ours: append(slices.Clone(model), "fdbmodel/read")},
+		"fdbmodel/joblog":  {ours: slices.Clone(model)},
+		"fdbmodel/inspect": {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},
+		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/joblog",
+			"fdbmodel/transfer/archive")},
 
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
@@ -111,7 +113,7 @@ func importTable() map[string]imports {
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
-			ours:   append(slices.Clone(model), "fdbmodel/inspect", "futures", "futures/httpapi/stack"),
+			ours:   append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "futures", "futures/httpapi/stack"),
 			others: []string{huma, prometheus},
 		},
 		"futures/httpapi/stack": {
@@ -142,7 +144,7 @@ func importTable() map[string]imports {
 		"batch":             {},
 		"batch/memstore":    {ours: []string{"batch"}},
 		"batch/grouping":    {ours: []string{"futures", "internal/clock", "workers"}},
-		"batch/jobqueue":    {ours: slices.Clone(model), others: []string{prometheus}},
+		"batch/jobqueue":    {ours: append(slices.Clone(model), "fdbmodel/joblog"), others: []string{prometheus}},
 		"batch/mongostore":  {ours: []string{"batch"}, others: []string{mongo}},
 		"batch/futurestore": {ours: append(slices.Clone(application), "batch"), others: []string{uuid, msgpack}},
 		"batch/head": {
@@ -203,7 +205,7 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
-			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/inspect", "fdbmodel/kv/faultkv",
+			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/kv/faultkv",
 				"fdbmodel/kv/embedded",
 				"internal/storetest"),
 			others: append(tests(), pebble),

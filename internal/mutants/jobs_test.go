@@ -2,9 +2,8 @@ package mutants
 
 // jobMutants are faults in logs of jobs and their consumers.
 func jobMutants() []mutant {
-	const log, consumer, engine = "fdbmodel/jobs.go", "fdbmodel/jobs_consumer.go", "batch/jobqueue/"
-	const jobs = "Job|Lease|Append|Parked|Trim|TestAConsumerThat|TestProducersAre|TestALogThat|TestTroubleThat"
-	stored := suites{{of: "fdbmodel", run: jobs}, {of: "batch/jobqueue"}}
+	const log, consumer, engine = "fdbmodel/joblog/log.go", "fdbmodel/joblog/lease.go", "batch/jobqueue/"
+	stored := suites{{of: "fdbmodel/joblog"}, {of: "batch/jobqueue"}}
 	consumed := suites{{of: "batch/jobqueue"}}
 	return []mutant{
 		{name: "an append whose result is unknown is repeated", file: log, by: stored,
@@ -18,11 +17,11 @@ func jobMutants() []mutant {
 		{name: "a commit that landed is taken for a lost lease", file: consumer, by: stored,
 			old: "if at == to && tx.MaybeCommitted {", new: "if at == to && tx.MaybeCommitted && false {"},
 		{name: "effects of a job are applied without its progress", file: consumer, by: stored,
-			old: "\t\tc.writeProgress(tx, l.consumer, to)\n", new: ""},
+			old: "\t\ts.writeProgress(tx, l.consumer, to)\n", new: ""},
 		{name: "a living process loses its lease", file: consumer, by: stored,
-			old: "!bytes.Equal(value, t.Observed) && !c.diedBefore(&old)",
-			new: "!bytes.Equal(value, t.Observed) && t.Observed == nil && !c.diedBefore(&old)"},
-		{name: "a dropped job has effects", file: "fdbmodel/jobs_parked.go", by: stored,
+			old: "!bytes.Equal(value, t.Observed) && !s.diedBefore(&old)",
+			new: "!bytes.Equal(value, t.Observed) && t.Observed == nil && !s.diedBefore(&old)"},
+		{name: "a dropped job has effects", file: "fdbmodel/joblog/parked.go", by: stored,
 			old: "\t\tif value == nil {\n\t\t\tif tx.MaybeCommitted",
 			new: "\t\tif value == nil && failure != nil {\n\t\t\tif tx.MaybeCommitted"},
 		{name: "a producer that the user has named is forgotten", file: log, by: stored,
@@ -30,12 +29,11 @@ func jobMutants() []mutant {
 		{name: "a producer is forgotten that appends meanwhile", file: log, by: stored,
 			old: "\t\t\ttx.AddReadConflictKey(item.Key)\n", new: ""},
 		{name: "jobs are removed under a consumer that starts", file: consumer, by: stored,
-			old: "\ttx.AddWriteConflictKey(c.keys.JobsPart(k.Queue, layout.JobsFirstPart))\n", new: ""},
-		{name: "a consumer is removed under a process that starts", file: "fdbmodel/jobs_list.go", by: stored,
+			old: "\ttx.AddWriteConflictKey(s.keys.JobsPart(k.Queue, layout.JobsFirstPart))\n", new: ""},
+		{name: "a consumer is removed under a process that starts", file: "fdbmodel/joblog/list.go", by: stored,
 			old: "held, err := tx.GetRange(", new: "held, err := tx.Snapshot().GetRange("},
 		{name: "trouble that is over is shown", file: consumer, by: stored,
-			old: "next.Failing, next.Attempts, next.Error = t.Index, t.Attempts, cutText(t.Error, maxTrouble)",
-			new: "next.Failing, next.Attempts, next.Error = t.Index, t.Attempts, cutText(next.Error+t.Error, maxTrouble)"},
+			old: "next.Error = layout.Shorten(t.Error,", new: "next.Error = layout.Shorten(next.Error+t.Error,"},
 		{name: "what has ended is not stored when a job fails for good", file: engine + "attempt.go", by: consumed,
 			old: "\te.halt(err)\n\te.cancelJobs()\n", new: "\te.abort(err)\n"},
 		{name: "a job whose effect is refused has no slot", file: engine + "commit.go", by: consumed,

@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // readLog returns the jobs of a log.
 func (w *world) readLog(ctx context.Context, log string) (names []string, err error) {
-	jobs, err := w.reader.ReadJobs(ctx, log, 1, 2*maxJobs)
+	jobs, err := joblog.Of(w.reader).Read(ctx, log, 1, 2*maxJobs)
 	for i := range jobs {
 		if jobs[i].Index != int64(i+1) {
 			return nil, fmt.Errorf("job %d of log %s comes at place %d", jobs[i].Index, log, i+1)
@@ -58,7 +59,7 @@ func (w *world) checkJobs(ctx context.Context) error {
 
 // checkStage compares what a stage has read and written.
 func (w *world) checkStage(ctx context.Context, stage int, from, to []string) error {
-	q, err := w.reader.JobQueue(ctx, jobLogs[stage])
+	q, err := joblog.Of(w.reader).Get(ctx, jobLogs[stage])
 	if errors.Is(err, fdbmodel.ErrNotFound) {
 		return nil
 	}
@@ -76,7 +77,7 @@ func (w *world) checkStage(ctx context.Context, stage int, from, to []string) er
 	if at > int64(len(from)) {
 		return fmt.Errorf("stage %d has come to job %d of %d", stage, at, len(from))
 	}
-	all, err := w.reader.ParkedJobs(ctx, stageOf(stage), 0, maxJobs)
+	all, err := joblog.Of(w.reader).Parked(ctx, stageOf(stage), 0, maxJobs)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -30,8 +31,8 @@ var jobLogs = []string{"raw", "cooked", "served"}
 // stages are those that a pipeline has.
 func stages() int { return len(jobLogs) - 1 }
 
-func stageOf(n int) fdbmodel.JobConsumer {
-	return fdbmodel.JobConsumer{Queue: jobLogs[n], Name: jobConsumerOf}
+func stageOf(n int) joblog.Consumer {
+	return joblog.Consumer{Queue: jobLogs[n], Name: jobConsumerOf}
 }
 
 // jobLog is what is known of jobs outside of the store.
@@ -55,7 +56,7 @@ type jobProcess struct {
 	process  *process
 	cluster  *fdbmodel.Cluster
 	stage    int
-	lease    *fdbmodel.JobLease
+	lease    *joblog.Lease
 	at       int64     // its progress
 	beat     time.Time // when its next heartbeat is due
 	observed []byte    // the present holder's sign of life, since a time
@@ -114,7 +115,7 @@ func (p *jobProcess) step(ctx context.Context, now time.Time) (time.Time, error)
 		}
 	}
 	err := p.work(ctx, now)
-	if errors.Is(err, fdbmodel.ErrLeaseLost) {
+	if errors.Is(err, joblog.ErrLeaseLost) {
 		w.report.LeasesLost++
 		p.lease, p.observed, err = nil, nil, nil
 	}
@@ -129,7 +130,7 @@ func (p *jobProcess) work(ctx context.Context, now time.Time) error {
 	}
 	if !now.Before(p.beat) {
 		p.beat = now.Add(jobHeartbeat)
-		retries, err := p.lease.Beat(ctx, fdbmodel.JobTrouble{}, jobsTogether)
+		retries, err := p.lease.Beat(ctx, joblog.Trouble{}, jobsTogether)
 		if err != nil {
 			return err
 		}
@@ -141,7 +142,7 @@ func (p *jobProcess) work(ctx context.Context, now time.Time) error {
 			p.world.report.JobRetries++
 		}
 	}
-	jobs, err := p.cluster.ReadJobs(ctx, jobLogs[p.stage], p.at+1, jobsTogether)
+	jobs, err := joblog.Of(p.cluster).Read(ctx, jobLogs[p.stage], p.at+1, jobsTogether)
 	if err != nil || len(jobs) == 0 {
 		return err
 	}
@@ -169,20 +170,20 @@ func (p *jobProcess) work(ctx context.Context, now time.Time) error {
 // isParked reports whether a job fails when it is its turn.
 func isParked(stage int, index int64) bool { return stage == 0 && index%parkedOf == 0 }
 
-func (p *jobProcess) effects(values [][]byte) fdbmodel.JobEffects {
+func (p *jobProcess) effects(values [][]byte) joblog.Effects {
 	if len(values) == 0 {
-		return fdbmodel.JobEffects{}
+		return joblog.Effects{}
 	}
-	return fdbmodel.JobEffects{Emits: []fdbmodel.JobEmit{{Queue: jobLogs[p.stage+1], Jobs: values}}}
+	return joblog.Effects{Emits: []joblog.Emit{{Queue: jobLogs[p.stage+1], Jobs: values}}}
 }
 
 // take takes the lease if it is free, or if its holder shows no sign of life.
 func (p *jobProcess) take(ctx context.Context, now time.Time) error {
-	t := fdbmodel.JobTake{About: "simulated"}
+	t := joblog.Take{About: "simulated"}
 	if p.observed != nil && now.Sub(p.since) >= jobDeadAfter {
 		t.Observed = p.observed
 	}
-	lease, present, err := p.cluster.TakeJobs(ctx, stageOf(p.stage), t)
+	lease, present, err := joblog.Of(p.cluster).Take(ctx, stageOf(p.stage), t)
 	if err != nil {
 		return err
 	}
@@ -213,7 +214,7 @@ func (c *clientProcess) appendJobs(ctx context.Context) error {
 		for i := range l.pending {
 			jobs = append(jobs, jobNamed(l.appended+1+i))
 		}
-		first, _, err := c.cluster.AppendJobs(ctx, fdbmodel.JobAppend{
+		first, _, err := joblog.Of(c.cluster).Append(ctx, joblog.Append{
 			Queue: jobLogs[0], Jobs: jobs, Producer: jobProducer, Sequence: int64(l.appended + 1),
 		})
 		if err != nil {
@@ -228,10 +229,10 @@ func (c *clientProcess) appendJobs(ctx context.Context) error {
 	if w.random.IntN(10) > 0 {
 		return nil
 	}
-	parked, err := c.cluster.ParkedJobs(ctx, stageOf(0), 0, jobsTogether)
+	parked, err := joblog.Of(c.cluster).Parked(ctx, stageOf(0), 0, jobsTogether)
 	for i := range parked {
 		if err == nil {
-			err = c.cluster.RetryParked(ctx, stageOf(0), parked[i].Index)
+			err = joblog.Of(c.cluster).RetryParked(ctx, stageOf(0), parked[i].Index)
 		}
 	}
 	if errors.Is(err, fdbmodel.ErrNotFound) {

@@ -1,4 +1,4 @@
-package fdbmodel
+package joblog
 
 import (
 	"bytes"
@@ -15,21 +15,21 @@ import (
 // another one consumes them in its place, and it can change nothing any more.
 var ErrLeaseLost = errors.New("another process consumes the jobs")
 
-// JobConsumer names a consumer of a log of jobs.
-type JobConsumer struct {
+// Consumer names a consumer of a log of jobs.
+type Consumer struct {
 	Queue, Name string
 }
 
 // String returns QUEUE/NAME.
-func (k JobConsumer) String() string { return k.Queue + "/" + k.Name }
+func (k Consumer) String() string { return k.Queue + "/" + k.Name }
 
 // Check returns layout.ErrBadName for names that are none.
-func (k JobConsumer) Check() error {
+func (k Consumer) Check() error {
 	return errors.Join(layout.CheckJobName("queue", k.Queue), layout.CheckJobName("consumer", k.Name))
 }
 
-// JobTake asks to consume jobs in this process.
-type JobTake struct {
+// Take asks to consume jobs in this process.
+type Take struct {
 	// About says where the process runs, for display.
 	About string
 	// Observed is the record of the present holder that did not change for the
@@ -43,11 +43,11 @@ type JobTake struct {
 	Foreign bool
 }
 
-// JobLease is the right of one process to consume the jobs of a consumer. Its
+// Lease is the right of one process to consume the jobs of a consumer. Its
 // methods may be called from many goroutines, but Beat from one at a time.
-type JobLease struct {
-	cluster  *Cluster
-	consumer JobConsumer
+type Lease struct {
+	logs     *Logs
+	consumer Consumer
 	holder   string
 	record   layout.JobLease // of the last beat
 	// Progress is how far the consumer had come when the lease was taken.
@@ -60,16 +60,16 @@ type JobLease struct {
 // is dead but that of the observer; on a store that one process opens, those of an
 // earlier opening are. It returns ErrBadName. An unknown commit is retried; the
 // record says whether it has landed.
-func (c *Cluster) TakeJobs(ctx context.Context, k JobConsumer, t JobTake) (lease *JobLease, present []byte, err error) {
+func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, present []byte, err error) {
 	if err := k.Check(); err != nil {
 		return nil, nil, err
 	}
-	holder, err := layout.DrawHex(c.random)
+	holder, err := s.cluster.DrawHex()
 	if err != nil {
 		return nil, nil, err
 	}
-	key := c.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name)
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
+	key := s.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name)
+	_, err = s.transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
 		lease, present = nil, nil
 		value, err := tx.Get(key).Wait(ctx)
 		if err != nil {
@@ -80,14 +80,15 @@ func (c *Cluster) TakeJobs(ctx context.Context, k JobConsumer, t JobTake) (lease
 			if err := layout.Decode(key, value, &old); err != nil {
 				return err
 			}
-			if old.Holder != holder && !bytes.Equal(value, t.Observed) && !c.diedBefore(&old) {
+			if old.Holder != holder && !bytes.Equal(value, t.Observed) && !s.diedBefore(&old) {
 				present = value
 				return nil
 			}
 		}
-		taken := &JobLease{cluster: c, consumer: k, holder: holder, record: layout.JobLease{Holder: holder, Count: 1,
-			About: t.About, Opening: c.opening(), Connection: c.connection(), At: layout.Millis(c.clock.Now())}}
-		if taken.Progress, err = c.startProgress(ctx, tx, k, t); err != nil {
+		traits := s.traits()
+		taken := &Lease{logs: s, consumer: k, holder: holder, record: layout.JobLease{Holder: holder, Count: 1,
+			About: t.About, Opening: traits.Opening, Connection: traits.Connection, At: layout.Millis(s.cluster.Now())}}
+		if taken.Progress, err = s.startProgress(ctx, tx, k, t); err != nil {
 			return err
 		}
 		tx.Set(key, layout.Encode(&taken.record))
@@ -102,9 +103,9 @@ func (c *Cluster) TakeJobs(ctx context.Context, k JobConsumer, t JobTake) (lease
 
 // WatchLease returns a watch that fires when a consumer's process shows a sign of
 // life, or gives up its lease. The caller cancels the watch.
-func (c *Cluster) WatchLease(ctx context.Context, k JobConsumer) (watch kv.Watch, err error) {
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(c.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name))
+func (s *Logs) WatchLease(ctx context.Context, k Consumer) (watch kv.Watch, err error) {
+	_, err = s.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
+		watch = tx.Watch(s.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name))
 		return nil
 	})
 	if err != nil && watch != nil {
@@ -116,37 +117,38 @@ func (c *Cluster) WatchLease(ctx context.Context, k JobConsumer) (watch kv.Watch
 
 // diedBefore reports whether the process that held a lease has ended, because it
 // had the store open before this one.
-func (c *Cluster) diedBefore(l *layout.JobLease) bool {
-	return c.ownsOpening() && l.Connection == "" && l.Opening != c.opening()
+func (s *Logs) diedBefore(l *layout.JobLease) bool {
+	traits := s.traits()
+	return traits.Connection == "" && traits.Opening != "" && l.Connection == "" && l.Opening != traits.Opening
 }
 
 // startProgress returns a consumer's progress, and writes it if there is none.
-func (c *Cluster) startProgress(ctx context.Context, tx kv.Tx, k JobConsumer, t JobTake) (int64, error) {
-	progress, found, err := c.readProgress(ctx, tx, k)
+func (s *Logs) startProgress(ctx context.Context, tx kv.Tx, k Consumer, t Take) (int64, error) {
+	progress, found, err := s.readProgress(ctx, tx, k)
 	if err != nil || found {
 		return progress, err
 	}
 	if t.Foreign {
-		c.writeProgress(tx, k, t.Initial)
+		s.writeProgress(tx, k, t.Initial)
 		return t.Initial, nil
 	}
-	first, err := c.readFirst(ctx, tx, k.Queue)
+	first, err := s.readFirst(ctx, tx, k.Queue)
 	if err != nil {
 		return 0, err
 	}
-	last, err := c.readHead(ctx, tx.Snapshot(), k.Queue)
+	last, err := s.readHead(ctx, tx.Snapshot(), k.Queue)
 	if err != nil {
 		return 0, err
 	}
 	// A removal of jobs that does not know of this consumer must not commit.
-	tx.AddWriteConflictKey(c.keys.JobsPart(k.Queue, layout.JobsFirstPart))
+	tx.AddWriteConflictKey(s.keys.JobsPart(k.Queue, layout.JobsFirstPart))
 	progress = max(min(t.Initial, last), first-1)
-	c.writeProgress(tx, k, progress)
+	s.writeProgress(tx, k, progress)
 	return progress, nil
 }
 
-func (c *Cluster) readProgress(ctx context.Context, tx kv.Reader, k JobConsumer) (index int64, found bool, err error) {
-	key := c.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name)
+func (s *Logs) readProgress(ctx context.Context, tx kv.Reader, k Consumer) (index int64, found bool, err error) {
+	key := s.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name)
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil || value == nil {
 		return 0, false, err
@@ -156,14 +158,14 @@ func (c *Cluster) readProgress(ctx context.Context, tx kv.Reader, k JobConsumer)
 	return p.Index, true, err
 }
 
-func (c *Cluster) writeProgress(tx kv.Tx, k JobConsumer, index int64) {
-	p := layout.JobProgress{Index: index, At: layout.Millis(c.clock.Now())}
-	tx.Set(c.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name), layout.Encode(&p))
+func (s *Logs) writeProgress(tx kv.Tx, k Consumer, index int64) {
+	p := layout.JobProgress{Index: index, At: layout.Millis(s.cluster.Now())}
+	tx.Set(s.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name), layout.Encode(&p))
 }
 
 // require returns ErrLeaseLost unless the lease is still this one's.
-func (l *JobLease) require(ctx context.Context, asked kv.Pending[[]byte]) error {
-	key := l.cluster.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name)
+func (l *Lease) require(ctx context.Context, asked kv.Pending[[]byte]) error {
+	key := l.logs.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name)
 	value, err := asked.Wait(ctx)
 	if err != nil {
 		return err
@@ -180,13 +182,13 @@ func (l *JobLease) require(ctx context.Context, asked kv.Pending[[]byte]) error 
 	return nil
 }
 
-func (l *JobLease) ask(tx kv.Reader) kv.Pending[[]byte] {
-	return tx.Get(l.cluster.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name))
+func (l *Lease) ask(tx kv.Reader) kv.Pending[[]byte] {
+	return tx.Get(l.logs.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name))
 }
 
-// JobTrouble is the lowest job that fails and is tried again, for display; the zero
+// Trouble is the lowest job that fails and is tried again, for display; the zero
 // value if there is none.
-type JobTrouble struct {
+type Trouble struct {
 	Index, Attempts int64
 	Error           string
 }
@@ -197,15 +199,16 @@ const maxTrouble = 500
 // Beat changes the lease's record, as a sign of life, and returns parked jobs whose
 // retry was asked for, up to limit. It returns ErrLeaseLost. Call it once per
 // heartbeat. An unknown commit is retried and harmless.
-func (l *JobLease) Beat(ctx context.Context, t JobTrouble, limit int) (retries []layout.ParkedJob, err error) {
-	c, next := l.cluster, l.record
+func (l *Lease) Beat(ctx context.Context, t Trouble, limit int) (retries []layout.ParkedJob, err error) {
+	s, next := l.logs, l.record
 	next.Count++
-	next.Failing, next.Attempts, next.Error = t.Index, t.Attempts, cutText(t.Error, maxTrouble)
-	next.At = layout.Millis(c.clock.Now())
-	key := c.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name)
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-lease", NoSync: true}, func(tx kv.Attempt) error {
+	next.Failing, next.Attempts = t.Index, t.Attempts
+	next.Error = layout.Shorten(t.Error, maxTrouble)
+	next.At = layout.Millis(s.cluster.Now())
+	key := s.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name)
+	_, err = s.transact(ctx, kv.Options{Tag: "futura-lease", NoSync: true}, func(tx kv.Attempt) error {
 		asked := l.ask(tx)
-		if retries, err = c.askedRetries(ctx, tx.Snapshot(), l.consumer, limit); err != nil {
+		if retries, err = s.askedRetries(ctx, tx.Snapshot(), l.consumer, limit); err != nil {
 			return err
 		}
 		if err := l.require(ctx, asked); err != nil {
@@ -222,29 +225,29 @@ func (l *JobLease) Beat(ctx context.Context, t JobTrouble, limit int) (retries [
 
 // Release gives the lease up, so that another process may take it at once. It does
 // nothing if the lease was lost. An unknown commit is retried and harmless.
-func (l *JobLease) Release(ctx context.Context) error {
-	_, err := l.cluster.transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
+func (l *Lease) Release(ctx context.Context) error {
+	_, err := l.logs.transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
 		err := l.require(ctx, l.ask(tx))
 		if errors.Is(err, ErrLeaseLost) {
 			return nil
 		}
 		if err == nil {
-			tx.Clear(l.cluster.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name))
+			tx.Clear(l.logs.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name))
 		}
 		return err
 	})
 	return err
 }
 
-// JobEmit appends jobs to a log within another transaction.
-type JobEmit struct {
+// Emit appends jobs to a log within another transaction.
+type Emit struct {
 	Queue string
 	Jobs  [][]byte
 }
 
-// JobEffects are what jobs have done, in their order.
-type JobEffects struct {
-	Emits []JobEmit
+// Effects are what jobs have done, in their order.
+type Effects struct {
+	Emits []Emit
 	// Apply are called in the transaction, each time that it runs. An error that is
 	// not one of the store ends the transaction.
 	Apply []func(context.Context, kv.Tx) error
@@ -253,13 +256,13 @@ type JobEffects struct {
 // Commit advances the consumer's progress from one index to another, together with
 // all effects of the jobs between them and the list of those that are parked: all
 // of it happens once, or none. It returns ErrLeaseLost, the errors of Apply, and
-// ErrTooLarge. An unknown commit is retried; the progress says whether it has
+// fdbmodel.ErrTooLarge. An unknown commit is retried; the progress says whether it has
 // landed.
-func (l *JobLease) Commit(ctx context.Context, from, to int64, parked []layout.ParkedJob, effects JobEffects) error {
-	c := l.cluster
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-progress"}, func(tx kv.Attempt) error {
+func (l *Lease) Commit(ctx context.Context, from, to int64, parked []layout.ParkedJob, effects Effects) error {
+	s := l.logs
+	_, err := s.transact(ctx, kv.Options{Tag: "futura-progress"}, func(tx kv.Attempt) error {
 		asked := l.ask(tx)
-		at, _, err := c.readProgress(ctx, tx, l.consumer)
+		at, _, err := s.readProgress(ctx, tx, l.consumer)
 		if err != nil {
 			return err
 		}
@@ -273,18 +276,18 @@ func (l *JobLease) Commit(ctx context.Context, from, to int64, parked []layout.P
 			return fmt.Errorf("%w: the progress of consumer %v is %d, not %d", ErrLeaseLost, l.consumer, at, from)
 		}
 		for i := range parked {
-			c.setParked(tx, l.consumer, &parked[i])
+			s.setParked(tx, l.consumer, &parked[i])
 		}
-		c.writeProgress(tx, l.consumer, to)
-		return c.applyEffects(ctx, tx, effects)
+		s.writeProgress(tx, l.consumer, to)
+		return s.applyEffects(ctx, tx, effects)
 	})
 	return err
 }
 
-func (c *Cluster) applyEffects(ctx context.Context, tx kv.Tx, effects JobEffects) error {
+func (s *Logs) applyEffects(ctx context.Context, tx kv.Tx, effects Effects) error {
 	for _, e := range effects.Emits {
-		head := tx.Get(c.keys.JobsPart(e.Queue, layout.JobsHeadPart))
-		if _, err := c.appendTo(ctx, tx, e.Queue, head, e.Jobs); err != nil {
+		head := tx.Get(s.keys.JobsPart(e.Queue, layout.JobsHeadPart))
+		if _, err := s.appendTo(ctx, tx, e.Queue, head, e.Jobs); err != nil {
 			return err
 		}
 	}
@@ -297,8 +300,8 @@ func (c *Cluster) applyEffects(ctx context.Context, tx kv.Tx, effects JobEffects
 }
 
 // jobProgress returns the progress of all consumers of a log, by their names.
-func (c *Cluster) jobProgress(ctx context.Context, tx kv.Reader, queue string) (map[string]layout.JobProgress, error) {
-	prefix := c.keys.JobsPart(queue, layout.JobsProgressPart)
+func (s *Logs) jobProgress(ctx context.Context, tx kv.Reader, queue string) (map[string]layout.JobProgress, error) {
+	prefix := s.keys.JobsPart(queue, layout.JobsProgressPart)
 	all := map[string]layout.JobProgress{}
 	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{}).Wait(ctx)
 	if err != nil {

@@ -1,10 +1,11 @@
-package fdbmodel
+package joblog
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -18,12 +19,12 @@ const (
 	MaxAppendBytes = 1 << 20
 )
 
-// ErrJobsRemoved is returned by reading jobs that were removed from their log,
+// ErrRemoved is returned by reading jobs that were removed from their log,
 // because all of its consumers have done them.
-var ErrJobsRemoved = errors.New("the jobs were removed from their log")
+var ErrRemoved = errors.New("the jobs were removed from their log")
 
-// JobAppend is an append of jobs to a log. The log is made by its first job.
-type JobAppend struct {
+// Append is an append of jobs to a log. The log is made by its first job.
+type Append struct {
 	Queue string
 	Jobs  [][]byte
 	// Producer and Sequence name the append: one with a number that is not above the
@@ -38,21 +39,21 @@ type JobAppend struct {
 // transaction. It returns the index of the first one, and whether it appended
 // them: it does not if the producer has appended with this sequence before, whose
 // first index it then returns, or with a higher one, which is 0. It returns
-// ErrBadName, and ErrTooLarge for more than MaxAppend jobs or MaxAppendBytes, or
+// ErrBadName, and fdbmodel.ErrTooLarge for more than MaxAppend jobs or MaxAppendBytes, or
 // for one of more than layout.MaxJob. Appends to one log conflict with each other,
 // and are repeated, so a process should gather them. An unknown commit is retried:
 // the record of the producer says whether it has landed.
-func (c *Cluster) AppendJobs(ctx context.Context, a JobAppend) (first int64, appended bool, err error) {
+func (s *Logs) Append(ctx context.Context, a Append) (first int64, appended bool, err error) {
 	if err := errors.Join(layout.CheckJobName("queue", a.Queue), layout.CheckJobName("producer", a.Producer)); err != nil {
 		return 0, false, err
 	}
 	if err := checkJobs(a.Jobs); err != nil || len(a.Jobs) == 0 {
 		return 0, false, err
 	}
-	key := c.keys.JobsNamed(a.Queue, layout.JobsProducersPart, a.Producer)
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-append"}, func(tx kv.Attempt) error {
+	key := s.keys.JobsNamed(a.Queue, layout.JobsProducersPart, a.Producer)
+	_, err = s.transact(ctx, kv.Options{Tag: "futura-append"}, func(tx kv.Attempt) error {
 		first, appended = 0, false
-		asked, head := tx.Get(key), tx.Get(c.keys.JobsPart(a.Queue, layout.JobsHeadPart))
+		asked, head := tx.Get(key), tx.Get(s.keys.JobsPart(a.Queue, layout.JobsHeadPart))
 		value, err := asked.Wait(ctx)
 		if err != nil {
 			return err
@@ -69,44 +70,44 @@ func (c *Cluster) AppendJobs(ctx context.Context, a JobAppend) (first int64, app
 				return nil
 			}
 		}
-		if first, err = c.appendTo(ctx, tx, a.Queue, head, a.Jobs); err != nil {
+		if first, err = s.appendTo(ctx, tx, a.Queue, head, a.Jobs); err != nil {
 			return err
 		}
 		appended = true
 		now := layout.JobProducer{Sequence: a.Sequence, First: first, Count: int64(len(a.Jobs)),
-			At: layout.Millis(c.clock.Now()), Keep: a.Keep || last.Keep}
+			At: layout.Millis(s.cluster.Now()), Keep: a.Keep || last.Keep}
 		tx.Set(key, layout.Encode(&now))
 		return nil
 	})
 	return first, appended, err
 }
 
-// checkJobs returns ErrTooLarge for jobs that one transaction can't append.
+// checkJobs returns fdbmodel.ErrTooLarge for jobs that one transaction can't append.
 func checkJobs(jobs [][]byte) error {
 	size := 0
 	for _, job := range jobs {
 		if len(job) > layout.MaxJob {
-			return fmt.Errorf("%w: a job of %d bytes, at most %d: put the value apart, and name it in the job", ErrTooLarge,
-				len(job), layout.MaxJob)
+			return fmt.Errorf("%w: a job of %d bytes, at most %d: put the value apart, and name it in the job",
+				fdbmodel.ErrTooLarge, len(job), layout.MaxJob)
 		}
 		size += len(job)
 	}
 	if len(jobs) > MaxAppend || size > MaxAppendBytes {
-		return fmt.Errorf("%w: %d jobs of %d bytes, at most %d of %d bytes at once", ErrTooLarge, len(jobs), size, MaxAppend,
-			MaxAppendBytes)
+		return fmt.Errorf("%w: %d jobs of %d bytes, at most %d of %d bytes at once", fdbmodel.ErrTooLarge, len(jobs), size,
+			MaxAppend, MaxAppendBytes)
 	}
 	return nil
 }
 
 // appendTo appends jobs to a log whose head was requested.
-func (c *Cluster) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pending[[]byte], jobs [][]byte,
+func (s *Logs) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pending[[]byte], jobs [][]byte,
 ) (first int64, err error) {
-	key := c.keys.JobsPart(queue, layout.JobsHeadPart)
+	key := s.keys.JobsPart(queue, layout.JobsHeadPart)
 	value, err := head.Wait(ctx)
 	if err != nil {
 		return 0, err
 	}
-	now := layout.Millis(c.clock.Now())
+	now := layout.Millis(s.cluster.Now())
 	end := layout.JobsHead{CreatedAt: now}
 	if value != nil {
 		if err := layout.Decode(key, value, &end); err != nil {
@@ -116,23 +117,23 @@ func (c *Cluster) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.
 	first = end.Last + 1
 	for _, job := range jobs {
 		end.Last++
-		tx.Set(c.keys.Job(queue, end.Last), layout.Encode(&layout.Job{Value: job, At: now}))
+		tx.Set(s.keys.Job(queue, end.Last), layout.Encode(&layout.Job{Value: job, At: now}))
 	}
 	tx.Set(key, layout.Encode(&end))
 	return first, nil
 }
 
-// JobProducer returns the last append of a producer to a log. It returns ErrNotFound
+// JobProducer returns the last append of a producer to a log. It returns fdbmodel.ErrNotFound
 // for one that the log does not know, and ErrBadName.
-func (c *Cluster) JobProducer(ctx context.Context, queue, name string) (p layout.JobProducer, err error) {
+func (s *Logs) Producer(ctx context.Context, queue, name string) (p layout.JobProducer, err error) {
 	if err := errors.Join(layout.CheckJobName("queue", queue), layout.CheckJobName("producer", name)); err != nil {
 		return p, err
 	}
-	key := c.keys.JobsNamed(queue, layout.JobsProducersPart, name)
-	err = c.View(ctx, func(tx kv.Attempt) error {
+	key := s.keys.JobsNamed(queue, layout.JobsProducersPart, name)
+	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
 		value, err := tx.Snapshot().Get(key).Wait(ctx)
 		if err == nil && value == nil {
-			err = fmt.Errorf("producer %s of log %s: %w", name, queue, ErrNotFound)
+			err = fmt.Errorf("producer %s of log %s: %w", name, queue, fdbmodel.ErrNotFound)
 		}
 		if err != nil {
 			return err
@@ -145,9 +146,9 @@ func (c *Cluster) JobProducer(ctx context.Context, queue, name string) (p layout
 
 // LastJob returns the index of the last job of a log, 0 for a log without jobs or
 // one that does not exist.
-func (c *Cluster) LastJob(ctx context.Context, queue string) (last int64, err error) {
-	err = c.View(ctx, func(tx kv.Attempt) error {
-		last, err = c.readHead(ctx, tx.Snapshot(), queue)
+func (s *Logs) Last(ctx context.Context, queue string) (last int64, err error) {
+	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
+		last, err = s.readHead(ctx, tx.Snapshot(), queue)
 		return err
 	})
 	return last, err
@@ -155,10 +156,10 @@ func (c *Cluster) LastJob(ctx context.Context, queue string) (last int64, err er
 
 // WatchJobs returns the index of the last job of a log, and a watch that fires when
 // others are appended. The caller cancels the watch.
-func (c *Cluster) WatchJobs(ctx context.Context, queue string) (last int64, watch kv.Watch, err error) {
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(c.keys.JobsPart(queue, layout.JobsHeadPart))
-		last, err = c.readHead(ctx, tx, queue)
+func (s *Logs) Watch(ctx context.Context, queue string) (last int64, watch kv.Watch, err error) {
+	_, err = s.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
+		watch = tx.Watch(s.keys.JobsPart(queue, layout.JobsHeadPart))
+		last, err = s.readHead(ctx, tx, queue)
 		return err
 	})
 	if err != nil && watch != nil {
@@ -168,27 +169,27 @@ func (c *Cluster) WatchJobs(ctx context.Context, queue string) (last int64, watc
 	return last, watch, err
 }
 
-func (c *Cluster) readHead(ctx context.Context, tx kv.Reader, queue string) (int64, error) {
+func (s *Logs) readHead(ctx context.Context, tx kv.Reader, queue string) (int64, error) {
 	var head layout.JobsHead
-	err := c.readJobsPart(ctx, tx.Get(c.keys.JobsPart(queue, layout.JobsHeadPart)), queue, layout.JobsHeadPart, &head)
+	err := s.readJobsPart(ctx, tx.Get(s.keys.JobsPart(queue, layout.JobsHeadPart)), queue, layout.JobsHeadPart, &head)
 	return head.Last, err
 }
 
 // readFirst returns the lowest index of a log that was not removed.
-func (c *Cluster) readFirst(ctx context.Context, tx kv.Reader, queue string) (int64, error) {
+func (s *Logs) readFirst(ctx context.Context, tx kv.Reader, queue string) (int64, error) {
 	first := layout.JobsFirst{First: 1}
-	err := c.readJobsPart(ctx, tx.Get(c.keys.JobsPart(queue, layout.JobsFirstPart)), queue, layout.JobsFirstPart, &first)
+	err := s.readJobsPart(ctx, tx.Get(s.keys.JobsPart(queue, layout.JobsFirstPart)), queue, layout.JobsFirstPart, &first)
 	return first.First, err
 }
 
 // readJobsPart reads a record that may be absent.
-func (c *Cluster) readJobsPart(ctx context.Context, asked kv.Pending[[]byte], queue, part string, into layout.Record,
+func (s *Logs) readJobsPart(ctx context.Context, asked kv.Pending[[]byte], queue, part string, into layout.Record,
 ) error {
 	value, err := asked.Wait(ctx)
 	if err != nil || value == nil {
 		return err
 	}
-	return layout.Decode(c.keys.JobsPart(queue, part), value, into)
+	return layout.Decode(s.keys.JobsPart(queue, part), value, into)
 }
 
 // Bounds of one read of jobs.
@@ -198,12 +199,12 @@ const (
 )
 
 // ReadJobs returns jobs of a log from an index on, up to limit and to about a
-// mebibyte; none if the log ends before the index. It returns ErrJobsRemoved if
+// mebibyte; none if the log ends before the index. It returns ErrRemoved if
 // the job at that index was removed.
-func (c *Cluster) ReadJobs(ctx context.Context, queue string, from int64, limit int) (jobs []layout.Job, err error) {
-	prefix := c.keys.JobsPart(queue, layout.JobsLogPart)
-	r := kv.Range{Begin: c.keys.Job(queue, from), End: kv.AfterPrefix(prefix)}
-	err = c.View(ctx, func(tx kv.Attempt) error {
+func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (jobs []layout.Job, err error) {
+	prefix := s.keys.JobsPart(queue, layout.JobsLogPart)
+	r := kv.Range{Begin: s.keys.Job(queue, from), End: kv.AfterPrefix(prefix)}
+	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
 		jobs = jobs[:0]
 		o := kv.RangeOptions{Limit: min(limit, jobPage), Bytes: jobPageBytes}
 		page, err := tx.Snapshot().GetRange(r, o).Wait(ctx)
@@ -221,9 +222,9 @@ func (c *Cluster) ReadJobs(ctx context.Context, queue string, from int64, limit 
 		if len(jobs) > 0 && jobs[0].Index == from {
 			return nil
 		}
-		first, err := c.readFirst(ctx, tx.Snapshot(), queue)
+		first, err := s.readFirst(ctx, tx.Snapshot(), queue)
 		if err == nil && from < first {
-			err = fmt.Errorf("%w: log %s begins with job %d, not %d", ErrJobsRemoved, queue, first, from)
+			err = fmt.Errorf("%w: log %s begins with job %d, not %d", ErrRemoved, queue, first, from)
 		}
 		return err
 	})
@@ -235,13 +236,13 @@ func (c *Cluster) ReadJobs(ctx context.Context, queue string, from int64, limit 
 // the lowest index that is left. It also forgets producers that were not named by
 // the user and have appended nothing for a day. An unknown commit is retried and
 // harmless.
-func (c *Cluster) TrimJobs(ctx context.Context, queue string, keep int64) (first int64, err error) {
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-trim"}, func(tx kv.Attempt) error {
+func (s *Logs) Trim(ctx context.Context, queue string, keep int64) (first int64, err error) {
+	_, err = s.transact(ctx, kv.Options{Tag: "futura-trim"}, func(tx kv.Attempt) error {
 		// A consumer that starts writes a conflict on the key that this reads.
-		if first, err = c.readFirst(ctx, tx, queue); err != nil {
+		if first, err = s.readFirst(ctx, tx, queue); err != nil {
 			return err
 		}
-		progress, err := c.jobProgress(ctx, tx.Snapshot(), queue)
+		progress, err := s.jobProgress(ctx, tx.Snapshot(), queue)
 		if err != nil {
 			return err
 		}
@@ -251,12 +252,12 @@ func (c *Cluster) TrimJobs(ctx context.Context, queue string, keep int64) (first
 				passed = p.Index
 			}
 		}
-		if err := c.forgetProducers(ctx, tx, queue); err != nil {
+		if err := s.forgetProducers(ctx, tx, queue); err != nil {
 			return err
 		}
 		if next := passed - keep + 1; next > first {
-			tx.ClearRange(kv.Range{Begin: c.keys.Job(queue, first), End: c.keys.Job(queue, next)})
-			tx.Set(c.keys.JobsPart(queue, layout.JobsFirstPart), layout.Encode(&layout.JobsFirst{First: next}))
+			tx.ClearRange(kv.Range{Begin: s.keys.Job(queue, first), End: s.keys.Job(queue, next)})
+			tx.Set(s.keys.JobsPart(queue, layout.JobsFirstPart), layout.Encode(&layout.JobsFirst{First: next}))
 			first = next
 		}
 		return nil
@@ -271,8 +272,8 @@ const producerMemory = 24 * 60 * 60 * 1000
 // producerPage is how many producers are looked at at a time.
 const producerPage = 1000
 
-func (c *Cluster) forgetProducers(ctx context.Context, tx kv.Tx, queue string) error {
-	r := kv.Prefix(c.keys.JobsPart(queue, layout.JobsProducersPart))
+func (s *Logs) forgetProducers(ctx context.Context, tx kv.Tx, queue string) error {
+	r := kv.Prefix(s.keys.JobsPart(queue, layout.JobsProducersPart))
 	page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: producerPage}).Wait(ctx)
 	if err != nil {
 		return err
@@ -280,7 +281,7 @@ func (c *Cluster) forgetProducers(ctx context.Context, tx kv.Tx, queue string) e
 	for _, item := range page.Items {
 		var p layout.JobProducer
 		if layout.Decode(item.Key, item.Value, &p) == nil && !p.Keep &&
-			p.At < layout.Millis(c.clock.Now())-producerMemory {
+			p.At < layout.Millis(s.cluster.Now())-producerMemory {
 			tx.AddReadConflictKey(item.Key)
 			tx.Clear(item.Key)
 		}

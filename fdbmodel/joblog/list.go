@@ -1,4 +1,4 @@
-package fdbmodel
+package joblog
 
 import (
 	"cmp"
@@ -8,22 +8,23 @@ import (
 	"math"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// JobQueue is a log of jobs with its consumers.
-type JobQueue struct {
+// Log is a log of jobs with its consumers.
+type Log struct {
 	Name string
 	// First is the lowest index that was not removed, and Last the highest that was
 	// appended.
 	First, Last int64
-	Consumers   []JobConsumerState
+	Consumers   []ConsumerState
 }
 
-// JobConsumerState is how far a consumer has come, and where it runs.
-type JobConsumerState struct {
+// ConsumerState is how far a consumer has come, and where it runs.
+type ConsumerState struct {
 	Name     string
 	Progress layout.JobProgress
 	// Lease is nil if no process holds it. The holder may be dead.
@@ -38,23 +39,23 @@ const MaxParkedCount = 1000
 
 // JobQueues returns all logs of jobs with their consumers, in the order of their
 // names. Each is read at a version of its own.
-func (c *Cluster) JobQueues(ctx context.Context) ([]JobQueue, error) {
-	return c.JobQueuePage(ctx, "", math.MaxInt)
+func (s *Logs) List(ctx context.Context) ([]Log, error) {
+	return s.Page(ctx, "", math.MaxInt)
 }
 
 // JobQueuePage returns the logs of jobs whose names come after one, at most limit, in
 // their order. Each is read at a version of its own. It costs a read for each of limit
 // names in each shard, and some for each log. Those that can't be read are left out.
-func (c *Cluster) JobQueuePage(ctx context.Context, after string, limit int) ([]JobQueue, error) {
+func (s *Logs) Page(ctx context.Context, after string, limit int) ([]Log, error) {
 	var names []string
-	for shard := range c.config.Shards {
-		prefix := c.keys.JobsOf(shard)
+	for shard := range s.cluster.Config().Shards {
+		prefix := s.keys.JobsOf(shard)
 		r := kv.Prefix(prefix)
 		if after != "" {
 			r.Begin = kv.AfterPrefix(tuple.AppendString(slices.Clip(prefix), after))
 		}
 		for range limit {
-			name, err := c.firstJobQueue(ctx, prefix, r)
+			name, err := s.firstJobQueue(ctx, prefix, r)
 			if err != nil {
 				return nil, err
 			}
@@ -66,11 +67,11 @@ func (c *Cluster) JobQueuePage(ctx context.Context, after string, limit int) ([]
 		}
 	}
 	slices.Sort(names)
-	var queues []JobQueue
+	var queues []Log
 	for _, name := range names[:min(limit, len(names))] {
-		q, err := c.JobQueue(ctx, name)
+		q, err := s.Get(ctx, name)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, fdbmodel.ErrNotFound):
 		case errors.Is(err, layout.ErrBadName), layout.IsUnreadable(err): // a check names it
 		case err != nil:
 			return nil, err
@@ -82,8 +83,8 @@ func (c *Cluster) JobQueuePage(ctx context.Context, after string, limit int) ([]
 }
 
 // firstJobQueue returns the name of the first log in a range, empty if there is none.
-func (c *Cluster) firstJobQueue(ctx context.Context, prefix []byte, r kv.Range) (name string, err error) {
-	err = c.View(ctx, func(tx kv.Attempt) error {
+func (s *Logs) firstJobQueue(ctx context.Context, prefix []byte, r kv.Range) (name string, err error) {
+	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
 		name = ""
 		for left := r; name == ""; {
 			page, err := tx.Snapshot().GetRange(left, kv.RangeOptions{Limit: 1}).Wait(ctx)
@@ -100,59 +101,59 @@ func (c *Cluster) firstJobQueue(ctx context.Context, prefix []byte, r kv.Range) 
 	return name, err
 }
 
-// JobQueue returns a log of jobs with its consumers. It returns ErrNotFound for one
+// Log returns a log of jobs with its consumers. It returns fdbmodel.ErrNotFound for one
 // without jobs and consumers, and ErrBadName.
-func (c *Cluster) JobQueue(ctx context.Context, queue string) (q JobQueue, err error) {
+func (s *Logs) Get(ctx context.Context, queue string) (q Log, err error) {
 	if err := layout.CheckJobName("queue", queue); err != nil {
 		return q, err
 	}
-	err = c.View(ctx, func(tx kv.Attempt) error {
-		q = JobQueue{Name: queue}
-		if q.Last, err = c.readHead(ctx, tx.Snapshot(), queue); err != nil {
+	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
+		q = Log{Name: queue}
+		if q.Last, err = s.readHead(ctx, tx.Snapshot(), queue); err != nil {
 			return err
 		}
-		if q.First, err = c.readFirst(ctx, tx.Snapshot(), queue); err != nil {
+		if q.First, err = s.readFirst(ctx, tx.Snapshot(), queue); err != nil {
 			return err
 		}
-		progress, err := c.jobProgress(ctx, tx.Snapshot(), queue)
+		progress, err := s.jobProgress(ctx, tx.Snapshot(), queue)
 		if err != nil {
 			return err
 		}
 		for name, p := range progress {
-			state := JobConsumerState{Name: name, Progress: p}
-			if err := c.addHolder(ctx, tx.Snapshot(), queue, &state); err != nil {
+			state := ConsumerState{Name: name, Progress: p}
+			if err := s.addHolder(ctx, tx.Snapshot(), queue, &state); err != nil {
 				return err
 			}
 			q.Consumers = append(q.Consumers, state)
 		}
 		if q.Last == 0 && len(q.Consumers) == 0 {
-			return fmt.Errorf("log of jobs %s: %w", queue, ErrNotFound)
+			return fmt.Errorf("log of jobs %s: %w", queue, fdbmodel.ErrNotFound)
 		}
 		return nil
 	})
-	slices.SortFunc(q.Consumers, func(a, b JobConsumerState) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(q.Consumers, func(a, b ConsumerState) int { return cmp.Compare(a.Name, b.Name) })
 	return q, err
 }
 
-// FindJobConsumer returns ErrNotFound unless a log of jobs has a consumer of that name,
+// FindJobConsumer returns fdbmodel.ErrNotFound unless a log of jobs has a consumer of that name,
 // and ErrBadName.
-func (c *Cluster) FindJobConsumer(ctx context.Context, k JobConsumer) error {
+func (s *Logs) FindConsumer(ctx context.Context, k Consumer) error {
 	if err := k.Check(); err != nil {
 		return err
 	}
-	return c.View(ctx, func(tx kv.Attempt) error {
-		value, err := tx.Snapshot().Get(c.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name)).Wait(ctx)
+	return s.cluster.View(ctx, func(tx kv.Attempt) error {
+		value, err := tx.Snapshot().Get(s.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name)).Wait(ctx)
 		if err == nil && value == nil {
-			err = fmt.Errorf("consumer %v: %w", k, ErrNotFound)
+			err = fmt.Errorf("consumer %v: %w", k, fdbmodel.ErrNotFound)
 		}
 		return err
 	})
 }
 
 // addHolder adds the lease of a consumer, and counts what it has parked.
-func (c *Cluster) addHolder(ctx context.Context, tx kv.Reader, queue string, state *JobConsumerState) error {
-	key := c.keys.JobsNamed(queue, layout.JobsLeasesPart, state.Name)
-	parked := tx.GetRange(kv.Prefix(c.keys.JobsNamed(queue, layout.JobsParkedPart, state.Name)),
+func (s *Logs) addHolder(ctx context.Context, tx kv.Reader, queue string, state *ConsumerState) error {
+	key := s.keys.JobsNamed(queue, layout.JobsLeasesPart, state.Name)
+	parked := tx.GetRange(kv.Prefix(s.keys.JobsNamed(queue, layout.JobsParkedPart, state.Name)),
 		kv.RangeOptions{Limit: MaxParkedCount})
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil {
@@ -169,13 +170,13 @@ func (c *Cluster) addHolder(ctx context.Context, tx kv.Reader, queue string, sta
 	return err
 }
 
-// jobSigns returns the leases of consumers that may be alive, by their names.
-func (c *Cluster) jobSigns(ctx context.Context) (map[string][]byte, error) {
-	queues, err := c.JobQueues(ctx)
+// SignsOfLife returns the leases of consumers that may be alive, by their names.
+func (s *Logs) SignsOfLife(ctx context.Context) (map[string][]byte, error) {
+	queues, err := s.List(ctx)
 	signs := map[string][]byte{}
 	for _, q := range queues {
 		for _, consumer := range q.Consumers {
-			if consumer.Lease != nil && !c.diedBefore(consumer.Lease) {
+			if consumer.Lease != nil && !s.diedBefore(consumer.Lease) {
 				signs["consumer "+q.Name+"/"+consumer.Name] = consumer.sign
 			}
 		}
@@ -184,26 +185,26 @@ func (c *Cluster) jobSigns(ctx context.Context) (map[string][]byte, error) {
 }
 
 // DropJobs removes a log of jobs with its progress, its parked jobs and its
-// producers; with a consumer's name, that consumer alone. It returns ErrInUse while a
+// producers; with a consumer's name, that consumer alone. It returns fdbmodel.ErrInUse while a
 // process holds the lease of a consumer that is to be removed, unless force is set:
-// that process then ends with ErrLeaseLost. It returns ErrNotFound, and ErrBadName.
+// that process then ends with ErrLeaseLost. It returns fdbmodel.ErrNotFound, and ErrBadName.
 // An unknown commit is retried: if there is nothing left then, the removal has
 // landed.
-func (c *Cluster) DropJobs(ctx context.Context, queue, consumer string, force bool) error {
+func (s *Logs) Drop(ctx context.Context, queue, consumer string, force bool) error {
 	if err := layout.CheckJobName("queue", queue); err != nil {
 		return err
 	}
 	parts := []string{layout.JobsLeasesPart, layout.JobsParkedPart, layout.JobsProgressPart, layout.JobsRetryPart}
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-dropjobs"}, func(tx kv.Attempt) error {
-		all := kv.Prefix(c.keys.Jobs(queue))
-		leases := kv.Prefix(c.keys.JobsPart(queue, layout.JobsLeasesPart))
+	_, err := s.transact(ctx, kv.Options{Tag: "futura-dropjobs"}, func(tx kv.Attempt) error {
+		all := kv.Prefix(s.keys.Jobs(queue))
+		leases := kv.Prefix(s.keys.JobsPart(queue, layout.JobsLeasesPart))
 		ranges := []kv.Range{all}
 		if consumer != "" {
-			all = kv.Prefix(c.keys.JobsNamed(queue, layout.JobsProgressPart, consumer))
-			leases = kv.Prefix(c.keys.JobsNamed(queue, layout.JobsLeasesPart, consumer))
+			all = kv.Prefix(s.keys.JobsNamed(queue, layout.JobsProgressPart, consumer))
+			leases = kv.Prefix(s.keys.JobsNamed(queue, layout.JobsLeasesPart, consumer))
 			ranges = nil
 			for _, part := range parts {
-				ranges = append(ranges, kv.Prefix(c.keys.JobsNamed(queue, part, consumer)))
+				ranges = append(ranges, kv.Prefix(s.keys.JobsNamed(queue, part, consumer)))
 			}
 		}
 		held, err := tx.GetRange(leases, kv.RangeOptions{Limit: 1}).Wait(ctx)
@@ -215,16 +216,16 @@ func (c *Cluster) DropJobs(ctx context.Context, queue, consumer string, force bo
 		case err != nil:
 			return err
 		case len(held.Items) > 0 && !force:
-			return fmt.Errorf("log of jobs %s: %w: stop its consumers first, or force it", queue, ErrInUse)
+			return fmt.Errorf("log of jobs %s: %w: stop its consumers first, or force it", queue, fdbmodel.ErrInUse)
 		case len(there.Items) == 0 && !tx.MaybeCommitted:
 			what := "log of jobs " + queue
 			if consumer != "" {
 				what = "consumer " + queue + "/" + consumer
 			}
-			return fmt.Errorf("%s: %w", what, ErrNotFound)
+			return fmt.Errorf("%s: %w", what, fdbmodel.ErrNotFound)
 		}
 		// The late twin of an attempt removes no log that was begun anew.
-		tx.AddReadConflictKey(c.keys.JobsPart(queue, layout.JobsHeadPart))
+		tx.AddReadConflictKey(s.keys.JobsPart(queue, layout.JobsHeadPart))
 		for _, r := range ranges {
 			tx.ClearRange(r)
 		}

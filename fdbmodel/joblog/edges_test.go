@@ -1,4 +1,4 @@
-package fdbmodel_test
+package joblog_test
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -20,15 +21,15 @@ func TestLargestAppends(t *testing.T) {
 		jobs, size int
 		fits       bool
 	}{
-		{1, layout.MaxJob, true}, {1, layout.MaxJob + 1, false}, {fdbmodel.MaxAppend, 1, true},
-		{fdbmodel.MaxAppend + 1, 1, false},
+		{1, layout.MaxJob, true}, {1, layout.MaxJob + 1, false}, {joblog.MaxAppend, 1, true},
+		{joblog.MaxAppend + 1, 1, false},
 		{64, layout.MaxJob, true}, {65, layout.MaxJob, false},
 	} {
 		jobs := make([][]byte, c.jobs)
 		for i := range jobs {
 			jobs[i] = make([]byte, c.size)
 		}
-		_, _, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: "p",
+		_, _, err := joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: "p",
 			Sequence: int64(sequence) + 1, Jobs: jobs})
 		if c.fits {
 			require.NoError(t, err)
@@ -44,13 +45,13 @@ func TestProducersAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	from := func(producer string, sequence int64, keep bool) {
-		_, _, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: producer, Sequence: sequence, Keep: keep,
-			Jobs: [][]byte{{1}}})
+		_, _, err := joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: producer, Sequence: sequence,
+			Keep: keep, Jobs: [][]byte{{1}}})
 		require.NoError(t, err)
 	}
 	known := func() (names []string) {
 		for _, name := range []string{"busy", "kept", "kept once", "own"} {
-			if _, err := s.C.JobProducer(s.Ctx, "q", strings.ReplaceAll(name, " ", "-")); err == nil {
+			if _, err := joblog.Of(s.C).Producer(s.Ctx, "q", strings.ReplaceAll(name, " ", "-")); err == nil {
 				names = append(names, name)
 			}
 		}
@@ -62,11 +63,11 @@ func TestProducersAreForgotten(t *testing.T) {
 	from("kept-once", 1, true)
 	from("kept-once", 2, false)
 	s.Clock.Advance(24 * time.Hour)
-	_, err := s.C.TrimJobs(s.Ctx, "q", 0)
+	_, err := joblog.Of(s.C).Trim(s.Ctx, "q", 0)
 	require.NoError(t, err)
 	require.Len(t, known(), 4)
 	s.Clock.Advance(time.Second)
-	_, err = laneStage{s}.interrupted("futura-trim", func() { from("busy", 2, false) }).TrimJobs(s.Ctx, "q", 0)
+	_, err = joblog.Of(s.Interrupted("futura-trim", func() { from("busy", 2, false) })).Trim(s.Ctx, "q", 0)
 	require.NoError(t, err)
 	require.Equal(t, []string{"busy", "kept", "kept once"}, known())
 }
@@ -77,13 +78,13 @@ func TestAConsumerThatComesMeanwhileKeepsItsJobs(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 5)
-	lease := takeJobs(s, fdbmodel.JobTake{})
-	require.NoError(t, lease.Commit(s.Ctx, 0, 5, nil, fdbmodel.JobEffects{}))
-	c := laneStage{s}.interrupted("futura-trim", func() {
-		_, _, err := s.C.TakeJobs(s.Ctx, fdbmodel.JobConsumer{Queue: "q", Name: "late"}, fdbmodel.JobTake{})
+	lease := takeJobs(s, joblog.Take{})
+	require.NoError(t, lease.Commit(s.Ctx, 0, 5, nil, joblog.Effects{}))
+	c := s.Interrupted("futura-trim", func() {
+		_, _, err := joblog.Of(s.C).Take(s.Ctx, joblog.Consumer{Queue: "q", Name: "late"}, joblog.Take{})
 		require.NoError(t, err)
 	})
-	first, err := c.TrimJobs(s.Ctx, "q", 0)
+	first, err := joblog.Of(c).Trim(s.Ctx, "q", 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, first)
 	requireLog(s, "q", 5)
@@ -94,24 +95,24 @@ func TestDroppedJobsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 3)
-	lease := takeJobs(s, fdbmodel.JobTake{})
+	lease := takeJobs(s, joblog.Take{})
 	require.NoError(t, lease.Commit(s.Ctx, 0, 2, []layout.ParkedJob{
-		{Index: 1, Error: strings.Repeat("x", 5000)}, {Index: 2, Error: "e"}}, fdbmodel.JobEffects{}))
-	parked, err := s.C.ParkedJobs(s.Ctx, jobsOf, 0, 10)
+		{Index: 1, Error: strings.Repeat("x", 5000)}, {Index: 2, Error: "e"}}, joblog.Effects{}))
+	parked, err := joblog.Of(s.C).Parked(s.Ctx, jobsOf, 0, 10)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(parked[0].Error), 500)
 	marked := func(index int64) bool {
 		value := []byte(nil)
-		laneStage{s}.get(s.C.Keys().JobsParked("q", layout.JobsRetryPart, "c", index), &value)
+		value = s.Read(s.C.Keys().JobsParked("q", layout.JobsRetryPart, "c", index))
 		return value != nil
 	}
 	for _, p := range parked {
-		require.NoError(t, s.C.RetryParked(s.Ctx, jobsOf, p.Index))
+		require.NoError(t, joblog.Of(s.C).RetryParked(s.Ctx, jobsOf, p.Index))
 		require.True(t, marked(p.Index))
 	}
-	require.NoError(t, s.C.DropParked(s.Ctx, jobsOf, 1))
+	require.NoError(t, joblog.Of(s.C).DropParked(s.Ctx, jobsOf, 1))
 	require.False(t, marked(1))
-	require.NoError(t, s.C.DropJobs(s.Ctx, "q", "c", true))
+	require.NoError(t, joblog.Of(s.C).Drop(s.Ctx, "q", "c", true))
 	require.False(t, marked(2))
 }
 
@@ -122,7 +123,7 @@ func TestALogThatWasBegunAnewStays(t *testing.T) {
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 5)
 	s.Faults.FailNext(faultkv.UnknownLate, func(tag string) bool { return tag == "futura-dropjobs" })
-	require.NoError(t, s.C.DropJobs(s.Ctx, "q", "", false))
+	require.NoError(t, joblog.Of(s.C).Drop(s.Ctx, "q", "", false))
 	appendJobs(s, 1, 3)
 	requireLog(s, "q", 3)
 }
@@ -131,26 +132,26 @@ func TestAConsumerThatStartsMeanwhileKeepsItsLog(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 5)
-	c := laneStage{s}.interrupted("futura-dropjobs", func() { takeJobs(s, fdbmodel.JobTake{}) })
-	require.ErrorIs(t, c.DropJobs(s.Ctx, "q", "", false), fdbmodel.ErrInUse)
+	c := s.Interrupted("futura-dropjobs", func() { takeJobs(s, joblog.Take{}) })
+	require.ErrorIs(t, joblog.Of(c).Drop(s.Ctx, "q", "", false), fdbmodel.ErrInUse)
 	requireLog(s, "q", 5)
-	q, err := s.C.JobQueue(s.Ctx, "q")
+	q, err := joblog.Of(s.C).Get(s.Ctx, "q")
 	require.NoError(t, err)
-	lease := takeJobs(s, fdbmodel.JobTake{Observed: layout.Encode(q.Consumers[0].Lease)})
+	lease := takeJobs(s, joblog.Take{Observed: layout.Encode(q.Consumers[0].Lease)})
 	require.NoError(t, lease.Release(s.Ctx))
-	c = laneStage{s}.interrupted("futura-dropjobs", func() { takeJobs(s, fdbmodel.JobTake{}) })
-	require.ErrorIs(t, c.DropJobs(s.Ctx, "q", "c", false), fdbmodel.ErrInUse)
+	c = s.Interrupted("futura-dropjobs", func() { takeJobs(s, joblog.Take{}) })
+	require.ErrorIs(t, joblog.Of(c).Drop(s.Ctx, "q", "c", false), fdbmodel.ErrInUse)
 }
 
 func TestTroubleThatIsOverIsNotShown(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 1)
-	lease := takeJobs(s, fdbmodel.JobTake{})
-	for _, trouble := range []fdbmodel.JobTrouble{{Index: 1, Attempts: 2, Error: "e"}, {}} {
+	lease := takeJobs(s, joblog.Take{})
+	for _, trouble := range []joblog.Trouble{{Index: 1, Attempts: 2, Error: "e"}, {}} {
 		_, err := lease.Beat(s.Ctx, trouble, 1)
 		require.NoError(t, err)
-		q, err := s.C.JobQueue(s.Ctx, "q")
+		q, err := joblog.Of(s.C).Get(s.Ctx, "q")
 		require.NoError(t, err)
 		require.Equal(t, trouble.Error, q.Consumers[0].Lease.Error)
 		require.Equal(t, trouble.Index, q.Consumers[0].Lease.Failing)

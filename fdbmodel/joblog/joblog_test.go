@@ -1,4 +1,4 @@
-package fdbmodel_test
+package joblog_test
 
 import (
 	"context"
@@ -12,23 +12,24 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
-var jobsOf = fdbmodel.JobConsumer{Queue: "q", Name: "c"}
+var jobsOf = joblog.Consumer{Queue: "q", Name: "c"}
 
 // appendJobs appends jobs that are named by their indexes.
 func appendJobs(s *modeltest.Stage, sequence int64, n int) int64 {
 	s.T.Helper()
-	last, err := s.C.LastJob(s.Ctx, "q")
+	last, err := joblog.Of(s.C).Last(s.Ctx, "q")
 	require.NoError(s.T, err)
 	var jobs [][]byte
 	for i := range n {
 		jobs = append(jobs, fmt.Append(nil, last+1+int64(i)))
 	}
-	first, appended, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: "p", Sequence: sequence,
+	first, appended, err := joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: "p", Sequence: sequence,
 		Jobs: jobs})
 	require.NoError(s.T, err)
 	require.True(s.T, appended)
@@ -36,9 +37,9 @@ func appendJobs(s *modeltest.Stage, sequence int64, n int) int64 {
 	return first
 }
 
-func takeJobs(s *modeltest.Stage, t fdbmodel.JobTake) *fdbmodel.JobLease {
+func takeJobs(s *modeltest.Stage, t joblog.Take) *joblog.Lease {
 	s.T.Helper()
-	lease, _, err := s.C.TakeJobs(s.Ctx, jobsOf, t)
+	lease, _, err := joblog.Of(s.C).Take(s.Ctx, jobsOf, t)
 	require.NoError(s.T, err)
 	require.NotNil(s.T, lease)
 	return lease
@@ -48,7 +49,7 @@ func takeJobs(s *modeltest.Stage, t fdbmodel.JobTake) *fdbmodel.JobLease {
 func requireLog(s *modeltest.Stage, queue string, n int) {
 	s.T.Helper()
 	s.Faults.Flush()
-	jobs, err := s.C.ReadJobs(s.Ctx, queue, 1, 1000)
+	jobs, err := joblog.Of(s.C).Read(s.Ctx, queue, 1, 1000)
 	require.NoError(s.T, err)
 	require.Len(s.T, jobs, n)
 	for i, job := range jobs {
@@ -60,9 +61,9 @@ func requireLog(s *modeltest.Stage, queue string, n int) {
 // TestUnknownResultsOfJobs is TestUnknownResults for logs of jobs and their consumers.
 func TestUnknownResultsOfJobs(t *testing.T) {
 	t.Parallel()
-	emit := fdbmodel.JobEffects{Emits: []fdbmodel.JobEmit{{Queue: "next", Jobs: [][]byte{[]byte("1"), []byte("2")}}}}
+	emit := joblog.Effects{Emits: []joblog.Emit{{Queue: "next", Jobs: [][]byte{[]byte("1"), []byte("2")}}}}
 	parked := []layout.ParkedJob{{Index: 2, Attempts: 1, Error: "e"}}
-	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-append": func(s *modeltest.Stage, strike func()) {
 			appendJobs(s, 1, 2)
 			strike()
@@ -71,77 +72,77 @@ func TestUnknownResultsOfJobs(t *testing.T) {
 		},
 		"futura-lease that is taken": func(s *modeltest.Stage, strike func()) {
 			strike()
-			lease := takeJobs(s, fdbmodel.JobTake{})
+			lease := takeJobs(s, joblog.Take{})
 			s.Faults.Flush()
 			appendJobs(s, 1, 1)
 			require.NoError(s.T, lease.Commit(s.Ctx, 0, 1, nil, emit))
 			requireLog(s, "next", 2)
 		},
 		"futura-lease that beats": func(s *modeltest.Stage, strike func()) {
-			lease := takeJobs(s, fdbmodel.JobTake{})
+			lease := takeJobs(s, joblog.Take{})
 			strike()
-			_, err := lease.Beat(s.Ctx, fdbmodel.JobTrouble{Index: 7, Attempts: 1, Error: "e"}, 1)
+			_, err := lease.Beat(s.Ctx, joblog.Trouble{Index: 7, Attempts: 1, Error: "e"}, 1)
 			require.NoError(s.T, err)
 			s.Faults.Flush()
-			q, err := s.C.JobQueue(s.Ctx, "q")
+			q, err := joblog.Of(s.C).Get(s.Ctx, "q")
 			require.NoError(s.T, err)
 			require.Equal(s.T, int64(7), q.Consumers[0].Lease.Failing)
 		},
 		"futura-lease that ends": func(s *modeltest.Stage, strike func()) {
-			lease := takeJobs(s, fdbmodel.JobTake{})
+			lease := takeJobs(s, joblog.Take{})
 			strike()
 			require.NoError(s.T, lease.Release(s.Ctx))
-			next := takeJobs(s, fdbmodel.JobTake{})
+			next := takeJobs(s, joblog.Take{})
 			s.Faults.Flush()
-			_, err := next.Beat(s.Ctx, fdbmodel.JobTrouble{}, 1)
+			_, err := next.Beat(s.Ctx, joblog.Trouble{}, 1)
 			require.NoError(s.T, err)
 		},
 		"futura-progress": func(s *modeltest.Stage, strike func()) {
 			appendJobs(s, 1, 3)
-			lease := takeJobs(s, fdbmodel.JobTake{})
+			lease := takeJobs(s, joblog.Take{})
 			strike()
 			require.NoError(s.T, lease.Commit(s.Ctx, 0, 3, parked, emit))
 			requireLog(s, "next", 2)
 			s.Faults.Flush()
-			q, err := s.C.JobQueue(s.Ctx, "q")
+			q, err := joblog.Of(s.C).Get(s.Ctx, "q")
 			require.NoError(s.T, err)
 			require.Equal(s.T, int64(3), q.Consumers[0].Progress.Index)
 			require.Equal(s.T, 1, q.Consumers[0].Parked)
 		},
 		"futura-redo": func(s *modeltest.Stage, strike func()) {
 			appendJobs(s, 1, 3)
-			lease := takeJobs(s, fdbmodel.JobTake{})
-			require.NoError(s.T, lease.Commit(s.Ctx, 0, 3, parked, fdbmodel.JobEffects{}))
-			require.NoError(s.T, s.C.RetryParked(s.Ctx, jobsOf, 2))
+			lease := takeJobs(s, joblog.Take{})
+			require.NoError(s.T, lease.Commit(s.Ctx, 0, 3, parked, joblog.Effects{}))
+			require.NoError(s.T, joblog.Of(s.C).RetryParked(s.Ctx, jobsOf, 2))
 			strike()
 			require.NoError(s.T, lease.Redo(s.Ctx, 2, nil, emit))
 			requireLog(s, "next", 2)
-			left, err := s.C.ParkedJobs(s.Ctx, jobsOf, 0, 10)
+			left, err := joblog.Of(s.C).Parked(s.Ctx, jobsOf, 0, 10)
 			require.NoError(s.T, err)
 			require.Empty(s.T, left)
 		},
 		"futura-parked that is dropped": func(s *modeltest.Stage, strike func()) {
 			appendJobs(s, 1, 3)
-			lease := takeJobs(s, fdbmodel.JobTake{})
-			require.NoError(s.T, lease.Commit(s.Ctx, 0, 3, parked, fdbmodel.JobEffects{}))
+			lease := takeJobs(s, joblog.Take{})
+			require.NoError(s.T, lease.Commit(s.Ctx, 0, 3, parked, joblog.Effects{}))
 			strike()
-			require.NoError(s.T, s.C.DropParked(s.Ctx, jobsOf, 2))
+			require.NoError(s.T, joblog.Of(s.C).DropParked(s.Ctx, jobsOf, 2))
 			s.Faults.Flush()
-			require.ErrorIs(s.T, s.C.RetryParked(s.Ctx, jobsOf, 2), fdbmodel.ErrNotFound)
+			require.ErrorIs(s.T, joblog.Of(s.C).RetryParked(s.Ctx, jobsOf, 2), fdbmodel.ErrNotFound)
 		},
 		"futura-trim": func(s *modeltest.Stage, strike func()) {
 			appendJobs(s, 1, 3)
-			lease := takeJobs(s, fdbmodel.JobTake{})
-			require.NoError(s.T, lease.Commit(s.Ctx, 0, 2, nil, fdbmodel.JobEffects{}))
+			lease := takeJobs(s, joblog.Take{})
+			require.NoError(s.T, lease.Commit(s.Ctx, 0, 2, nil, joblog.Effects{}))
 			strike()
-			first, err := s.C.TrimJobs(s.Ctx, "q", 0)
+			first, err := joblog.Of(s.C).Trim(s.Ctx, "q", 0)
 			require.NoError(s.T, err)
 			require.Equal(s.T, int64(3), first)
 		},
 		"futura-dropjobs": func(s *modeltest.Stage, strike func()) {
 			appendJobs(s, 1, 3)
 			strike()
-			require.NoError(s.T, s.C.DropJobs(s.Ctx, "q", "", false))
+			require.NoError(s.T, joblog.Of(s.C).Drop(s.Ctx, "q", "", false))
 			appendJobs(s, 1, 2)
 			requireLog(s, "q", 2)
 		},
@@ -152,11 +153,11 @@ func TestAppendsOfAProducerHappenOnce(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	jobs := func(sequence int64, jobs ...string) (int64, bool) {
-		a := fdbmodel.JobAppend{Queue: "q", Producer: "p", Sequence: sequence, Keep: true}
+		a := joblog.Append{Queue: "q", Producer: "p", Sequence: sequence, Keep: true}
 		for _, job := range jobs {
 			a.Jobs = append(a.Jobs, []byte(job))
 		}
-		first, appended, err := s.C.AppendJobs(s.Ctx, a)
+		first, appended, err := joblog.Of(s.C).Append(s.Ctx, a)
 		require.NoError(t, err)
 		return first, appended
 	}
@@ -173,13 +174,13 @@ func TestAppendsOfAProducerHappenOnce(t *testing.T) {
 	require.EqualValues(t, 3, first)
 	requireLog(s, "q", 3)
 
-	_, _, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "a b", Producer: "p", Sequence: 1})
+	_, _, err := joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "a b", Producer: "p", Sequence: 1})
 	require.ErrorIs(t, err, layout.ErrBadName)
-	_, _, err = s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: "p", Sequence: 7,
+	_, _, err = joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: "p", Sequence: 7,
 		Jobs: [][]byte{make([]byte, layout.MaxJob+1)}})
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
-	_, _, err = s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: "p", Sequence: 7,
-		Jobs: make([][]byte, fdbmodel.MaxAppend+1)})
+	_, _, err = joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: "p", Sequence: 7,
+		Jobs: make([][]byte, joblog.MaxAppend+1)})
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
 }
 
@@ -189,27 +190,27 @@ func TestALostLeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 5)
-	first := takeJobs(s, fdbmodel.JobTake{About: "first"})
-	require.NoError(t, first.Commit(s.Ctx, 0, 2, nil, fdbmodel.JobEffects{}))
-	none, seen, err := s.C.TakeJobs(s.Ctx, jobsOf, fdbmodel.JobTake{})
+	first := takeJobs(s, joblog.Take{About: "first"})
+	require.NoError(t, first.Commit(s.Ctx, 0, 2, nil, joblog.Effects{}))
+	none, seen, err := joblog.Of(s.C).Take(s.Ctx, jobsOf, joblog.Take{})
 	require.NoError(t, err)
 	require.Nil(t, none)
-	_, err = first.Beat(s.Ctx, fdbmodel.JobTrouble{}, 1)
+	_, err = first.Beat(s.Ctx, joblog.Trouble{}, 1)
 	require.NoError(t, err)
-	none, seen2, err := s.C.TakeJobs(s.Ctx, jobsOf, fdbmodel.JobTake{Observed: seen})
+	none, seen2, err := joblog.Of(s.C).Take(s.Ctx, jobsOf, joblog.Take{Observed: seen})
 	require.NoError(t, err)
 	require.Nil(t, none, "it has changed since")
-	second := takeJobs(s, fdbmodel.JobTake{About: "second", Observed: seen2})
+	second := takeJobs(s, joblog.Take{About: "second", Observed: seen2})
 	require.EqualValues(t, 2, second.Progress)
 
-	_, err = first.Beat(s.Ctx, fdbmodel.JobTrouble{}, 1)
-	require.ErrorIs(t, err, fdbmodel.ErrLeaseLost)
-	effects := fdbmodel.JobEffects{Emits: []fdbmodel.JobEmit{{Queue: "next", Jobs: [][]byte{[]byte("1")}}}}
-	require.ErrorIs(t, first.Commit(s.Ctx, 2, 3, nil, effects), fdbmodel.ErrLeaseLost)
-	require.ErrorIs(t, first.Redo(s.Ctx, 1, nil, effects), fdbmodel.ErrLeaseLost)
+	_, err = first.Beat(s.Ctx, joblog.Trouble{}, 1)
+	require.ErrorIs(t, err, joblog.ErrLeaseLost)
+	effects := joblog.Effects{Emits: []joblog.Emit{{Queue: "next", Jobs: [][]byte{[]byte("1")}}}}
+	require.ErrorIs(t, first.Commit(s.Ctx, 2, 3, nil, effects), joblog.ErrLeaseLost)
+	require.ErrorIs(t, first.Redo(s.Ctx, 1, nil, effects), joblog.ErrLeaseLost)
 	require.NoError(t, first.Release(s.Ctx))
 	require.NoError(t, second.Commit(s.Ctx, 2, 3, nil, effects))
-	require.ErrorIs(t, second.Commit(s.Ctx, 2, 3, nil, effects), fdbmodel.ErrLeaseLost, "it goes back")
+	require.ErrorIs(t, second.Commit(s.Ctx, 2, 3, nil, effects), joblog.ErrLeaseLost, "it goes back")
 	requireLog(s, "next", 1)
 }
 
@@ -217,7 +218,7 @@ func TestEffectsOfAJobHappenWithItsProgress(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 2)
-	lease := takeJobs(s, fdbmodel.JobTake{})
+	lease := takeJobs(s, joblog.Take{})
 	key, refused := []byte("mine"), errors.New("refused")
 	set := func(err error) func(context.Context, kv.Tx) error {
 		return func(_ context.Context, tx kv.Tx) error {
@@ -225,14 +226,14 @@ func TestEffectsOfAJobHappenWithItsProgress(t *testing.T) {
 			return err
 		}
 	}
-	err := lease.Commit(s.Ctx, 0, 1, nil, fdbmodel.JobEffects{
-		Emits: []fdbmodel.JobEmit{{Queue: "next", Jobs: [][]byte{[]byte("1")}}},
+	err := lease.Commit(s.Ctx, 0, 1, nil, joblog.Effects{
+		Emits: []joblog.Emit{{Queue: "next", Jobs: [][]byte{[]byte("1")}}},
 		Apply: []func(context.Context, kv.Tx) error{set(refused)},
 	})
 	require.ErrorIs(t, err, refused)
 	requireLog(s, "next", 0)
-	require.NoError(t, lease.Commit(s.Ctx, 0, 1, nil, fdbmodel.JobEffects{
-		Emits: []fdbmodel.JobEmit{{Queue: "next", Jobs: [][]byte{[]byte("1")}},
+	require.NoError(t, lease.Commit(s.Ctx, 0, 1, nil, joblog.Effects{
+		Emits: []joblog.Emit{{Queue: "next", Jobs: [][]byte{[]byte("1")}},
 			{Queue: "next", Jobs: [][]byte{[]byte("2")}}},
 		Apply: []func(context.Context, kv.Tx) error{set(nil)},
 	}))
@@ -248,31 +249,31 @@ func TestParkedJobs(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 9)
-	lease := takeJobs(s, fdbmodel.JobTake{})
+	lease := takeJobs(s, joblog.Take{})
 	require.NoError(t, lease.Commit(s.Ctx, 0, 6, []layout.ParkedJob{
 		{Index: 2, Attempts: 3, Error: "two", Value: []byte("2")}, {Index: 4, Attempts: 3, Error: "four"},
 		{Index: 6, Attempts: 3, Error: "six"},
-	}, fdbmodel.JobEffects{}))
-	require.ErrorIs(t, s.C.RetryParked(s.Ctx, jobsOf, 3), fdbmodel.ErrNotFound)
-	require.NoError(t, s.C.RetryParked(s.Ctx, jobsOf, 2))
-	require.NoError(t, s.C.RetryParked(s.Ctx, jobsOf, 6))
-	retries, err := lease.Beat(s.Ctx, fdbmodel.JobTrouble{}, 10)
+	}, joblog.Effects{}))
+	require.ErrorIs(t, joblog.Of(s.C).RetryParked(s.Ctx, jobsOf, 3), fdbmodel.ErrNotFound)
+	require.NoError(t, joblog.Of(s.C).RetryParked(s.Ctx, jobsOf, 2))
+	require.NoError(t, joblog.Of(s.C).RetryParked(s.Ctx, jobsOf, 6))
+	retries, err := lease.Beat(s.Ctx, joblog.Trouble{}, 10)
 	require.NoError(t, err)
 	require.Len(t, retries, 2)
 	require.Equal(t, "2", string(retries[0].Value))
 	failure := retries[0]
 	failure.Attempts, failure.Error = 4, "again"
-	require.NoError(t, lease.Redo(s.Ctx, 2, &failure, fdbmodel.JobEffects{}))
-	require.NoError(t, s.C.DropParked(s.Ctx, jobsOf, 6))
-	effects := fdbmodel.JobEffects{Emits: []fdbmodel.JobEmit{{Queue: "next", Jobs: [][]byte{[]byte("1")}}}}
+	require.NoError(t, lease.Redo(s.Ctx, 2, &failure, joblog.Effects{}))
+	require.NoError(t, joblog.Of(s.C).DropParked(s.Ctx, jobsOf, 6))
+	effects := joblog.Effects{Emits: []joblog.Emit{{Queue: "next", Jobs: [][]byte{[]byte("1")}}}}
 	require.ErrorIs(t, lease.Redo(s.Ctx, 6, nil, effects), fdbmodel.ErrNotFound)
 	requireLog(s, "next", 0)
-	parked, err := s.C.ParkedJobs(s.Ctx, jobsOf, 0, 10)
+	parked, err := joblog.Of(s.C).Parked(s.Ctx, jobsOf, 0, 10)
 	require.NoError(t, err)
 	require.Len(t, parked, 2)
 	require.EqualValues(t, []any{int64(2), int64(4), "again", false},
 		[]any{parked[0].Index, parked[0].Attempts, parked[0].Error, parked[0].Retrying})
-	parked, err = s.C.ParkedJobs(s.Ctx, jobsOf, 2, 10)
+	parked, err = joblog.Of(s.C).Parked(s.Ctx, jobsOf, 2, 10)
 	require.NoError(t, err)
 	require.Len(t, parked, 1)
 	require.EqualValues(t, 4, parked[0].Index)
@@ -282,33 +283,33 @@ func TestTrimLeavesWhatAnyConsumerNeeds(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 10)
-	first, err := s.C.TrimJobs(s.Ctx, "q", 0)
+	first, err := joblog.Of(s.C).Trim(s.Ctx, "q", 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, first, "there is no consumer yet")
-	fast := takeJobs(s, fdbmodel.JobTake{})
-	slow, _, err := s.C.TakeJobs(s.Ctx, fdbmodel.JobConsumer{Queue: "q", Name: "slow"}, fdbmodel.JobTake{})
+	fast := takeJobs(s, joblog.Take{})
+	slow, _, err := joblog.Of(s.C).Take(s.Ctx, joblog.Consumer{Queue: "q", Name: "slow"}, joblog.Take{})
 	require.NoError(t, err)
-	require.NoError(t, fast.Commit(s.Ctx, 0, 9, nil, fdbmodel.JobEffects{}))
-	require.NoError(t, slow.Commit(s.Ctx, 0, 6, nil, fdbmodel.JobEffects{}))
-	first, err = s.C.TrimJobs(s.Ctx, "q", 2)
+	require.NoError(t, fast.Commit(s.Ctx, 0, 9, nil, joblog.Effects{}))
+	require.NoError(t, slow.Commit(s.Ctx, 0, 6, nil, joblog.Effects{}))
+	first, err = joblog.Of(s.C).Trim(s.Ctx, "q", 2)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, first)
-	_, err = s.C.ReadJobs(s.Ctx, "q", 4, 10)
-	require.ErrorIs(t, err, fdbmodel.ErrJobsRemoved)
-	jobs, err := s.C.ReadJobs(s.Ctx, "q", 5, 10)
+	_, err = joblog.Of(s.C).Read(s.Ctx, "q", 4, 10)
+	require.ErrorIs(t, err, joblog.ErrRemoved)
+	jobs, err := joblog.Of(s.C).Read(s.Ctx, "q", 5, 10)
 	require.NoError(t, err)
 	require.Len(t, jobs, 6)
-	late, _, err := s.C.TakeJobs(s.Ctx, fdbmodel.JobConsumer{Queue: "q", Name: "late"}, fdbmodel.JobTake{})
+	late, _, err := joblog.Of(s.C).Take(s.Ctx, joblog.Consumer{Queue: "q", Name: "late"}, joblog.Take{})
 	require.NoError(t, err)
 	require.EqualValues(t, 4, late.Progress)
-	end, _, err := s.C.TakeJobs(s.Ctx, fdbmodel.JobConsumer{Queue: "q", Name: "end"},
-		fdbmodel.JobTake{Initial: math.MaxInt64})
+	end, _, err := joblog.Of(s.C).Take(s.Ctx, joblog.Consumer{Queue: "q", Name: "end"},
+		joblog.Take{Initial: math.MaxInt64})
 	require.NoError(t, err)
 	require.EqualValues(t, 10, end.Progress)
-	foreign, _, err := s.C.TakeJobs(s.Ctx, fdbmodel.JobConsumer{Queue: "elsewhere", Name: "c"},
-		fdbmodel.JobTake{Initial: 1000, Foreign: true})
+	foreign, _, err := joblog.Of(s.C).Take(s.Ctx, joblog.Consumer{Queue: "elsewhere", Name: "c"},
+		joblog.Take{Initial: 1000, Foreign: true})
 	require.NoError(t, err)
-	require.NoError(t, foreign.Commit(s.Ctx, 1000, 1001, nil, fdbmodel.JobEffects{}))
+	require.NoError(t, foreign.Commit(s.Ctx, 1000, 1001, nil, joblog.Effects{}))
 	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
@@ -318,14 +319,14 @@ func TestProducersWithoutAUserAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 1)
-	_, _, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: "named", Sequence: 1, Keep: true,
+	_, _, err := joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: "named", Sequence: 1, Keep: true,
 		Jobs: [][]byte{[]byte("2")}})
 	require.NoError(t, err)
 	s.Clock.Advance(25 * time.Hour)
-	_, err = s.C.TrimJobs(s.Ctx, "q", 0)
+	_, err = joblog.Of(s.C).Trim(s.Ctx, "q", 0)
 	require.NoError(t, err)
 	appendJobs(s, 1, 1) // it is known no more
-	_, appended, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: "named", Sequence: 1, Keep: true,
+	_, appended, err := joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: "named", Sequence: 1, Keep: true,
 		Jobs: [][]byte{[]byte("2")}})
 	require.NoError(t, err)
 	require.False(t, appended)
@@ -335,29 +336,29 @@ func TestListAndDropOfJobs(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	for _, queue := range []string{"c", "a", "b"} {
-		_, _, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: queue, Producer: "p", Sequence: 1,
+		_, _, err := joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: queue, Producer: "p", Sequence: 1,
 			Jobs: [][]byte{[]byte("x"), []byte("y")}})
 		require.NoError(t, err)
 	}
-	b := fdbmodel.JobConsumer{Queue: "b", Name: "one"}
-	lease, _, err := s.C.TakeJobs(s.Ctx, b, fdbmodel.JobTake{About: "here"})
+	b := joblog.Consumer{Queue: "b", Name: "one"}
+	lease, _, err := joblog.Of(s.C).Take(s.Ctx, b, joblog.Take{About: "here"})
 	require.NoError(t, err)
-	require.NoError(t, lease.Commit(s.Ctx, 0, 1, []layout.ParkedJob{{Index: 1}}, fdbmodel.JobEffects{}))
-	queues, err := s.C.JobQueues(s.Ctx)
+	require.NoError(t, lease.Commit(s.Ctx, 0, 1, []layout.ParkedJob{{Index: 1}}, joblog.Effects{}))
+	queues, err := joblog.Of(s.C).List(s.Ctx)
 	require.NoError(t, err)
 	require.Len(t, queues, 3)
 	require.Equal(t, []string{"a", "b", "c"}, []string{queues[0].Name, queues[1].Name, queues[2].Name})
 	require.Equal(t, "here", queues[1].Consumers[0].Lease.About)
 	require.Equal(t, 1, queues[1].Consumers[0].Parked)
-	require.ErrorIs(t, s.C.DropJobs(s.Ctx, "b", "one", false), fdbmodel.ErrInUse)
-	require.ErrorIs(t, s.C.DropJobs(s.Ctx, "b", "", false), fdbmodel.ErrInUse)
-	require.NoError(t, s.C.DropJobs(s.Ctx, "b", "one", true))
-	require.ErrorIs(t, lease.Commit(s.Ctx, 1, 2, nil, fdbmodel.JobEffects{}), fdbmodel.ErrLeaseLost)
-	require.NoError(t, s.C.DropJobs(s.Ctx, "b", "", false))
-	require.ErrorIs(t, s.C.DropJobs(s.Ctx, "b", "", false), fdbmodel.ErrNotFound)
-	_, err = s.C.JobQueue(s.Ctx, "b")
+	require.ErrorIs(t, joblog.Of(s.C).Drop(s.Ctx, "b", "one", false), fdbmodel.ErrInUse)
+	require.ErrorIs(t, joblog.Of(s.C).Drop(s.Ctx, "b", "", false), fdbmodel.ErrInUse)
+	require.NoError(t, joblog.Of(s.C).Drop(s.Ctx, "b", "one", true))
+	require.ErrorIs(t, lease.Commit(s.Ctx, 1, 2, nil, joblog.Effects{}), joblog.ErrLeaseLost)
+	require.NoError(t, joblog.Of(s.C).Drop(s.Ctx, "b", "", false))
+	require.ErrorIs(t, joblog.Of(s.C).Drop(s.Ctx, "b", "", false), fdbmodel.ErrNotFound)
+	_, err = joblog.Of(s.C).Get(s.Ctx, "b")
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	queues, err = s.C.JobQueues(s.Ctx)
+	queues, err = joblog.Of(s.C).List(s.Ctx)
 	require.NoError(t, err)
 	require.Len(t, queues, 2)
 }

@@ -1,0 +1,28 @@
+// Package joblog stores logs of ordered jobs, and how far their consumers are: jobs get
+// contiguous indexes when they are appended, one process at a time consumes them for each
+// consumer, and its progress is one transaction with what the jobs have done.
+package joblog
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Logs are the logs of jobs of one cluster. Its methods may be called from many
+// goroutines.
+type Logs struct {
+	cluster *fdbmodel.Cluster
+	keys    layout.Keyspace
+}
+
+// Of returns the logs of jobs of a cluster.
+func Of(c *fdbmodel.Cluster) *Logs { return &Logs{cluster: c, keys: c.Keys()} }
+
+func (s *Logs) transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
+	return kv.Transact(ctx, s.cluster.Database(), s.cluster.RetryPolicy(o), fn)
+}
+
+func (s *Logs) traits() kv.Traits { return kv.TraitsOf(s.cluster.Database()) }
