@@ -16,7 +16,8 @@ FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
 # Rooms of the model whose tests need a store.
-FDB_ROOMS := ./fdbmodel/joblog ./fdbmodel/read ./fdbmodel/audit ./fdbmodel/inspect ./fdbmodel/transfer
+FDB_ROOMS := ./fdbmodel/joblog ./fdbmodel/schedule ./fdbmodel/read ./fdbmodel/audit ./fdbmodel/inspect \
+	./fdbmodel/transfer
 FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./futures ./workers \
 	./internal/sim ./internal/chaos ./batch/futurestore ./batch/head ./batch/jobqueue ./batch/grouping
 # Faults of FoundationDB's own client are a switch of the whole process.
@@ -36,7 +37,7 @@ INTEROP_MODULES := $(CURDIR)/bin/interop
 INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
-RACED := /(fdbmodel|fdbmodel/joblog|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
+RACED := /(fdbmodel|fdbmodel/(joblog|schedule)|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What is tested without C, as in the binary: the processes that functions run in.
 UNC   := /workers/wasm$$
@@ -54,7 +55,7 @@ TestEndOfAClosedLog|TestConformanceOfModes|TestConformanceOnDisk|TestMachine|Tes
 TestUnknownResults|TestManyDependants|TestYearOfACrontab|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
 TestRequestsThatAreTooLarge|TestCut|TestSharedFiles|TestLongStream)$$
-PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/kv/embedded ./fdbmodel/kv/remote ./futures/httpapi ./batch/rest ./workers/objects/...
+PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/schedule ./fdbmodel/kv/embedded ./fdbmodel/kv/remote ./futures/httpapi ./batch/rest ./workers/objects/...
 # Tests of many steps that a short run has on the embedded store alone: they are about time, turns and limits, or
 # repeat on a server what others show there. A long run has them on FoundationDB too.
 FDB_LATER := ^(TestPatienceWithWhatRunsElsewhere|TestNothingIsChargedThatNeverStarted|TestAnEndDoesNotWaitForASlot|$\

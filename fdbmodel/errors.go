@@ -21,6 +21,8 @@ var (
 	ErrIDInUse = errors.New("id is in use by a different future")
 	// ErrInUse is returned by removing a module, or a kind of lanes, that futures use.
 	ErrInUse = errors.New("in use")
+	// ErrExists is returned by making a schedule whose name another one has.
+	ErrExists = errors.New("exists already")
 	// ErrTooManyKinds is returned by making a kind of lanes in a cluster that has
 	// layout.MaxLaneKinds.
 	ErrTooManyKinds = errors.New("too many kinds of lanes")

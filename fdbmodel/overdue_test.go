@@ -28,7 +28,7 @@ func endOverdue(s *modeltest.Stage) (ended int) {
 		require.NoError(s.T, err)
 		ended += n
 		if next.IsZero() || next.After(s.Clock.Now()) {
-			require.Empty(s.T, problems(s))
+			require.Empty(s.T, s.Problems())
 			return ended
 		}
 	}
@@ -104,7 +104,7 @@ func TestNoAttemptBeginsAfterTheTime(t *testing.T) {
 		if name == "fail" {
 			require.Contains(t, e.Message, "attempt 1 failed (error): why")
 		}
-		require.Empty(t, problems(s), name)
+		require.Empty(t, s.Problems(), name)
 	}
 	s := modeltest.NewStage(t)
 	id := s.Submit(expires(s, time.Minute))
@@ -148,7 +148,7 @@ func TestDeadWorkerOfAFutureWhoseDeadlineHasPassed(t *testing.T) {
 	e := failureOf(s, id)
 	require.Equal(t, layout.KindDeadline, e.Kind)
 	require.Contains(t, e.Message, "its deadline has passed")
-	require.Empty(t, problems(s))
+	require.Empty(t, s.Problems())
 }
 
 func TestSnoozeCostsNoAttempt(t *testing.T) {
@@ -170,7 +170,7 @@ func TestSnoozeCostsNoAttempt(t *testing.T) {
 		_, _, err = s.C.PromoteDue(s.Ctx)
 		require.NoError(t, err)
 	}
-	require.Empty(t, problems(s))
+	require.Empty(t, s.Problems())
 }
 
 // TestStateConditionsOfTime ends claims of futures whose time is over, or that were
@@ -195,4 +195,35 @@ func TestStateConditionsOfTime(t *testing.T) {
 		after, _ = fdbmodel.Next(row, event)
 		require.Equal(t, layout.KindCancelled, after.Exception.Kind, kind)
 	}
+}
+
+// TestUnknownResultsOfTime is TestUnknownResults for futures that wait for a time.
+func TestUnknownResultsOfTime(t *testing.T) {
+	t.Parallel()
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+		"futura-overdue": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit(expires(s, time.Minute))
+			s.Clock.Advance(time.Minute)
+			strike()
+			endOverdue(s)
+			s.Faults.Flush()
+			require.Equal(s.T, layout.KindExpired, failureOf(s, id).Kind)
+			require.Equal(s.T, int64(1), s.Counted(layout.Failed))
+			notices, _, err := s.Box.Listen(s.Ctx)
+			require.NoError(s.T, err)
+			require.Len(s.T, notices, 1)
+		},
+		"futura-finish that snoozes": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit()
+			f := s.Claim(s.Worker)
+			wait := time.Minute
+			strike()
+			outcome := s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Snooze: &wait})
+			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Lost}, outcome)
+			s.Faults.Flush()
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, 1, row.Attempts.Snoozed)
+		},
+	})
 }

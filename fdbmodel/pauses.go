@@ -31,8 +31,9 @@ type Pause struct {
 // 256 bytes. It returns ErrBadName, ErrBadSpec, ErrTooLarge above MaxPauses, and
 // ErrNotFound for an unknown alias. An unknown commit is retried and harmless.
 func (c *Cluster) Pause(ctx context.Context, what, name, reason string) (Pause, error) {
-	if len(reason) > maxPauseReason {
-		return Pause{}, fmt.Errorf("%w: reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason), maxPauseReason)
+	if len(reason) > layout.MaxPauseReason {
+		return Pause{}, fmt.Errorf("%w: reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason),
+			layout.MaxPauseReason)
 	}
 	name, err := c.resolvePause(ctx, what, name)
 	if err != nil {

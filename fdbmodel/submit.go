@@ -170,7 +170,7 @@ func (c *Cluster) prepare(ctx context.Context, subs []Submission) ([]Submission,
 	drawn := 0
 	for i := range subs {
 		out[i] = subs[i]
-		if err := c.check(ctx, &out[i]); err != nil {
+		if err := c.CheckSubmission(ctx, &out[i]); err != nil {
 			if len(subs) > 1 {
 				err = fmt.Errorf("future %d of %d: %w", i+1, len(subs), err)
 			}
@@ -197,7 +197,9 @@ func (c *Cluster) prepare(ctx context.Context, subs []Submission) ([]Submission,
 	return out, nil
 }
 
-func (c *Cluster) check(ctx context.Context, s *Submission) error {
+// CheckSubmission fills in the defaults of a submission, and validates it. It returns the
+// errors of Submit that need no look at other futures. It reads modules that it names.
+func (c *Cluster) CheckSubmission(ctx context.Context, s *Submission) error {
 	spec := &s.Spec
 	if spec.Queue == "" {
 		spec.Queue = layout.DefaultQueue

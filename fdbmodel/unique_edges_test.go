@@ -60,7 +60,7 @@ func TestANameIsTakenByOneOfATransaction(t *testing.T) {
 			require.Equal(t, layout.Failed, s.State(other))
 			s.C.SettleMarked(s.Ctx)
 			require.Equal(t, layout.Failed, s.State(got[1-first].ID), "it does not wait for ever")
-			require.Empty(t, problems(s))
+			require.Empty(t, s.Problems())
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestANameIsTakenByOneOfTwoProcesses(t *testing.T) {
 		require.NoError(t, err)
 	})
 	require.ErrorIs(t, c.Retry(s.Ctx, f[0].ID), fdbmodel.ErrNotUnique)
-	require.Empty(t, problems(s))
+	require.Empty(t, s.Problems())
 }
 
 // TestNamesOfAPeriodAreFreedOnce whatever becomes of a commit, and not of a future that
@@ -115,7 +115,7 @@ func TestNamesOfAPeriodAreFreedOnce(t *testing.T) {
 			require.Equal(t, want, freed)
 			_, err = s.C.UniqueHolder(s.Ctx, f[0].Spec.Unique.Name)
 			require.Equal(t, again, err == nil, "%v", err)
-			require.Empty(t, problems(s))
+			require.Empty(t, s.Problems())
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
 // ErrExists is returned by AddSchedule if another schedule has its name.
@@ -158,7 +159,7 @@ func (c *Client) putSchedule(ctx context.Context, s *Schedule, fresh bool) (Sche
 	if err != nil {
 		return ScheduleView{}, err
 	}
-	put, _, err := c.cluster.PutSchedule(ctx, record, fresh)
+	put, _, err := schedule.Of(c.cluster).Put(ctx, record, fresh)
 	if err != nil {
 		return ScheduleView{}, err
 	}
@@ -171,7 +172,7 @@ const MaxScheduleTimes = 1000
 // Schedule returns a schedule with its next times, up to a number. It returns
 // ErrBadName and ErrNotFound.
 func (c *Client) Schedule(ctx context.Context, name string, times int) (ScheduleView, error) {
-	s, err := c.cluster.Schedule(ctx, name)
+	s, err := schedule.Of(c.cluster).Get(ctx, name)
 	if err != nil {
 		return ScheduleView{}, err
 	}
@@ -185,7 +186,7 @@ func (c *Client) Schedules(ctx context.Context, after string, limit int) ([]Sche
 	if limit <= 0 || limit > maxSchedules {
 		limit = maxSchedules
 	}
-	list, err := c.cluster.Schedules(ctx, after, limit)
+	list, err := schedule.Of(c.cluster).List(ctx, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ const maxSchedules = 1000
 // leaves out the times that passed. A reason has at most 256 bytes. It returns
 // ErrBadName, ErrBadSpec and ErrNotFound.
 func (c *Client) PauseSchedule(ctx context.Context, name, reason string) (ScheduleView, error) {
-	s, err := c.cluster.PauseSchedule(ctx, name, reason)
+	s, err := schedule.Of(c.cluster).Pause(ctx, name, reason)
 	if err != nil {
 		return ScheduleView{}, err
 	}
@@ -213,7 +214,7 @@ func (c *Client) PauseSchedule(ctx context.Context, name, reason string) (Schedu
 
 // ResumeSchedule has a schedule fire again. It returns ErrBadName and ErrNotFound.
 func (c *Client) ResumeSchedule(ctx context.Context, name string) (ScheduleView, error) {
-	s, err := c.cluster.ResumeSchedule(ctx, name)
+	s, err := schedule.Of(c.cluster).Resume(ctx, name)
 	if err != nil {
 		return ScheduleView{}, err
 	}
@@ -227,7 +228,7 @@ func (c *Client) TriggerSchedule(ctx context.Context, name string) (*Future, err
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	id, err := c.cluster.TriggerSchedule(ctx, name)
+	id, err := schedule.Of(c.cluster).Trigger(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -237,10 +238,10 @@ func (c *Client) TriggerSchedule(ctx context.Context, name string) (*Future, err
 // RemoveSchedule removes a schedule. Its futures stay. It returns ErrBadName and
 // ErrNotFound.
 func (c *Client) RemoveSchedule(ctx context.Context, name string) error {
-	return c.cluster.RemoveSchedule(ctx, name)
+	return schedule.Of(c.cluster).Remove(ctx, name)
 }
 
-func scheduleView(s *fdbmodel.Schedule, times int) (ScheduleView, error) {
+func scheduleView(s *schedule.Schedule, times int) (ScheduleView, error) {
 	next, err := s.Upcoming(times)
 	if err != nil {
 		return ScheduleView{}, err

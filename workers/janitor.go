@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -60,7 +61,7 @@ type janitor struct {
 
 	misfits   fdbmodel.Misfits
 	displaced fdbmodel.DisplacedWalk
-	schedules fdbmodel.ScheduleWalk
+	schedules schedule.Walk
 
 	sweepShard  int
 	sweepCursor []byte
@@ -142,7 +143,7 @@ func (j *janitor) replaceDisplaced(ctx context.Context) (int, time.Time, error) 
 }
 
 func (j *janitor) fireSchedules(ctx context.Context) (int, time.Time, error) {
-	return j.cluster.FireSchedules(ctx, &j.schedules)
+	return schedule.Of(j.cluster).Fire(ctx, &j.schedules)
 }
 
 // atIntervals is for a duty that has no other wish.

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -42,7 +43,7 @@ func TestClusterWithoutDatabaseWorkers(t *testing.T) {
 	from := b.clock.Now()
 	delayed := b.one("go:x", func(s *fdbmodel.Submission) { s.NotBefore = from.Add(30 * time.Second) })
 	expires := b.one("go:y", func(s *fdbmodel.Submission) { s.Spec.ExpiresAt = layout.Millis(from.Add(20 * time.Second)) })
-	_, _, err := b.cluster.PutSchedule(b.ctx, layout.ScheduleRecord{
+	_, _, err := schedule.Of(b.cluster).Put(b.ctx, layout.ScheduleRecord{
 		Name: "often", Every: 20 * time.Second, Spec: layout.Spec{Function: "go:z"},
 	}, true)
 	require.NoError(t, err)
@@ -85,7 +86,7 @@ func TestClusterWithoutDatabaseWorkers(t *testing.T) {
 	require.Equal(t, layout.KindExpired, b.row(expires).Exception.Kind)
 	await("what is delayed", func() bool { return stateOf(b, delayed) == layout.Ready })
 	await("a schedule that fires", func() bool {
-		s, err := b.cluster.Schedule(b.ctx, "often")
+		s, err := schedule.Of(b.cluster).Get(b.ctx, "often")
 		require.NoError(t, err)
 		return s.State.Fired > 0
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
 // TestJanitorFiresSchedules has a janitor sleep until a schedule is due.
@@ -15,7 +16,7 @@ func TestJanitorFiresSchedules(t *testing.T) {
 	b := virtualBed(t)
 	j := b.hired()
 	from := b.clock.Now().Add(10500 * time.Millisecond)
-	_, _, err := b.cluster.PutSchedule(b.ctx, layout.ScheduleRecord{
+	_, _, err := schedule.Of(b.cluster).Put(b.ctx, layout.ScheduleRecord{
 		Name: "often", Every: 1700 * time.Millisecond, From: layout.Millis(from), Spec: layout.Spec{Function: "go:echo"},
 	}, true)
 	require.NoError(t, err)
@@ -24,7 +25,7 @@ func TestJanitorFiresSchedules(t *testing.T) {
 		next := j.step(b.ctx, b.clock.Now())
 		b.clock.Advance(max(time.Millisecond, next.Sub(b.clock.Now())))
 	}
-	s, err := b.cluster.Schedule(b.ctx, "often")
+	s, err := schedule.Of(b.cluster).Get(b.ctx, "often")
 	require.NoError(t, err)
 	require.EqualValues(t, times, s.State.Fired)
 	for _, run := range s.State.Runs {

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
 // breakSchedules are writes into the schedule of a population.
@@ -49,7 +50,7 @@ var breakSchedules = []breakage{
 }
 
 func daily(t *testing.T, p *modeltest.Population) layout.ScheduleState {
-	s, err := p.C.Schedule(context.Background(), "daily")
+	s, err := schedule.Of(p.C).Get(context.Background(), "daily")
 	require.NoError(t, err)
 	return s.State
 }

@@ -24,6 +24,8 @@ const (
 
 	// MaxInputs is the maximum number of futures that one takes as inputs.
 	MaxInputs = 100_000
+	// MaxPauseReason is the maximum size of why something is paused, in bytes.
+	MaxPauseReason = 256
 	// MaxInputsInSpec is how many inputs a spec holds. More are stored apart, and
 	// linked after the submit.
 	MaxInputsInSpec = 64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
 // schedule changes one of two schedules, or has those that are due fire.
@@ -21,15 +22,15 @@ func (m *Machine) schedule(ctx context.Context) (change, error) {
 		did, err = "put", m.putSchedule(ctx, name)
 	case 3:
 		did = "pause"
-		_, err = m.C.PauseSchedule(ctx, name, "why")
+		_, err = schedule.Of(m.C).Pause(ctx, name, "why")
 	case 4:
 		did = "resume"
-		_, err = m.C.ResumeSchedule(ctx, name)
+		_, err = schedule.Of(m.C).Resume(ctx, name)
 	case 5:
-		did, err = "remove", m.C.RemoveSchedule(ctx, name)
+		did, err = "remove", schedule.Of(m.C).Remove(ctx, name)
 	case 6:
 		did, trigger = "trigger", true
-		_, err = m.C.TriggerSchedule(ctx, name)
+		_, err = schedule.Of(m.C).Trigger(ctx, name)
 	default:
 		did = "fire"
 		return m.fireSchedules(ctx)
@@ -44,7 +45,7 @@ func (m *Machine) schedule(ctx context.Context) (change, error) {
 }
 
 func (m *Machine) putSchedule(ctx context.Context, name string) error {
-	_, _, err := m.C.PutSchedule(ctx, layout.ScheduleRecord{
+	_, _, err := schedule.Of(m.C).Put(ctx, layout.ScheduleRecord{
 		Name: name, Every: time.Duration(1+m.random.IntN(3)) * time.Second, Grace: 2 * time.Second,
 		Missed:  []string{layout.MissedOnce, layout.MissedSkip, layout.MissedCatchUp}[m.random.IntN(3)],
 		Overlap: []string{layout.OverlapAllow, layout.OverlapSkip, layout.OverlapQueue}[m.random.IntN(3)],
@@ -58,7 +59,7 @@ func (m *Machine) putSchedule(ctx context.Context, name string) error {
 func (m *Machine) fireSchedules(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(2000)) * time.Millisecond)
 	now := layout.Millis(m.Clock.Now())
-	before, err := m.C.Schedules(context.Background(), "", 10)
+	before, err := schedule.Of(m.C).List(context.Background(), "", 10)
 	if err != nil {
 		return none, nil // the store fails now and then
 	}
@@ -66,7 +67,7 @@ func (m *Machine) fireSchedules(ctx context.Context) (change, error) {
 	for _, s := range before {
 		due[s.Name] = s.State
 	}
-	n, _, err := m.C.FireSchedules(ctx, new(fdbmodel.ScheduleWalk))
+	n, _, err := schedule.Of(m.C).Fire(ctx, new(schedule.Walk))
 	m.logf("fire schedules: %d %v", n, err)
 	loose := len(m.loose) > 0
 	return func(before, after *layout.Row) bool {

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -62,4 +63,12 @@ func (s *Stage) past(do func(kv.Attempt) error) {
 	s.T.Helper()
 	_, err := kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, do)
 	require.NoError(s.T, err)
+}
+
+// Problems are what an audit finds.
+func (s *Stage) Problems() []audit.Problem {
+	s.T.Helper()
+	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
+	require.NoError(s.T, err)
+	return report.Problems
 }

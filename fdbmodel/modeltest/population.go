@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -290,7 +291,7 @@ func (p *Population) addGlobals(t *testing.T) {
 	_, err := p.C.PutModule(ctx, []byte("not really a module"), "alias")
 	require.NoError(t, err)
 	daily := layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
-	_, _, err = p.C.PutSchedule(ctx, daily, true)
+	_, _, err = schedule.Of(p.C).Put(ctx, daily, true)
 	require.NoError(t, err)
 	_, err = p.C.Pause(ctx, layout.PauseQueue, "idle", "nobody needs it")
 	require.NoError(t, err)

@@ -38,6 +38,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
@@ -77,7 +78,7 @@ type Cluster struct {
 
 	stepClient seam.Client
 	stepWorker seam.Worker
-	schedules  fdbmodel.ScheduleWalk
+	schedules  schedule.Walk
 }
 
 // frame is one level that drives the cluster: the test, or a running function.
@@ -218,7 +219,7 @@ func (c *Cluster) jump(ctx context.Context, to time.Time) error {
 			return err
 		}
 	}
-	_, _, err := c.Client.Cluster().FireSchedules(ctx, &c.schedules)
+	_, _, err := schedule.Of(c.Client.Cluster()).Fire(ctx, &c.schedules)
 	return err
 }
 

@@ -58,15 +58,15 @@ const root = "."
 const everyone = "internal/clock"
 
 // importTable is the one table of allowed imports. Arrows point one way: kv and
-// tuple, layout, read, fdbmodel, its rooms joblog, audit, inspect and transfer, futures
+// tuple, layout, read, fdbmodel, its rooms joblog, schedule, audit, inspect and transfer, futures
 // and workers side by side, batch and protocol, cmd. A package that is not in
 // it fails the test.
 func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
 	application := append(slices.Clone(model), "fdbmodel/inspect", "futures", "workers", "workers/...")
-	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/transfer",
-		"fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
+	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
+		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
 		"fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote")
 	return map[string]imports{
@@ -97,18 +97,19 @@ func importTable() map[string]imports {
 		"fdbmodel/read":             {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/reference":        {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
 		"fdbmodel": {
-			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "internal/timetable"),
+			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
 		},
-		"fdbmodel/audit":   {ours: append(slices.Clone(model), "fdbmodel/read")},
-		"fdbmodel/joblog":  {ours: slices.Clone(model)},
-		"fdbmodel/inspect": {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},
+		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
+		"fdbmodel/joblog":   {ours: slices.Clone(model)},
+		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
+		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/joblog",
 			"fdbmodel/transfer/archive")},
 
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/reference", "internal/seam",
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/reference", "fdbmodel/schedule", "internal/seam",
 				"internal/clock", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
@@ -121,7 +122,7 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/reference", "internal/seam", "workers/objects",
+			ours: append(slices.Clone(model), "fdbmodel/reference", "fdbmodel/schedule", "internal/seam", "workers/objects",
 				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock", "internal/ratelog",
 				"internal/socket"),
 			others: []string{msgpack, uuid, prometheus, system},
@@ -205,7 +206,8 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
-			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/kv/faultkv",
+			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/schedule",
+				"fdbmodel/kv/faultkv",
 				"fdbmodel/kv/embedded",
 				"internal/storetest"),
 			others: append(tests(), pebble),

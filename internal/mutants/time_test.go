@@ -2,8 +2,8 @@ package mutants
 
 // timeMutants are faults in schedules and in what ends futures that wait too long.
 func timeMutants() []mutant {
-	const schedule, firing, overdue = "fdbmodel/schedule.go", "fdbmodel/schedule_fire.go", "fdbmodel/overdue.go"
-	schedules := suites{{of: "fdbmodel", run: "Schedule|Timetable|TestWhatFires"}}
+	const schedule, firing, overdue = "fdbmodel/schedule/schedule.go", "fdbmodel/schedule/fire.go", "fdbmodel/overdue.go"
+	schedules := suites{{of: "fdbmodel/schedule"}}
 	late := suites{{of: "fdbmodel", run: "Overdue|Expire|Deadline"}}
 	return []mutant{
 		{name: "a time fires again after a change of its timetable", file: schedule, by: schedules,
@@ -13,8 +13,8 @@ func timeMutants() []mutant {
 		{name: "a change of dates left out changes nothing", file: schedule, by: schedules,
 			old: "a.Until == b.Until &&\n\t\treflect.DeepEqual(a.Except, b.Except)", new: "a.Until == b.Until"},
 		{name: "a pause is lost while its schedule fires", file: firing, by: schedules,
-			old: "before, err := c.readSchedule(ctx, tx, name)\n\t\t\tif",
-			new: "before, err := c.readSchedule(ctx, tx.Snapshot(), name)\n\t\t\tif"},
+			old: "before, err := l.read(ctx, tx, name)\n\t\t\tif",
+			new: "before, err := l.read(ctx, tx.Snapshot(), name)\n\t\t\tif"},
 		{name: "a time on the edge of the grace is missed as well", file: firing, by: schedules,
 			old: "late := edge.Add(-time.Millisecond)", new: "late := edge"},
 		{name: "a missed time fires beside one in time", file: firing, by: schedules,

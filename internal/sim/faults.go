@@ -15,7 +15,7 @@ import (
 
 // workerProcess is one worker with its janitor.
 type workerProcess struct {
-	schedule
+	agenda
 	process *process
 	worker  *workers.Worker
 	seam    seam.Worker
@@ -44,7 +44,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 	}
 	p.connect()
 	p.seam.Linger = w.linger(p)
-	p.process = w.newProcess(&p.schedule, func() { p.seam.Vanish() })
+	p.process = w.newProcess(&p.agenda, func() { p.seam.Vanish() })
 	err := w.insist(ctx, func() error {
 		cluster, err := w.openCluster(ctx, p.process)
 		if err != nil {
@@ -91,7 +91,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	p.schedule = schedule{actor: p, next: w.clock.Now()}
+	p.agenda = agenda{actor: p, next: w.clock.Now()}
 	w.workers = append(w.workers, p)
 	return nil
 }

@@ -39,7 +39,7 @@ type batchRequest struct {
 
 // headProcess is a head, and whoever submits batches to it.
 type headProcess struct {
-	schedule
+	agenda
 	world   *world
 	process *process
 	seam    seam.Head
@@ -50,7 +50,7 @@ type headProcess struct {
 // startHead starts a head. It knows of batches what the store says.
 func (w *world) startHead(ctx context.Context) error {
 	p := &headProcess{world: w}
-	p.process = w.newProcess(&p.schedule, func() {})
+	p.process = w.newProcess(&p.agenda, func() {})
 	var cluster *fdbmodel.Cluster
 	err := w.insist(ctx, func() (err error) {
 		cluster, err = w.openCluster(ctx, p.process)
@@ -68,7 +68,7 @@ func (w *world) startHead(ctx context.Context) error {
 		Dispatcher: head.NewCluster(cluster), BootDelay: time.Second, RequeueInterval: 10 * time.Second,
 		WorkerWait: 5 * time.Second, Seam: &p.seam,
 	})
-	p.schedule = schedule{actor: p, next: w.clock.Now()}
+	p.agenda = agenda{actor: p, next: w.clock.Now()}
 	w.heads = append(w.heads, p)
 	return nil
 }

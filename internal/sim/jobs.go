@@ -51,7 +51,7 @@ func (w *world) drawJobs() bool {
 
 // jobProcess is a process of a stage: it consumes the jobs of one log, if no other does.
 type jobProcess struct {
-	schedule
+	agenda
 	world    *world
 	process  *process
 	cluster  *fdbmodel.Cluster
@@ -88,8 +88,8 @@ func (w *world) dieJobs() {
 
 func (p *jobProcess) restart(ctx context.Context) error {
 	w := p.world
-	p.process, p.lease, p.observed = w.newProcess(&p.schedule, func() {}), nil, nil
-	p.schedule = schedule{actor: p, next: w.clock.Now()}
+	p.process, p.lease, p.observed = w.newProcess(&p.agenda, func() {}), nil, nil
+	p.agenda = agenda{actor: p, next: w.clock.Now()}
 	return w.insist(ctx, func() (err error) {
 		p.cluster, err = w.openCluster(ctx, p.process)
 		return err

@@ -19,8 +19,8 @@ const longestStop = 12 * time.Second
 // any commit, before it or behind it.
 type process struct {
 	kv.Database
-	world    *world
-	schedule *schedule
+	world  *world
+	agenda *agenda
 	// dieIn and stopIn count the commits until then; 0 is never.
 	dieIn, stopIn int
 	dead          bool
@@ -34,9 +34,9 @@ type process struct {
 	unsure        bool                       // the last commit was of a schedule, and may have landed
 }
 
-func (w *world) newProcess(s *schedule, onDeath func()) *process {
+func (w *world) newProcess(s *agenda, onDeath func()) *process {
 	return &process{
-		Database: w.faults, world: w, schedule: s, onDeath: onDeath, claims: map[layout.ID][]byte{},
+		Database: w.faults, world: w, agenda: s, onDeath: onDeath, claims: map[layout.ID][]byte{},
 		gathered: map[layout.ID]layout.Token{},
 	}
 }
@@ -91,11 +91,11 @@ func (p *process) stop(ctx context.Context) {
 	}
 	until := w.clock.Now().Add(time.Duration(w.random.Int64N(int64(longestStop))))
 	defer func(paused time.Time) {
-		w.stopped, p.schedule.pausedUntil, w.log.stopped = false, paused, w.clock.Now()
-	}(p.schedule.pausedUntil)
+		w.stopped, p.agenda.pausedUntil, w.log.stopped = false, paused, w.clock.Now()
+	}(p.agenda.pausedUntil)
 	w.options.Log("%v a process is stopped until %v", w.clock.Now().Sub(epoch), until.Sub(epoch))
 	w.report.Stops++
-	w.stopped, p.schedule.pausedUntil, w.log.stopped = true, never, w.clock.Now()
+	w.stopped, p.agenda.pausedUntil, w.log.stopped = true, never, w.clock.Now()
 	for now := w.clock.Now(); now.Before(until) && now.Before(w.until); now = w.clock.Now() {
 		if err := w.round(context.WithoutCancel(ctx)); err != nil {
 			w.broken = append(w.broken, fmt.Errorf("while a process is stopped: %w", err))

@@ -382,7 +382,7 @@ func (w *world) openCluster(ctx context.Context, p *process) (*fdbmodel.Cluster,
 // openReader opens the cluster for the checkers.
 func (w *world) openReader(ctx context.Context) (err error) {
 	defer w.calm()()
-	p := w.newProcess(&schedule{}, func() {})
+	p := w.newProcess(&agenda{}, func() {})
 	p.checks = true
 	w.reader, err = w.openCluster(ctx, p)
 	return err
@@ -408,7 +408,7 @@ func (w *world) step(ctx context.Context) error {
 		return fmt.Errorf("no end after %d steps: %s", maxSteps, w.stuck(ctx))
 	}
 	now := w.clock.Now()
-	at, due := w.until, []*schedule(nil)
+	at, due := w.until, []*agenda(nil)
 	for _, s := range w.schedules() {
 		when := s.next
 		if when.Before(now) {
@@ -416,7 +416,7 @@ func (w *world) step(ctx context.Context) error {
 		}
 		switch {
 		case when.Before(at):
-			at, due = when, []*schedule{s}
+			at, due = when, []*agenda{s}
 		case when.Equal(at) && when.Before(w.until):
 			due = append(due, s)
 		}
@@ -444,25 +444,25 @@ func tolerable(err error) bool {
 	return kv.Retryable(err) || errors.Is(err, fdbmodel.ErrReaped) || errors.Is(err, kv.ErrClosed)
 }
 
-// schedule says when an actor wants to run.
-type schedule struct {
+// agenda says when an actor wants to run.
+type agenda struct {
 	actor       actor
 	next        time.Time
 	pausedUntil time.Time
 }
 
-func (w *world) schedules() []*schedule {
-	all := []*schedule{&w.client.schedule}
+func (w *world) schedules() []*agenda {
+	all := []*agenda{&w.client.agenda}
 	for _, p := range w.workers {
-		all = append(all, &p.schedule)
+		all = append(all, &p.agenda)
 	}
 	for _, p := range w.heads {
-		all = append(all, &p.schedule)
+		all = append(all, &p.agenda)
 	}
 	for _, p := range w.stages {
-		all = append(all, &p.schedule)
+		all = append(all, &p.agenda)
 	}
-	return slices.DeleteFunc(all, func(s *schedule) bool {
+	return slices.DeleteFunc(all, func(s *agenda) bool {
 		paused := w.clock.Now().Before(s.pausedUntil)
 		if paused && s.next.Before(s.pausedUntil) {
 			s.next = s.pausedUntil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -60,7 +61,7 @@ func (c *clientProcess) plan(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range planned() {
-		if _, _, err := c.cluster.PutSchedule(ctx, s, false); err != nil {
+		if _, _, err := schedule.Of(c.cluster).Put(ctx, s, false); err != nil {
 			return err
 		}
 	}
@@ -103,7 +104,7 @@ func (w *world) tick(p *workerProcess) workers.Function {
 // stopSchedules ends the schedules, once there are no faults.
 func (w *world) stopSchedules(ctx context.Context) error {
 	for _, s := range planned() {
-		_, err := w.reader.PauseSchedule(ctx, s.Name, "the end")
+		_, err := schedule.Of(w.reader).Pause(ctx, s.Name, "the end")
 		if err != nil && !errors.Is(err, fdbmodel.ErrNotFound) {
 			return err
 		}
@@ -115,7 +116,7 @@ func (w *world) stopSchedules(ctx context.Context) error {
 // they were made and up to the next one, has run, or its future expired. over is nil then.
 func (w *world) ticksOver(ctx context.Context) (over, err error) {
 	for _, planned := range planned() {
-		s, err := w.reader.Schedule(ctx, planned.Name)
+		s, err := schedule.Of(w.reader).Get(ctx, planned.Name)
 		if errors.Is(err, fdbmodel.ErrNotFound) {
 			continue
 		}

@@ -78,7 +78,7 @@ func (r *request) open() bool { return r.ended == nil && !r.abandoned && !r.miss
 // awaits. Its memory survives its crashes, as that of an application's own
 // database does.
 type clientProcess struct {
-	schedule
+	agenda
 	world    *world
 	process  *process
 	cluster  *fdbmodel.Cluster
@@ -102,7 +102,7 @@ func (w *world) startClient(ctx context.Context) error {
 	if old := w.client; old != nil {
 		c.requests, c.byID = old.requests, old.byID
 	}
-	c.process = w.newProcess(&c.schedule, func() {})
+	c.process = w.newProcess(&c.agenda, func() {})
 	err := w.insist(ctx, func() error {
 		var err error
 		c.cluster, err = w.openCluster(ctx, c.process)
@@ -115,7 +115,7 @@ func (w *world) startClient(ctx context.Context) error {
 		return err
 	}
 	c.mailbox = c.cluster.OpenMailbox(c.session)
-	c.schedule = schedule{actor: c, next: w.clock.Now()}
+	c.agenda = agenda{actor: c, next: w.clock.Now()}
 	w.client = c
 	return nil
 }

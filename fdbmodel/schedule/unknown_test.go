@@ -1,4 +1,4 @@
-package fdbmodel_test
+package schedule_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
 // TestUnknownResultsOfSchedules is TestUnknownResults for schedules.
@@ -18,11 +19,11 @@ func TestUnknownResultsOfSchedules(t *testing.T) {
 		"futura-schedule that is made": func(s *modeltest.Stage, strike func()) {
 			record := layout.ScheduleRecord{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
 			strike()
-			made, created, err := s.C.PutSchedule(s.Ctx, record, true)
+			made, created, err := schedule.Of(s.C).Put(s.Ctx, record, true)
 			require.NoError(s.T, err)
 			require.True(s.T, created)
 			s.Faults.Flush()
-			found, err := s.C.Schedule(s.Ctx, "report")
+			found, err := schedule.Of(s.C).Get(s.Ctx, "report")
 			require.NoError(s.T, err)
 			require.Equal(s.T, made, found)
 		},
@@ -38,7 +39,7 @@ func TestUnknownResultsOfSchedules(t *testing.T) {
 		"futura-schedule that is triggered": func(s *modeltest.Stage, strike func()) {
 			put(s)
 			strike()
-			id, err := s.C.TriggerSchedule(s.Ctx, "report")
+			id, err := schedule.Of(s.C).Trigger(s.Ctx, "report")
 			require.NoError(s.T, err)
 			s.Faults.Flush()
 			require.Equal(s.T, layout.Ready, s.State(id))
@@ -48,46 +49,22 @@ func TestUnknownResultsOfSchedules(t *testing.T) {
 		"futura-schedule that is paused": func(s *modeltest.Stage, strike func()) {
 			put(s)
 			strike()
-			_, err := s.C.PauseSchedule(s.Ctx, "report", "why")
+			_, err := schedule.Of(s.C).Pause(s.Ctx, "report", "why")
 			require.NoError(s.T, err)
 			s.Faults.Flush()
 			require.Zero(s.T, fire(s))
 			strike()
-			_, err = s.C.ResumeSchedule(s.Ctx, "report")
+			_, err = schedule.Of(s.C).Resume(s.Ctx, "report")
 			require.NoError(s.T, err)
 			s.Faults.Flush()
 			require.Equal(s.T, 1, fire(s))
 		},
-		"futura-overdue": func(s *modeltest.Stage, strike func()) {
-			id := s.Submit(expires(s, time.Minute))
-			s.Clock.Advance(time.Minute)
-			strike()
-			endOverdue(s)
-			s.Faults.Flush()
-			require.Equal(s.T, layout.KindExpired, failureOf(s, id).Kind)
-			require.Equal(s.T, int64(1), s.Counted(layout.Failed))
-			notices, _, err := s.Box.Listen(s.Ctx)
-			require.NoError(s.T, err)
-			require.Len(s.T, notices, 1)
-		},
-		"futura-finish that snoozes": func(s *modeltest.Stage, strike func()) {
-			id := s.Submit()
-			f := s.Claim(s.Worker)
-			wait := time.Minute
-			strike()
-			outcome := s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Snooze: &wait})
-			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Lost}, outcome)
-			s.Faults.Flush()
-			row, err := s.C.Get(s.Ctx, id)
-			require.NoError(s.T, err)
-			require.Equal(s.T, 1, row.Attempts.Snoozed)
-		},
 		"futura-schedule that is removed": func(s *modeltest.Stage, strike func()) {
 			put(s)
 			strike()
-			require.NoError(s.T, s.C.RemoveSchedule(s.Ctx, "report"))
+			require.NoError(s.T, schedule.Of(s.C).Remove(s.Ctx, "report"))
 			s.Faults.Flush()
-			require.ErrorIs(s.T, s.C.RemoveSchedule(s.Ctx, "report"), fdbmodel.ErrNotFound)
+			require.ErrorIs(s.T, schedule.Of(s.C).Remove(s.Ctx, "report"), fdbmodel.ErrNotFound)
 			require.Zero(s.T, fire(s))
 		},
 	})

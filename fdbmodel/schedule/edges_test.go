@@ -1,4 +1,4 @@
-package fdbmodel_test
+package schedule_test
 
 import (
 	"fmt"
@@ -7,11 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
 // change is how put changes what it makes.
@@ -54,8 +52,8 @@ func TestJanitorsComeBackForASchedule(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	put(s)
-	var walk fdbmodel.ScheduleWalk
-	fired, next, err := s.C.FireSchedules(s.Ctx, &walk)
+	var walk schedule.Walk
+	fired, next, err := schedule.Of(s.C).Fire(s.Ctx, &walk)
 	require.NoError(t, err)
 	require.Equal(t, 1, fired)
 	require.True(t, next.Equal(s.Clock.Now().Add(time.Hour)))
@@ -68,13 +66,13 @@ func TestSchedulesThatCannotFireHoldUpNobody(t *testing.T) {
 	for i := range 64 {
 		name := fmt.Sprintf("a%d", i)
 		put(s, func(r *layout.ScheduleRecord) { r.Name = name })
-		laneStage{s}.set(func(tx kv.Attempt, keys layout.Keyspace) { tx.Set(keys.ScheduleState(name), newerRecord) })
+		s.Store(s.C.Keys().ScheduleState(name), []byte{layout.RecordVersion + 1, 0xc1})
 	}
 	put(s)
-	var walk fdbmodel.ScheduleWalk
+	var walk schedule.Walk
 	total := 0
 	for range 2 {
-		fired, _, _ := s.C.FireSchedules(s.Ctx, &walk)
+		fired, _, _ := schedule.Of(s.C).Fire(s.Ctx, &walk)
 		total += fired
 	}
 	require.Equal(t, 1, total)
@@ -85,20 +83,20 @@ func TestAPauseThatComesWhileAScheduleFires(t *testing.T) {
 	s := modeltest.NewStage(t)
 	put(s)
 	c := s.Interrupted("futura-schedule", func() {
-		_, err := s.C.PauseSchedule(s.Ctx, "report", "why")
+		_, err := schedule.Of(s.C).Pause(s.Ctx, "report", "why")
 		require.NoError(t, err)
 	})
-	var walk fdbmodel.ScheduleWalk
-	fired, _, err := c.FireSchedules(s.Ctx, &walk)
+	var walk schedule.Walk
+	fired, _, err := schedule.Of(c).Fire(s.Ctx, &walk)
 	require.NoError(t, err)
 	require.Zero(t, fired)
 	require.NotZero(t, stateOf(s).PausedAt)
 	paused := stateOf(s).PausedAt
 	s.Clock.Advance(time.Second)
-	_, err = s.C.PauseSchedule(s.Ctx, "report", "another")
+	_, err = schedule.Of(s.C).Pause(s.Ctx, "report", "another")
 	require.NoError(t, err)
 	require.Equal(t, paused, stateOf(s).PausedAt, "since when it is paused")
-	_, err = s.C.ResumeSchedule(s.Ctx, "report")
+	_, err = schedule.Of(s.C).Resume(s.Ctx, "report")
 	require.NoError(t, err)
 	require.Empty(t, stateOf(s).Reason)
 }
@@ -111,7 +109,7 @@ func TestTimetablesThatChange(t *testing.T) {
 	put(s, daily)
 	midnight := time.UnixMilli(stateOf(s).Next).UTC()
 	s.Clock.Advance(midnight.Sub(s.Clock.Now()))
-	_, err := s.C.TriggerSchedule(s.Ctx, "report")
+	_, err := schedule.Of(s.C).Trigger(s.Ctx, "report")
 	require.NoError(t, err)
 	next := func(changes ...change) time.Time {
 		put(s, changes...)
@@ -124,8 +122,8 @@ func TestTimetablesThatChange(t *testing.T) {
 	date := midnight.AddDate(0, 0, 1).Format(time.DateOnly)
 	except := func(r *layout.ScheduleRecord) { r.Except = []string{date} }
 	require.Equal(t, midnight.AddDate(0, 0, 2), next(daily, except))
-	_, _, err = s.C.PutSchedule(s.Ctx, layout.ScheduleRecord{Name: "many", Cron: "@daily", Missed: layout.MissedCatchUp,
-		CatchUp: layout.MaxScheduleLine + 1, Spec: layout.Spec{Function: "go:f"}}, false)
+	_, _, err = schedule.Of(s.C).Put(s.Ctx, layout.ScheduleRecord{Name: "many", Cron: "@daily",
+		Missed: layout.MissedCatchUp, CatchUp: layout.MaxScheduleLine + 1, Spec: layout.Spec{Function: "go:f"}}, false)
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 }
 
@@ -135,52 +133,7 @@ func TestPagesOfSchedulesAreFull(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		put(s, func(r *layout.ScheduleRecord) { r.Name = name })
 	}
-	list, err := s.C.Schedules(s.Ctx, "", 3)
+	list, err := schedule.Of(s.C).List(s.Ctx, "", 3)
 	require.NoError(t, err)
 	require.Len(t, list, 3)
-}
-
-// TestOverdueFuturesInParts: each counts once, whatever becomes of a commit, and a janitor
-// comes back at once for the rest.
-func TestOverdueFuturesInParts(t *testing.T) {
-	t.Parallel()
-	s := modeltest.NewStage(t)
-	var id layout.ID
-	for range 65 {
-		id = s.Submit(expires(s, time.Second), func(sub *fdbmodel.Submission) {
-			sub.NotBefore = s.Clock.Now().Add(time.Hour)
-		})
-	}
-	s.Clock.Advance(time.Second)
-	s.Faults.FailNext(faultkv.UnknownLost, func(tag string) bool { return tag == "futura-overdue" })
-	for _, want := range []int{64, 1} {
-		ended, next, err := s.C.EndOverdue(s.Ctx)
-		require.NoError(t, err)
-		require.Equal(t, want, ended)
-		require.Equal(t, want == 64, !next.IsZero() && !next.After(s.Clock.Now()))
-	}
-	row, err := s.C.Get(s.Ctx, id)
-	require.NoError(t, err)
-	require.Zero(t, row.Attempts.Due, "it is due no more")
-}
-
-// TestOverdueFuturesThatRun are looked at once, and have their attempt on record when
-// that fails too late for another one.
-func TestOverdueFuturesThatRun(t *testing.T) {
-	t.Parallel()
-	s := modeltest.NewStage(t)
-	id := s.Submit(deadline(s, time.Second))
-	f := s.Claim(s.Worker)
-	s.Clock.Advance(2 * time.Second)
-	ended, _, err := s.C.EndOverdue(s.Ctx)
-	require.NoError(t, err)
-	require.Zero(t, ended)
-	require.Zero(t, limitKeys(s), "its worker ends it")
-	failed := &layout.Exception{Kind: layout.KindError, Message: "why"}
-	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Exception: failed})
-	require.Contains(t, failureOf(s, id).Message, "attempt 1 failed")
-	row, err := s.C.Get(s.Ctx, id)
-	require.NoError(t, err)
-	require.Equal(t, 1, row.Attempt())
-	require.Zero(t, row.Attempts.Due)
 }

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package schedule_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -31,7 +32,7 @@ func (s skewed) Now() time.Time { return s.Clock.Now().Add(s.by) }
 // looker is a process that looks at schedules.
 type looker struct {
 	c    *fdbmodel.Cluster
-	walk fdbmodel.ScheduleWalk
+	walk schedule.Walk
 }
 
 // dying is a context that ends after a number of questions.
@@ -110,7 +111,7 @@ func TestYearOfACrontab(t *testing.T) {
 			}
 			y := newYear(t, seed, from)
 			for _, line := range crontab {
-				_, created, err := y.lookers[0].c.PutSchedule(t.Context(), layout.ScheduleRecord{
+				_, created, err := schedule.Of(y.lookers[0].c).Put(t.Context(), layout.ScheduleRecord{
 					Name: line.name, Cron: line.line, Zone: "Europe/Zurich", Missed: layout.MissedCatchUp,
 					Spec: layout.Spec{Function: "go:f"},
 				}, true)
@@ -200,7 +201,7 @@ func (y *year) look(i int) time.Time {
 	if y.random.IntN(50) == 0 {
 		ctx = &dying{ctx, y.random.IntN(40)}
 	}
-	_, next, err := l.c.FireSchedules(ctx, &l.walk)
+	_, next, err := schedule.Of(l.c).Fire(ctx, &l.walk)
 	if d, ok := ctx.(*dying); ok && d.left < 0 {
 		y.deaths++
 		y.start(i)
@@ -219,11 +220,11 @@ func (y *year) fired() map[string]map[int64]int {
 	y.faults.Pause()
 	y.faults.Flush()
 	l := y.lookers[0]
-	l.walk = fdbmodel.ScheduleWalk{}
+	l.walk = schedule.Walk{}
 	c, err := fdbmodel.Open(y.t.Context(), y.faults, "year", fdbmodel.Options{Clock: skewed{y.clock, -time.Second}})
 	require.NoError(y.t, err)
 	for {
-		_, next, err := c.FireSchedules(y.t.Context(), &l.walk)
+		_, next, err := schedule.Of(c).Fire(y.t.Context(), &l.walk)
 		require.NoError(y.t, err)
 		if next.IsZero() || next.After(c.Now()) {
 			break
@@ -251,7 +252,7 @@ func (y *year) fired() map[string]map[int64]int {
 	require.NoError(y.t, err)
 	require.Empty(y.t, report.Problems)
 	for _, line := range crontab {
-		s, err := c.Schedule(y.t.Context(), line.name)
+		s, err := schedule.Of(c).Get(y.t.Context(), line.name)
 		require.NoError(y.t, err)
 		require.Zero(y.t, s.State.Missed+s.State.Skipped+s.State.Refused, "%s: %+v", line.name, s.State)
 		total -= int(s.State.Fired)

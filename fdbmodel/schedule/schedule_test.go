@@ -1,4 +1,4 @@
-package fdbmodel_test
+package schedule_test
 
 import (
 	"fmt"
@@ -10,30 +10,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
 // put makes a schedule that fires every hour.
-func put(s *modeltest.Stage, change ...func(*layout.ScheduleRecord)) fdbmodel.Schedule {
+func put(s *modeltest.Stage, change ...func(*layout.ScheduleRecord)) schedule.Schedule {
 	record := layout.ScheduleRecord{
 		Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}, Args: []byte("args"),
 	}
 	for _, fn := range change {
 		fn(&record)
 	}
-	schedule, _, err := s.C.PutSchedule(s.Ctx, record, false)
+	schedule, _, err := schedule.Of(s.C).Put(s.Ctx, record, false)
 	require.NoError(s.T, err)
 	return schedule
 }
 
 // fire looks at the schedules until nothing is due.
 func fire(s *modeltest.Stage) (fired int) {
-	var walk fdbmodel.ScheduleWalk
+	var walk schedule.Walk
 	for {
-		n, next, err := s.C.FireSchedules(s.Ctx, &walk)
+		n, next, err := schedule.Of(s.C).Fire(s.Ctx, &walk)
 		require.NoError(s.T, err)
 		fired += n
 		if next.IsZero() || next.After(s.Clock.Now()) {
@@ -42,15 +42,8 @@ func fire(s *modeltest.Stage) (fired int) {
 	}
 }
 
-// problems are what an audit finds.
-func problems(s *modeltest.Stage) []audit.Problem {
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	return report.Problems
-}
-
 func stateOf(s *modeltest.Stage) layout.ScheduleState {
-	schedule, err := s.C.Schedule(s.Ctx, "report")
+	schedule, err := schedule.Of(s.C).Get(s.Ctx, "report")
 	require.NoError(s.T, err)
 	return schedule.State
 }
@@ -84,21 +77,25 @@ func TestScheduleFiresItsFutures(t *testing.T) {
 // TestScheduledFuturesHaveALaneAndADeadline, which counts from their submit.
 func TestScheduledFuturesHaveALaneAndADeadline(t *testing.T) {
 	t.Parallel()
-	s := laneStage{modeltest.NewStage(t)}
+	s := modeltest.NewStage(t)
 	require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{}))
-	put(s.Stage, func(r *layout.ScheduleRecord) { r.Deadline, r.Spec.Lane = 90*time.Minute, s.lane("x") })
+	put(s, func(r *layout.ScheduleRecord) {
+		r.Deadline, r.Spec.Lane = 90*time.Minute, layout.Lane{Kind: "k", Key: "x"}
+	})
 	begin := s.Clock.Now()
-	require.Equal(t, 1, fire(s.Stage))
+	require.Equal(t, 1, fire(s))
 	s.Clock.Advance(time.Hour + 5*time.Second)
-	require.Equal(t, 1, fire(s.Stage))
-	state := stateOf(s.Stage)
+	require.Equal(t, 1, fire(s))
+	state := stateOf(s)
 	second := state.Last()
-	require.Equal(t, []layout.ID{second.ID}, s.line("x"))
+	lane, err := s.C.ViewLane(s.Ctx, layout.Lane{Kind: "k", Key: "x"}, 100)
+	require.NoError(t, err)
+	require.Equal(t, []layout.ID{second.ID}, lane.Line)
 	f := s.Claim(s.Worker)
 	require.Len(t, f, 1, "of width 1")
 	require.Equal(t, begin.Add(90*time.Minute).UnixMilli(), f[0].Spec.Deadline)
-	require.Empty(t, problems(s.Stage))
-	id, err := s.C.TriggerSchedule(s.Ctx, "report")
+	require.Empty(t, s.Problems())
+	id, err := schedule.Of(s.C).Trigger(s.Ctx, "report")
 	require.NoError(t, err)
 	row, err := s.C.Get(s.Ctx, id)
 	require.NoError(t, err)
@@ -108,7 +105,7 @@ func TestScheduledFuturesHaveALaneAndADeadline(t *testing.T) {
 	} {
 		record := layout.ScheduleRecord{Name: "bad", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
 		bad(&record)
-		_, _, err := s.C.PutSchedule(s.Ctx, record, false)
+		_, _, err := schedule.Of(s.C).Put(s.Ctx, record, false)
 		require.ErrorIs(t, err, layout.ErrBadSpec)
 	}
 }
@@ -123,21 +120,21 @@ func TestPutScheduleAgain(t *testing.T) {
 	require.Equal(t, made.ScheduleRecord, same.ScheduleRecord, "the same definition changes nothing")
 	record := made.ScheduleRecord
 	record.Every = 2 * time.Hour
-	_, _, err := s.C.PutSchedule(s.Ctx, record, true)
+	_, _, err := schedule.Of(s.C).Put(s.Ctx, record, true)
 	require.ErrorIs(t, err, fdbmodel.ErrExists)
 	require.Contains(t, err.Error(), "report")
 	record.From = 0
-	changed, created, err := s.C.PutSchedule(s.Ctx, record, false)
+	changed, created, err := schedule.Of(s.C).Put(s.Ctx, record, false)
 	require.NoError(t, err)
 	require.False(t, created)
 	require.Equal(t, made.ID, changed.ID)
 	require.Equal(t, s.Clock.Now().UnixMilli(), changed.State.Next, "it is counted from now")
 	require.EqualValues(t, 1, changed.State.Fired)
 	record.Every, record.Cron = 0, "0 2 * * *"
-	changed, _, err = s.C.PutSchedule(s.Ctx, record, false)
+	changed, _, err = schedule.Of(s.C).Put(s.Ctx, record, false)
 	require.NoError(t, err)
 	require.Equal(t, 2, time.UnixMilli(changed.State.Next).UTC().Hour())
-	require.Empty(t, problems(s))
+	require.Empty(t, s.Problems())
 }
 
 func TestScheduleIsRefused(t *testing.T) {
@@ -166,13 +163,13 @@ func TestScheduleIsRefused(t *testing.T) {
 	} {
 		record := layout.ScheduleRecord{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
 		c.change(&record)
-		_, _, err := s.C.PutSchedule(s.Ctx, record, false)
+		_, _, err := schedule.Of(s.C).Put(s.Ctx, record, false)
 		require.ErrorIs(t, err, c.want, name)
 	}
 	for _, err := range []error{
-		s.C.RemoveSchedule(s.Ctx, "none"), second(s.C.PauseSchedule(s.Ctx, "none", "")),
-		second(s.C.ResumeSchedule(s.Ctx, "none")), second(s.C.Schedule(s.Ctx, "none")),
-		second(s.C.TriggerSchedule(s.Ctx, "none")),
+		schedule.Of(s.C).Remove(s.Ctx, "none"), second(schedule.Of(s.C).Pause(s.Ctx, "none", "")),
+		second(schedule.Of(s.C).Resume(s.Ctx, "none")), second(schedule.Of(s.C).Get(s.Ctx, "none")),
+		second(schedule.Of(s.C).Trigger(s.Ctx, "none")),
 	} {
 		require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	}
@@ -210,7 +207,7 @@ func TestMissedTimes(t *testing.T) {
 			if c.fired > 0 {
 				require.Equal(t, from+int64(10*time.Hour/time.Millisecond), state.Last().At, "the last ones fire")
 			}
-			require.Empty(t, problems(s))
+			require.Empty(t, s.Problems())
 		})
 	}
 }
@@ -232,11 +229,11 @@ func TestOverlap(t *testing.T) {
 			}
 			require.Equal(t, want.open, fired)
 			require.EqualValues(t, want.skipped, stateOf(s).Skipped)
-			require.Empty(t, problems(s))
+			require.Empty(t, s.Problems())
 			for after := range want.after + 1 {
 				require.Equal(t, want.after-after, len(stateOf(s).Line))
 				require.Len(t, f, 1)
-				s.Finish(s.Worker, realize(&f[0]))
+				s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
 				if fired = fire(s); after == want.after {
 					require.Zero(t, fired)
 					break
@@ -254,17 +251,17 @@ func TestPausedScheduleDoesNotFire(t *testing.T) {
 	s := modeltest.NewStage(t)
 	put(s)
 	fire(s)
-	paused, err := s.C.PauseSchedule(s.Ctx, "report", "migration")
+	paused, err := schedule.Of(s.C).Pause(s.Ctx, "report", "migration")
 	require.NoError(t, err)
 	require.Equal(t, "migration", paused.State.Reason)
 	require.NotZero(t, paused.State.PausedAt)
 	s.Clock.Advance(3*time.Hour + time.Minute)
 	require.Zero(t, fire(s))
-	require.Empty(t, problems(s))
-	id, err := s.C.TriggerSchedule(s.Ctx, "report")
+	require.Empty(t, s.Problems())
+	id, err := schedule.Of(s.C).Trigger(s.Ctx, "report")
 	require.NoError(t, err)
 	require.Equal(t, layout.Ready, s.State(id), "it can be triggered")
-	resumed, err := s.C.ResumeSchedule(s.Ctx, "report")
+	resumed, err := schedule.Of(s.C).Resume(s.Ctx, "report")
 	require.NoError(t, err)
 	require.Zero(t, fire(s), "what passed meanwhile is left out")
 	require.Equal(t, s.Clock.Now().Add(59*time.Minute).UnixMilli(), resumed.State.Next)
@@ -273,9 +270,9 @@ func TestPausedScheduleDoesNotFire(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, times, 3)
 	require.Equal(t, 2*time.Hour, times[2].Sub(times[0]))
-	require.NoError(t, s.C.RemoveSchedule(s.Ctx, "report"))
-	require.Empty(t, problems(s))
-	list, err := s.C.Schedules(s.Ctx, "", 10)
+	require.NoError(t, schedule.Of(s.C).Remove(s.Ctx, "report"))
+	require.Empty(t, s.Problems())
+	list, err := schedule.Of(s.C).List(s.Ctx, "", 10)
 	require.NoError(t, err)
 	require.Empty(t, list)
 }
@@ -289,7 +286,7 @@ func TestSchedulesInPages(t *testing.T) {
 	}
 	var names []string
 	for after := ""; ; after = names[len(names)-1] {
-		list, err := s.C.Schedules(s.Ctx, after, 30)
+		list, err := schedule.Of(s.C).List(s.Ctx, after, 30)
 		require.NoError(t, err)
 		if len(list) == 0 {
 			break
@@ -332,7 +329,7 @@ func TestLookAtSchedulesCosts(t *testing.T) {
 	c, err := fdbmodel.Open(s.Ctx, counted, "unknown", fdbmodel.Options{Clock: s.Clock, Existing: true})
 	require.NoError(t, err)
 	counted.reads = 0
-	_, next, err := c.FireSchedules(s.Ctx, new(fdbmodel.ScheduleWalk))
+	_, next, err := schedule.Of(c).Fire(s.Ctx, new(schedule.Walk))
 	require.NoError(t, err)
 	require.Equal(t, time.Hour, next.Sub(s.Clock.Now()))
 	require.Equal(t, 1, counted.reads)
@@ -386,7 +383,7 @@ func TestManyLookAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range lookers {
 			wg.Go(func() {
-				n, _, err := s.C.FireSchedules(s.Ctx, new(fdbmodel.ScheduleWalk))
+				n, _, err := schedule.Of(s.C).Fire(s.Ctx, new(schedule.Walk))
 				mu.Lock()
 				defer mu.Unlock()
 				fired += n

@@ -1,4 +1,4 @@
-package fdbmodel
+package schedule
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -26,11 +27,11 @@ const (
 	maxRunError = 500
 )
 
-// ScheduleWalk is how far a janitor has come with the schedules that are due. Its zero
+// Walk is how far a janitor has come with the schedules that are due. Its zero
 // value begins with the first.
-type ScheduleWalk struct{ after []byte }
+type Walk struct{ after []byte }
 
-// FireSchedules submits the futures of schedules that are due, of at most a batch, and
+// Fire submits the futures of schedules that are due, of at most a batch, and
 // returns how many, and when to call it again: at once if more may be due, else when
 // the next schedule is; the zero time if there is none. It costs one read when none is
 // due.
@@ -42,11 +43,11 @@ type ScheduleWalk struct{ after []byte }
 // can't be submitted as described has the error on record, and goes on with its next
 // time; after other errors of one schedule the rest fire, and the error is returned.
 // What an unknown commit has submitted is not counted, and waits for a worker's poll.
-func (c *Cluster) FireSchedules(ctx context.Context, walk *ScheduleWalk) (fired int, next time.Time, err error) {
-	now := c.clock.Now()
+func (l *Schedules) Fire(ctx context.Context, walk *Walk) (fired int, next time.Time, err error) {
+	now := l.cluster.Now()
 	var due []dueSchedule
-	err = c.View(ctx, func(tx kv.Attempt) (err error) {
-		due, next, err = c.dueSchedules(ctx, tx.Snapshot(), walk.after, now)
+	err = l.cluster.View(ctx, func(tx kv.Attempt) (err error) {
+		due, next, err = l.due(ctx, tx.Snapshot(), walk.after, now)
 		return err
 	})
 	if err != nil {
@@ -57,8 +58,8 @@ func (c *Cluster) FireSchedules(ctx context.Context, walk *ScheduleWalk) (fired 
 	}
 	var errs []error
 	for _, s := range due {
-		n, again, err := c.fireSchedule(ctx, s.name, now)
-		fired, next = fired+n, earliest(next, again)
+		n, again, err := l.fire(ctx, s.name, now)
+		fired, next = fired+n, sooner(next, again)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("schedule %q: %w", s.name, err))
 		}
@@ -75,10 +76,10 @@ type dueSchedule struct {
 	key  []byte
 }
 
-// dueSchedules returns the schedules that are due, and when the next one after them is.
-func (c *Cluster) dueSchedules(ctx context.Context, tx kv.Reader, after []byte, now time.Time,
+// due returns the schedules that are due, and when the next one after them is.
+func (l *Schedules) due(ctx context.Context, tx kv.Reader, after []byte, now time.Time,
 ) (due []dueSchedule, next time.Time, err error) {
-	prefix := c.keys.SchedulesByTime()
+	prefix := l.keys.SchedulesByTime()
 	r := kv.Prefix(prefix)
 	if after != nil {
 		r.Begin = kv.After(after)
@@ -104,31 +105,31 @@ func (c *Cluster) dueSchedules(ctx context.Context, tx kv.Reader, after []byte, 
 	return due, time.Time{}, nil
 }
 
-// fireSchedule fires one schedule that is due, and returns how many futures it
+// fire fires one schedule that is due, and returns how many futures it
 // submitted, and when to look at it again: the zero time if that is never, or once its
 // former future is over.
-func (c *Cluster) fireSchedule(ctx context.Context, name string, now time.Time,
+func (l *Schedules) fire(ctx context.Context, name string, now time.Time,
 ) (fired int, again time.Time, err error) {
-	var answers []Submitted
+	var answers []fdbmodel.Submitted
 	var refusal error
 	for {
-		result, err := c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
+		result, err := l.transact(ctx, func(tx kv.Attempt) error {
 			fired, again, answers = 0, time.Time{}, nil
-			before, err := c.readSchedule(ctx, tx, name)
-			if errors.Is(err, ErrNotFound) {
+			before, err := l.read(ctx, tx, name)
+			if errors.Is(err, fdbmodel.ErrNotFound) {
 				return nil // it was removed
 			}
 			if due := before.State.Due(); err != nil || due == 0 || due > layout.Millis(now) {
 				return err
 			}
-			after, times, err := c.planOf(ctx, tx, &before, now)
+			after, times, err := l.planOf(ctx, tx, &before, now)
 			if err != nil {
 				return err
 			}
-			if answers, err = c.submitTimes(ctx, tx, &after, times, now, refusal); err != nil {
+			if answers, err = l.submitTimes(ctx, tx, &after, times, now, refusal); err != nil {
 				return err
 			}
-			if err := c.moveOn(tx, &before, &after); err != nil {
+			if err := l.moveOn(tx, &before, &after); err != nil {
 				return err
 			}
 			fired = len(answers)
@@ -140,12 +141,12 @@ func (c *Cluster) fireSchedule(ctx context.Context, name string, now time.Time,
 			}
 			return nil
 		})
-		if refusal == nil && err != nil && (IsMistake(err) || errors.Is(err, ErrNotFound)) {
+		if refusal == nil && err != nil && (fdbmodel.IsMistake(err) || errors.Is(err, fdbmodel.ErrNotFound)) {
 			refusal = err
 			continue
 		}
 		if err == nil {
-			c.Wake(ctx, result.Version, answers)
+			l.cluster.Wake(ctx, result.Version, answers)
 		}
 		return fired, again, err
 	}
@@ -153,18 +154,18 @@ func (c *Cluster) fireSchedule(ctx context.Context, name string, now time.Time,
 
 // moveOn writes a schedule that fired, if it changed. Its state was read, so that of
 // two that fire it at once one conflicts.
-func (c *Cluster) moveOn(tx kv.Tx, before, after *Schedule) error {
+func (l *Schedules) moveOn(tx kv.Tx, before, after *Schedule) error {
 	if after.State.Next != 0 && after.State.Next < before.State.Next {
 		return fmt.Errorf("next time %d: %w: it was %d, and only grows", after.State.Next, layout.ErrBadRecord,
 			before.State.Next)
 	}
-	c.writeSchedule(tx, before, after)
+	l.write(tx, before, after)
 	return nil
 }
 
 // planOf decides which times of a schedule that is due fire now, and returns the
 // schedule as it is then, without those runs.
-func (c *Cluster) planOf(ctx context.Context, tx kv.Tx, before *Schedule, now time.Time,
+func (l *Schedules) planOf(ctx context.Context, tx kv.Tx, before *Schedule, now time.Time,
 ) (after Schedule, times []int64, err error) {
 	after = *before
 	table, err := tableOf(&before.ScheduleRecord)
@@ -174,7 +175,7 @@ func (c *Cluster) planOf(ctx context.Context, tx kv.Tx, before *Schedule, now ti
 	takeDue(&after, table, now)
 	open := false
 	if before.Overlap != layout.OverlapAllow {
-		if open, err = c.isRunning(ctx, tx, &before.State); err != nil {
+		if open, err = l.isRunning(ctx, tx, &before.State); err != nil {
 			return after, nil, err
 		}
 	}
@@ -183,12 +184,12 @@ func (c *Cluster) planOf(ctx context.Context, tx kv.Tx, before *Schedule, now ti
 
 // isRunning reports whether the last future of a schedule is not over. A future that
 // can't be read counts as over.
-func (c *Cluster) isRunning(ctx context.Context, tx kv.Tx, state *layout.ScheduleState) (bool, error) {
+func (l *Schedules) isRunning(ctx context.Context, tx kv.Tx, state *layout.ScheduleState) (bool, error) {
 	last := state.Last()
 	if last == nil {
 		return false, nil
 	}
-	row, found, err := read.Record(tx.Snapshot(), c.keys, last.ID).Wait(ctx)
+	row, found, err := read.Record(tx.Snapshot(), l.keys, last.ID).Wait(ctx)
 	if layout.IsUnreadable(err) {
 		return false, nil
 	}
@@ -259,14 +260,14 @@ func takeLine(s *Schedule, open bool) (times []int64) {
 
 // submitTimes submits the futures of some times, and puts their runs on record. With
 // refusal, which an earlier attempt at it returned, it submits none.
-func (c *Cluster) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, times []int64, now time.Time, refusal error,
-) (answers []Submitted, err error) {
-	subs := make([]Submission, len(times))
+func (l *Schedules) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, times []int64, now time.Time, refusal error,
+) (answers []fdbmodel.Submitted, err error) {
+	subs := make([]fdbmodel.Submission, len(times))
 	for i, at := range times {
 		subs[i] = scheduled(&s.ScheduleRecord, at, layout.Millis(now))
 	}
 	if refusal == nil && len(subs) > 0 {
-		if answers, err = c.SubmitTx(ctx, tx, subs); err != nil {
+		if answers, err = l.cluster.SubmitTx(ctx, tx, subs); err != nil {
 			return nil, err
 		}
 		s.State.Fired += int64(len(subs))
@@ -289,7 +290,7 @@ const (
 )
 
 // scheduled is the future of a time of a schedule.
-func scheduled(s *layout.ScheduleRecord, at, now int64) Submission {
+func scheduled(s *layout.ScheduleRecord, at, now int64) fdbmodel.Submission {
 	spec := s.Spec
 	if s.Expires > 0 {
 		spec.ExpiresAt = now + s.Expires.Milliseconds()
@@ -303,42 +304,50 @@ func scheduled(s *layout.ScheduleRecord, at, now int64) Submission {
 		maps.Copy(env, spec.Env)
 		spec.Env = env
 	}
-	return Submission{ID: layout.ScheduledID(s.ID, at), Spec: spec, Args: s.Args}
+	return fdbmodel.Submission{ID: layout.ScheduledID(s.ID, at), Spec: spec, Args: s.Args}
 }
 
-// TriggerSchedule submits the future of a schedule at once, whether it is paused,
+// Trigger submits the future of a schedule at once, whether it is paused,
 // whatever its former future is doing, and changes none of its times. It returns the
-// future's id, ErrBadName, ErrNotFound, and the errors of Submit. An unknown commit is
+// future's id, ErrBadName, fdbmodel.ErrNotFound, and the errors of Submit. An unknown commit is
 // resolved by the id: it is submitted once.
-func (c *Cluster) TriggerSchedule(ctx context.Context, name string) (layout.ID, error) {
-	drawn, err := c.DrawIDs(1)
+func (l *Schedules) Trigger(ctx context.Context, name string) (layout.ID, error) {
+	drawn, err := l.cluster.DrawIDs(1)
 	if err != nil {
 		return layout.ID{}, err
 	}
-	var answers []Submitted
-	now := layout.Millis(c.clock.Now())
+	var answers []fdbmodel.Submitted
+	now := layout.Millis(l.cluster.Now())
 	if err := layout.CheckScheduleName(name); err != nil {
 		return layout.ID{}, err
 	}
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
-		before, err := c.readSchedule(ctx, tx, name)
+	result, err := l.transact(ctx, func(tx kv.Attempt) error {
+		before, err := l.read(ctx, tx, name)
 		if err != nil {
 			return err
 		}
 		s := scheduled(&before.ScheduleRecord, now, now)
 		s.ID = drawn[0]
-		if answers, err = c.SubmitTx(ctx, tx, []Submission{s}); err != nil || answers[0].Existed {
+		if answers, err = l.cluster.SubmitTx(ctx, tx, []fdbmodel.Submission{s}); err != nil || answers[0].Existed {
 			return err
 		}
 		after := before
 		after.State.Fired++
 		after.State.Record(layout.ScheduleRun{At: now, FiredAt: now, ID: drawn[0], Trigger: true})
-		c.writeSchedule(tx, &before, &after)
+		l.write(tx, &before, &after)
 		return nil
 	})
 	if err != nil {
 		return layout.ID{}, err
 	}
-	c.Wake(ctx, result.Version, answers)
+	l.cluster.Wake(ctx, result.Version, answers)
 	return drawn[0], nil
+}
+
+// sooner returns the earlier of two times, where the zero time is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -1,4 +1,4 @@
-package fdbmodel
+package schedule
 
 import (
 	"bytes"
@@ -9,14 +9,12 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/timetable"
 )
-
-// ErrExists is returned by making a schedule whose name another one has.
-var ErrExists = errors.New("exists already")
 
 // Schedule is a schedule as the store has it.
 type Schedule struct {
@@ -59,8 +57,8 @@ func tableOf(s *layout.ScheduleRecord) (*timetable.Timetable, error) {
 	return table, nil
 }
 
-// PutSchedule makes a schedule, or changes the one with its name, and returns it and
-// whether it was made. With fresh it changes nothing: it returns ErrExists if there is
+// Put makes a schedule, or changes the one with its name, and returns it and
+// whether it was made. With fresh it changes nothing: it returns fdbmodel.ErrExists if there is
 // another one with this name. The same definition again is the same schedule in either
 // case. A change keeps the times that stand in line; a change of its timetable sets
 // the next time anew, after the last one that fired.
@@ -68,33 +66,33 @@ func tableOf(s *layout.ScheduleRecord) (*timetable.Timetable, error) {
 // Zero fields of s have their defaults: one firing for all that were missed, a grace
 // of a minute, overlaps allowed, an interval counted from now. Its futures can have no
 // inputs, no worker of their own and no owner, and arguments of at most 16 KiB. It
-// returns ErrBadName, ErrBadSpec, ErrTooLarge, and ErrNotFound for an unknown module
+// returns ErrBadName, ErrBadSpec, fdbmodel.ErrTooLarge, and fdbmodel.ErrNotFound for an unknown module
 // or alias. An unknown commit is resolved by the schedule's id.
-func (c *Cluster) PutSchedule(ctx context.Context, s layout.ScheduleRecord, fresh bool) (Schedule, bool, error) {
-	now := layout.Millis(c.clock.Now())
+func (l *Schedules) Put(ctx context.Context, s layout.ScheduleRecord, fresh bool) (Schedule, bool, error) {
+	now := layout.Millis(l.cluster.Now())
 	anchored := s.Every == 0 || s.From != 0
 	if !anchored {
 		s.From = now
 	}
-	table, err := c.completeSchedule(ctx, &s)
+	table, err := l.complete(ctx, &s)
 	if err != nil {
 		return Schedule{}, false, err
 	}
-	drawn, err := c.DrawIDs(1)
+	drawn, err := l.cluster.DrawIDs(1)
 	if err != nil {
 		return Schedule{}, false, err
 	}
 	var out Schedule
 	created := false
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
-		old, err := c.readSchedule(ctx, tx, s.Name)
-		created = errors.Is(err, ErrNotFound)
+	_, err = l.transact(ctx, func(tx kv.Attempt) error {
+		old, err := l.read(ctx, tx, s.Name)
+		created = errors.Is(err, fdbmodel.ErrNotFound)
 		switch {
 		case created:
 			out = Schedule{s, layout.ScheduleState{}}
 			out.ID, out.CreatedAt, out.UpdatedAt = drawn[0], now, 0
 			out.State.Next = millisOrNone(table.Next(time.UnixMilli(now - 1)))
-			c.writeSchedule(tx, nil, &out)
+			l.write(tx, nil, &out)
 			return nil
 		case err != nil:
 			return err
@@ -110,7 +108,7 @@ func (c *Cluster) PutSchedule(ctx context.Context, s layout.ScheduleRecord, fres
 		}
 		if fresh {
 			return fmt.Errorf("schedule %q: %w, with another definition: choose another name, replace it, or remove it",
-				s.Name, ErrExists)
+				s.Name, fdbmodel.ErrExists)
 		}
 		changed.UpdatedAt = now
 		out = Schedule{changed, old.State}
@@ -121,7 +119,7 @@ func (c *Cluster) PutSchedule(ctx context.Context, s layout.ScheduleRecord, fres
 			}
 			out.State.Next = millisOrNone(table.Next(time.UnixMilli(max(now-1, lastTime(&old.State)))))
 		}
-		c.writeSchedule(tx, &old, &out)
+		l.write(tx, &old, &out)
 		return nil
 	})
 	return out, created, err
@@ -163,8 +161,8 @@ func sameSchedule(a, b *layout.ScheduleRecord) bool {
 	return reflect.DeepEqual(one, other)
 }
 
-// completeSchedule fills in defaults and validates.
-func (c *Cluster) completeSchedule(ctx context.Context, s *layout.ScheduleRecord) (*timetable.Timetable, error) {
+// complete fills in defaults and validates.
+func (l *Schedules) complete(ctx context.Context, s *layout.ScheduleRecord) (*timetable.Timetable, error) {
 	if err := layout.CheckScheduleName(s.Name); err != nil {
 		return nil, err
 	}
@@ -191,8 +189,8 @@ func (c *Cluster) completeSchedule(ctx context.Context, s *layout.ScheduleRecord
 	case s.Expires < 0 || s.Deadline < 0 || s.Spec.ExpiresAt != 0 || s.Spec.Deadline != 0:
 		return nil, bad("its futures may expire, or have a deadline, some time after they are submitted, not at a moment")
 	case len(s.Args) > layout.MaxArgsInKey:
-		return nil, fmt.Errorf("%w: schedule %q: %d bytes of arguments: at most %d", ErrTooLarge, s.Name, len(s.Args),
-			layout.MaxArgsInKey)
+		return nil, fmt.Errorf("%w: schedule %q: %d bytes of arguments: at most %d", fdbmodel.ErrTooLarge, s.Name,
+			len(s.Args), layout.MaxArgsInKey)
 	case s.Spec.HasInputs() || !s.Spec.Near.IsZero() || s.Spec.Held() || s.Spec.Session != "":
 		return nil, bad("its futures can have no inputs, no future to be near, no owner and no session")
 	}
@@ -201,15 +199,15 @@ func (c *Cluster) completeSchedule(ctx context.Context, s *layout.ScheduleRecord
 		return nil, err
 	}
 	// The alias of a module stays one: each firing resolves it anew.
-	now := layout.Millis(c.clock.Now())
+	now := layout.Millis(l.cluster.Now())
 	sample := scheduled(s, now, now)
-	return table, c.check(ctx, &sample)
+	return table, l.cluster.CheckSubmission(ctx, &sample)
 }
 
-// readSchedule returns ErrNotFound if there is no schedule with a name.
-func (c *Cluster) readSchedule(ctx context.Context, tx kv.Reader, name string) (Schedule, error) {
+// read returns fdbmodel.ErrNotFound if there is no schedule with a name.
+func (l *Schedules) read(ctx context.Context, tx kv.Reader, name string) (Schedule, error) {
 	s := Schedule{ScheduleRecord: layout.ScheduleRecord{Name: name}}
-	key, stateKey := c.keys.Schedule(name), c.keys.ScheduleState(name)
+	key, stateKey := l.keys.Schedule(name), l.keys.ScheduleState(name)
 	asked, askedState := tx.Get(key), tx.Get(stateKey)
 	value, err := asked.Wait(ctx)
 	if err != nil {
@@ -220,7 +218,7 @@ func (c *Cluster) readSchedule(ctx context.Context, tx kv.Reader, name string) (
 		return s, err
 	}
 	if value == nil {
-		return s, fmt.Errorf("schedule %.80q: %w", name, ErrNotFound)
+		return s, fmt.Errorf("schedule %.80q: %w", name, fdbmodel.ErrNotFound)
 	}
 	if err := layout.Decode(key, value, &s.ScheduleRecord); err != nil {
 		return s, err
@@ -231,34 +229,34 @@ func (c *Cluster) readSchedule(ctx context.Context, tx kv.Reader, name string) (
 	return s, layout.Decode(stateKey, state, &s.State)
 }
 
-// writeSchedule writes what changed of a schedule. before is nil for a new one.
-func (c *Cluster) writeSchedule(tx kv.Tx, before, after *Schedule) {
+// write writes what changed of a schedule. before is nil for a new one.
+func (l *Schedules) write(tx kv.Tx, before, after *Schedule) {
 	was := int64(0)
 	record := layout.Encode(&after.ScheduleRecord)
 	if before != nil {
 		was = before.State.Due()
 	}
 	if before == nil || !bytes.Equal(record, layout.Encode(&before.ScheduleRecord)) {
-		tx.Set(c.keys.Schedule(after.Name), record)
+		tx.Set(l.keys.Schedule(after.Name), record)
 	}
-	tx.Set(c.keys.ScheduleState(after.Name), layout.Encode(&after.State))
+	tx.Set(l.keys.ScheduleState(after.Name), layout.Encode(&after.State))
 	if due := after.State.Due(); due != was {
 		if was != 0 {
-			tx.Clear(c.keys.ScheduleAt(was, after.Name))
+			tx.Clear(l.keys.ScheduleAt(was, after.Name))
 		}
 		if due != 0 {
-			tx.Set(c.keys.ScheduleAt(due, after.Name), layout.Mark())
+			tx.Set(l.keys.ScheduleAt(due, after.Name), layout.Mark())
 		}
 	}
 }
 
-// Schedule returns a schedule. It returns ErrBadName and ErrNotFound.
-func (c *Cluster) Schedule(ctx context.Context, name string) (s Schedule, err error) {
+// Schedule returns a schedule. It returns ErrBadName and fdbmodel.ErrNotFound.
+func (l *Schedules) Get(ctx context.Context, name string) (s Schedule, err error) {
 	if err := layout.CheckScheduleName(name); err != nil {
 		return s, err
 	}
-	err = c.View(ctx, func(tx kv.Attempt) (err error) {
-		s, err = c.readSchedule(ctx, tx.Snapshot(), name)
+	err = l.cluster.View(ctx, func(tx kv.Attempt) (err error) {
+		s, err = l.read(ctx, tx.Snapshot(), name)
 		return err
 	})
 	return s, err
@@ -266,13 +264,13 @@ func (c *Cluster) Schedule(ctx context.Context, name string) (s Schedule, err er
 
 // Schedules returns up to limit schedules in the order of their names, beginning after
 // one name, or with the first for an empty one. Those that can't be read are left out.
-func (c *Cluster) Schedules(ctx context.Context, after string, limit int) (list []Schedule, err error) {
-	err = c.View(ctx, func(tx kv.Attempt) error {
+func (l *Schedules) List(ctx context.Context, after string, limit int) (list []Schedule, err error) {
+	err = l.cluster.View(ctx, func(tx kv.Attempt) error {
 		list = nil
-		prefix := c.keys.SchedulesByName()
+		prefix := l.keys.SchedulesByName()
 		r := kv.Prefix(prefix)
 		if after != "" {
-			r.Begin = kv.AfterPrefix(c.keys.ScheduleOf(after))
+			r.Begin = kv.AfterPrefix(l.keys.ScheduleOf(after))
 		}
 		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 2 * limit}).Wait(ctx)
 		if err != nil {
@@ -286,8 +284,8 @@ func (c *Cluster) Schedules(ctx context.Context, after string, limit int) (list 
 				continue
 			}
 			last = name
-			s, err := c.readSchedule(ctx, tx.Snapshot(), name)
-			if layout.IsUnreadable(err) || errors.Is(err, ErrNotFound) {
+			s, err := l.read(ctx, tx.Snapshot(), name)
+			if layout.IsUnreadable(err) || errors.Is(err, fdbmodel.ErrNotFound) {
 				continue // a check names it
 			}
 			if err != nil {
@@ -303,55 +301,54 @@ func (c *Cluster) Schedules(ctx context.Context, after string, limit int) (list 
 	return list, err
 }
 
-// RemoveSchedule removes a schedule. Its futures stay. It returns ErrBadName and
-// ErrNotFound. An unknown commit is resolved: a schedule that is gone by then was
+// Remove removes a schedule. Its futures stay. It returns ErrBadName and
+// fdbmodel.ErrNotFound. An unknown commit is resolved: a schedule that is gone by then was
 // removed.
-func (c *Cluster) RemoveSchedule(ctx context.Context, name string) error {
+func (l *Schedules) Remove(ctx context.Context, name string) error {
 	if err := layout.CheckScheduleName(name); err != nil {
 		return err
 	}
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
-		s, err := c.readSchedule(ctx, tx, name)
-		if errors.Is(err, ErrNotFound) && tx.MaybeCommitted {
+	_, err := l.transact(ctx, func(tx kv.Attempt) error {
+		s, err := l.read(ctx, tx, name)
+		if errors.Is(err, fdbmodel.ErrNotFound) && tx.MaybeCommitted {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		tx.ClearRange(kv.Prefix(c.keys.ScheduleOf(name)))
+		tx.ClearRange(kv.Prefix(l.keys.ScheduleOf(name)))
 		if due := s.State.Due(); due != 0 {
-			tx.Clear(c.keys.ScheduleAt(due, name))
+			tx.Clear(l.keys.ScheduleAt(due, name))
 		}
 		return nil
 	})
 	return err
 }
 
-// PauseSchedule keeps a schedule from firing until ResumeSchedule is called. A reason
+// PauseSchedule keeps a schedule from firing until Resume is called. A reason
 // has at most 256 bytes. Pausing again changes nothing but the reason. It returns
-// ErrBadName, ErrBadSpec and ErrNotFound. An unknown commit is retried and harmless.
-func (c *Cluster) PauseSchedule(ctx context.Context, name, reason string) (Schedule, error) {
-	if len(reason) > maxPauseReason {
-		return Schedule{}, fmt.Errorf("%w: reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason), maxPauseReason)
+// ErrBadName, ErrBadSpec and fdbmodel.ErrNotFound. An unknown commit is retried and harmless.
+func (l *Schedules) Pause(ctx context.Context, name, reason string) (Schedule, error) {
+	if len(reason) > layout.MaxPauseReason {
+		return Schedule{}, fmt.Errorf("%w: reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason),
+			layout.MaxPauseReason)
 	}
-	return c.changeSchedule(ctx, name, func(s *Schedule) error {
-		s.State.PausedAt, s.State.Reason = cmp.Or(s.State.PausedAt, layout.Millis(c.clock.Now())), reason
+	return l.change(ctx, name, func(s *Schedule) error {
+		s.State.PausedAt, s.State.Reason = cmp.Or(s.State.PausedAt, layout.Millis(l.cluster.Now())), reason
 		return nil
 	})
 }
 
-const maxPauseReason = 256
-
-// ResumeSchedule has a paused schedule fire again, from its next time on: those that
+// Resume has a paused schedule fire again, from its next time on: those that
 // passed meanwhile are left out. Resuming again changes nothing. It returns ErrBadName
-// and ErrNotFound. An unknown commit is retried and harmless.
-func (c *Cluster) ResumeSchedule(ctx context.Context, name string) (Schedule, error) {
-	return c.changeSchedule(ctx, name, func(s *Schedule) error {
+// and fdbmodel.ErrNotFound. An unknown commit is retried and harmless.
+func (l *Schedules) Resume(ctx context.Context, name string) (Schedule, error) {
+	return l.change(ctx, name, func(s *Schedule) error {
 		if s.State.PausedAt == 0 {
 			return nil
 		}
 		s.State.PausedAt, s.State.Reason = 0, ""
-		now := layout.Millis(c.clock.Now())
+		now := layout.Millis(l.cluster.Now())
 		if s.State.Next == 0 || s.State.Next >= now {
 			return nil
 		}
@@ -363,13 +360,13 @@ func (c *Cluster) ResumeSchedule(ctx context.Context, name string) (Schedule, er
 	})
 }
 
-func (c *Cluster) changeSchedule(ctx context.Context, name string, change func(*Schedule) error) (Schedule, error) {
+func (l *Schedules) change(ctx context.Context, name string, change func(*Schedule) error) (Schedule, error) {
 	if err := layout.CheckScheduleName(name); err != nil {
 		return Schedule{}, err
 	}
 	var after Schedule
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
-		before, err := c.readSchedule(ctx, tx, name)
+	_, err := l.transact(ctx, func(tx kv.Attempt) error {
+		before, err := l.read(ctx, tx, name)
 		if err != nil {
 			return err
 		}
@@ -377,7 +374,7 @@ func (c *Cluster) changeSchedule(ctx context.Context, name string, change func(*
 		if err := change(&after); err != nil || reflect.DeepEqual(before, after) {
 			return err
 		}
-		c.writeSchedule(tx, &before, &after)
+		l.write(tx, &before, &after)
 		return nil
 	})
 	return after, err

@@ -1,0 +1,60 @@
+package schedule_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/schedule"
+)
+
+// TestADamagedScheduleHoldsUpNoOther damages each record of schedules that are due.
+func TestADamagedScheduleHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	k := s.C.Keys()
+	for _, name := range []string{"a", "b", "c", "d", "e", "good"} {
+		_, _, err := schedule.Of(s.C).Put(s.Ctx, layout.ScheduleRecord{Name: name, Cron: "* * * * *",
+			Spec: layout.Spec{Function: "go:f"}}, true)
+		require.NoError(t, err)
+	}
+	bad := []byte{layout.RecordVersion, 0xc1}
+	s.Store(k.Schedule("a"), bad)
+	s.Store(k.ScheduleState("b"), bad)
+	s.Store(k.Schedule("c"), layout.Encode(&layout.ScheduleRecord{Every: -1, Grace: -1, CatchUp: -5, From: -1 << 62}))
+	s.Store(k.ScheduleState("d"), layout.Encode(&layout.ScheduleState{Next: -1 << 62}))
+	s.Store(k.ScheduleState("e"), layout.Encode(&layout.ScheduleState{Next: 1 << 62, Line: []int64{-5, 1 << 62}}))
+	s.Store(append(k.SchedulesByTime(), 0xff), bad)
+	s.Store(k.ScheduleAt(1, "nothing"), bad)
+	s.Store(k.ScheduleAt(-5, "e"), bad)
+	s.Clock.Advance(2 * time.Minute)
+	var walk schedule.Walk
+	for range 3 {
+		_, _, err := schedule.Of(s.C).Fire(s.Ctx, &walk)
+		require.ErrorContains(t, err, `schedule "c"`)
+	}
+	good, err := schedule.Of(s.C).Get(s.Ctx, "good")
+	require.NoError(t, err)
+	require.Positive(t, good.State.Fired)
+	list, err := schedule.Of(s.C).List(s.Ctx, "", 100)
+	require.NoError(t, err)
+	var names []string
+	for i := range list {
+		_, err := list[i].Upcoming(1)
+		require.NoError(t, err)
+		names = append(names, list[i].Name)
+	}
+	require.Contains(t, names, "good")
+	require.NotContains(t, names, "c")
+	e, err := schedule.Of(s.C).Get(s.Ctx, "e")
+	require.NoError(t, err)
+	_, err = e.Upcoming(1)
+	require.ErrorIs(t, err, layout.ErrBadRecord)
+	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(report.Problems), 5)
+}

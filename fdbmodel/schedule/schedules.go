@@ -1,0 +1,26 @@
+// Package schedule submits futures at the times of a timetable: each time once, whichever
+// process looks, and whatever becomes of a commit.
+package schedule
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Schedules are the schedules of one cluster. Its methods may be called from many
+// goroutines.
+type Schedules struct {
+	cluster *fdbmodel.Cluster
+	keys    layout.Keyspace
+}
+
+// Of returns the schedules of a cluster.
+func Of(c *fdbmodel.Cluster) *Schedules { return &Schedules{cluster: c, keys: c.Keys()} }
+
+func (l *Schedules) transact(ctx context.Context, fn func(kv.Attempt) error) (kv.Result, error) {
+	policy := l.cluster.RetryPolicy(kv.Options{Tag: "futura-schedule"})
+	return kv.Transact(ctx, l.cluster.Database(), policy, fn)
+}
