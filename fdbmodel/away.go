@@ -33,15 +33,16 @@ func (r *Registration) LeaveCopies(ctx context.Context, ids []layout.ID, until t
 	return err
 }
 
-// awaited returns ErrUnreachable if a worker that has left may come back with a copy.
-func (c *Cluster) awaited(copies []Copy, object string) error {
-	now := c.clock.Now()
-	for i := range copies {
-		held := &copies[i]
-		if left := time.UnixMilli(held.Away).Sub(now); !held.Alive && held.Object == object && left > 0 {
-			return fmt.Errorf("%w: worker %s stopped and keeps it in its directory; start a worker with that directory "+
-				"within %v, or it counts as lost", ErrUnreachable, held.Worker, left.Round(time.Second))
-		}
+// awaited is for how long a worker that has left may come back with a copy.
+func (held *Copy) awaited(now time.Time) time.Duration {
+	if held.Alive {
+		return 0
 	}
-	return nil
+	return max(0, time.UnixMilli(held.Away).Sub(now))
+}
+
+// unreachable is the error of a copy that is awaited.
+func (held *Copy) unreachable(now time.Time) error {
+	return fmt.Errorf("%w: worker %s stopped and keeps it in its directory; start a worker with that directory "+
+		"within %v, or it counts as lost", ErrUnreachable, held.Worker, held.awaited(now).Round(time.Second))
 }

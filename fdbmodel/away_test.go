@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 // nowhere reads objects from workers that have none.
@@ -63,4 +64,34 @@ func TestReadersWaitForADirectory(t *testing.T) {
 	row, err = m.c.Get(m.ctx, ids[0])
 	require.NoError(t, err)
 	require.Equal(t, layout.Failed, row.State())
+}
+
+// TestAFutureWaitsForADirectoryThatItMustBeNear has a worker leave with the object that a
+// future must be near: it is not lost, and the future runs where it comes back.
+func TestAFutureWaitsForADirectoryThatItMustBeNear(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input, err := s.C.DrawIDs(1)
+	require.NoError(t, err)
+	_, err = s.C.Put(s.Ctx, fdbmodel.Value{ID: input[0], Object: "o", Size: 10, Holder: s.Worker.ID()})
+	require.NoError(t, err)
+	require.NoError(t, s.Worker.LeaveCopies(s.Ctx, input, s.Clock.Now().Add(time.Minute)))
+	require.NoError(t, s.Worker.Leave(s.Ctx))
+	id := s.Submit(func(f *fdbmodel.Submission) {
+		f.Inputs, f.Spec.Near, f.Spec.MustBeNear = input, input[0], true
+	})
+	settle := func() {
+		_, _, err := s.C.SettleEdges(s.Ctx)
+		require.NoError(t, err)
+	}
+	settle()
+	require.Equal(t, layout.Realized, s.State(input[0]))
+	require.Equal(t, layout.Blocked, s.State(id))
+	next := secondWorker(s)
+	require.NoError(t, next.AddCopy(s.Ctx, input[0], tokenOf(s, input[0]), false))
+	settle()
+	claimed := s.Claim(next)
+	require.Len(t, claimed, 1)
+	require.Equal(t, id, claimed[0].ID)
+	require.Empty(t, s.Problems())
 }

@@ -106,8 +106,9 @@ func (c *Cluster) CopyRecords(ctx context.Context, ids []layout.ID) (map[layout.
 // It removes the copies of those and of dead workers. If none is left, the future
 // runs again, or fails as lost if it may not. It returns the state after that;
 // realized if there are copies, or another result by now. It returns ErrNotFound
-// for an unknown future. An unknown commit is retried and harmless: the result
-// with that token is lost once.
+// for an unknown future, and ErrUnreachable while only workers that have left, and
+// are not named as missing, may come back with a copy. An unknown commit is retried
+// and harmless: the result with that token is lost once.
 func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Token, missing []layout.WorkerID,
 ) (layout.State, error) {
 	var state layout.State
@@ -126,15 +127,24 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 			return err
 		}
 		var gone []string
+		var away *Copy
 		for i := range copies {
 			held := &copies[i]
-			if held.Alive && held.Object == row.Result.Object && !slices.Contains(missing, held.Worker) {
+			is := held.Object == row.Result.Object && !slices.Contains(missing, held.Worker)
+			switch {
+			case is && held.Alive:
+				continue
+			case is && held.awaited(c.clock.Now()) > 0:
+				away = held
 				continue
 			}
 			tx.Clear(held.key)
 			gone = append(gone, string(held.Worker))
 		}
-		if len(gone) < len(copies) {
+		switch {
+		case away != nil && len(gone) == len(copies)-1:
+			return away.unreachable(c.clock.Now())
+		case len(gone) < len(copies):
 			return nil
 		}
 		why := "no worker has a copy"

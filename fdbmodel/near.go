@@ -253,6 +253,9 @@ func (c *Cluster) followNear(ctx context.Context, s *settlement, left []mark) []
 			continue
 		}
 		left = slices.DeleteFunc(left, func(m mark) bool { return m.id == lost.user })
+		if errors.Is(err, ErrUnreachable) {
+			continue // the worker that keeps it may come back
+		}
 		s.unreadable = append(s.unreadable, fmt.Errorf("future %s must be near future %s, whose loss can't be reported: %w",
 			lost.user, lost.ID, err))
 	}

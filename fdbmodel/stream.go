@@ -142,14 +142,11 @@ func (r *ResultReader) openCopy(ctx context.Context) error {
 	if r.failed != nil {
 		return fmt.Errorf("result of future %s: %w: %w", r.id, ErrUnreachable, r.failed)
 	}
-	if err := r.cluster.awaited(copies, r.result.Object); err != nil {
+	state, err := r.cluster.ReportLost(ctx, r.id, r.result.Token, r.missing)
+	if err != nil {
 		return fmt.Errorf("result of future %s: %w", r.id, err)
 	}
-	state, err := r.cluster.ReportLost(ctx, r.id, r.result.Token, r.missing)
-	if err == nil {
-		err = fmt.Errorf("future %s, now %v: %w", r.id, state, ErrLost)
-	}
-	return err
+	return fmt.Errorf("future %s, now %v: %w", r.id, state, ErrLost)
 }
 
 // Probe reads the beginning of a copy of a result, and returns why it can't: it changes

@@ -61,6 +61,21 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 			require.NoError(s.T, second.StopHolding(s.Ctx))
 			require.ErrorIs(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), false), fdbmodel.ErrHolderGone)
 		},
+		"futura-leave of copies that stay in a directory": func(s *modeltest.Stage, strike func()) {
+			id := objectOf(s)
+			endAll(s, keepObject)
+			strike()
+			require.NoError(s.T, s.Worker.LeaveCopies(s.Ctx, []layout.ID{id}, s.Clock.Now().Add(time.Minute)))
+			s.Faults.Flush()
+			loseWorker(s)
+			token := tokenOf(s, id)
+			_, err := s.C.ReportLost(s.Ctx, id, token, nil)
+			require.ErrorIs(s.T, err, fdbmodel.ErrUnreachable)
+			s.Clock.Advance(time.Minute)
+			state, err := s.C.ReportLost(s.Ctx, id, token, nil)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Ready, state)
+		},
 		"futura-put": func(s *modeltest.Stage, strike func()) {
 			strike()
 			existed, err := s.C.Put(s.Ctx, fdbmodel.Value{Key: "key", Bytes: []byte("value")})

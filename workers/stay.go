@@ -117,14 +117,34 @@ func (k *keeper) holdAgain(ctx context.Context, s objects.Saved, open func() (io
 	}
 	if ref.Hash.String() != s.Hash {
 		k.drop(id, ref.Hash) // torn, or other bytes
-		_, err = k.cluster.ReportLost(ctx, id, row.Result.Token, nil)
-		return true, false, err
+		return true, false, k.reportDamaged(ctx, id, row.Result)
 	}
 	err = k.reg.AddCopy(ctx, id, row.Result.Token, false)
 	if errors.Is(err, fdbmodel.ErrTransition) || errors.Is(err, fdbmodel.ErrNotFound) {
 		return true, false, nil // the next sweep drops it
 	}
 	return err == nil, err == nil, err
+}
+
+// reportDamaged reports that the file of a result was damaged. If several workers have left
+// with a copy, it is not known which of them wrote it: readers find out when the time that
+// they wait is over.
+func (k *keeper) reportDamaged(ctx context.Context, id layout.ID, result *layout.Result) error {
+	copies, err := k.cluster.Copies(ctx, id)
+	if err != nil {
+		return err
+	}
+	var left []layout.WorkerID
+	for i := range copies {
+		if held := &copies[i]; !held.Alive && held.Object == result.Object {
+			left = append(left, held.Worker)
+		}
+	}
+	if len(left) > 1 {
+		return nil
+	}
+	_, err = k.cluster.ReportLost(ctx, id, result.Token, left)
+	return err
 }
 
 // drop ends the holding of an object for a future; the next sweep drops it.

@@ -19,7 +19,8 @@ func (a *app) putCommand() *cobra.Command {
 		Long: "put stores a file of any size, or standard input, as the result of a new future, and prints its id: other " +
 			"futures can take it as an input. The store has up to 1 MiB, or with --stored up to 64 MiB. More is held by the " +
 			"worker with most room, which needs --object-memory; without such a worker the store has up to 64 MiB. What a " +
-			"worker holds is lost with it, and can't be made again.",
+			"worker holds is lost with it, and can't be made again. An orderly stop keeps it: other workers take " +
+			"it, or it waits in the directory of --object-dir for the next worker with that.",
 		Example: "  futura put data.csv --as-object\n" +
 			"  futura submit wasm:count --stdin-of $(futura put main.go)\n" +
 			"  tar c . | futura put - --label sources",

@@ -57,7 +57,9 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.Objects.Disk, "object-disk", 0, "the bytes of --object-dir for more of them (default: 10 GiB)")
 	flags.Int64Var(&o.Objects.Above, "object-above", 0,
 		"the bytes up to which results go to the store all the same (default: 4096; -1 for none)")
-	flags.StringVar(&o.Objects.Dir, "object-dir", "", "a private directory for results that memory has no room for")
+	flags.StringVar(&o.Objects.Dir, "object-dir", "",
+		"a private directory for results that memory has no room for, and for those that wait there after a stop for "+
+			"the next worker with it; a kill leaves none")
 	flags.StringVar(&o.Objects.Listen, "object-listen", "",
 		"an address for workers to get them at; beyond loopback it needs --object-plain-text (default: a socket)")
 	flags.BoolVar(&o.Objects.PlainText, "object-plain-text", false,

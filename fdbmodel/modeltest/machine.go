@@ -70,6 +70,8 @@ type Machine struct {
 	crashed   []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
 	Rows      map[layout.ID]*layout.Row
 	lost      map[layout.ID]bool // futures whose results were lost
+	away      map[layout.ID][]awayCopy
+	missed    map[missedCopy]bool
 	misfits   fdbmodel.Misfits
 	displaced fdbmodel.DisplacedWalk
 	boxes     map[layout.SessionID]*fdbmodel.Mailbox
@@ -87,6 +89,7 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),
 		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
 		Rows: map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*fdbmodel.Mailbox{},
+		away: map[layout.ID][]awayCopy{}, missed: map[missedCopy]bool{},
 		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
 		seen:  map[layout.SessionID]map[string]bool{},
 		peers: peerOps{map[layout.WorkerID]time.Duration{}, map[layout.WorkerID]time.Duration{}, map[string]time.Time{}},
@@ -184,7 +187,7 @@ func (m *Machine) Step() {
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
 		m.janitor, m.infeasible, m.infeasible, m.replace, m.assign, m.assign, m.unassign, m.store, m.unstore,
-		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
+		m.settle, m.lose, m.lose, m.leaveCopies, m.leaveCopies, m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report,
 		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
@@ -244,6 +247,7 @@ func (m *Machine) verify(allowed change) {
 		}
 	}
 	m.Rows = now
+	m.lookAway(ctx)
 	m.verifyOpen()
 	m.verifyUnique()
 	m.verifyModule()

@@ -72,6 +72,7 @@ func (m *Machine) lose(ctx context.Context) (change, error) {
 			id = other
 		}
 	}
+	id = m.awaitedOr(id)
 	row := m.Rows[id]
 	if row == nil || row.Result == nil {
 		return none, nil
@@ -81,11 +82,12 @@ func (m *Machine) lose(ctx context.Context) (change, error) {
 	for _, w := range m.workers {
 		if m.random.IntN(2) == 0 {
 			missing = append(missing, w.ID())
+			m.missed[missedCopy{id, w.ID()}] = true
 		}
 	}
 	state, err := m.C.ReportLost(ctx, id, token, missing)
 	m.logf("lose %s at %v: %v %v", id, missing, state, err)
-	if errors.Is(err, fdbmodel.ErrNotFound) {
+	if errors.Is(err, fdbmodel.ErrNotFound) || m.isAwaited(id, err) {
 		err = nil
 	}
 	return func(before, after *layout.Row) bool {

@@ -38,7 +38,7 @@ func isNear(before, after *layout.Row) bool {
 // isLost reports whether the result of a future was lost, which a settlement reports
 // of what another future must be near.
 func (m *Machine) isLost(before, after *layout.Row) bool {
-	if before == nil || after == nil || before.Object() == "" {
+	if before == nil || after == nil || before.Object() == "" || m.awaits(before) {
 		return false
 	}
 	if after.State() == layout.Failed && after.Exception.Kind == layout.KindLost {

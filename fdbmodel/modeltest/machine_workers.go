@@ -69,10 +69,13 @@ func (m *Machine) begin(ctx context.Context) (change, error) {
 
 // leave has a worker leave, perhaps one that was declared dead.
 func (m *Machine) leave(ctx context.Context) (change, error) {
-	w := m.worker(false)
-	if w == nil {
-		return none, nil
+	if w := m.worker(false); w != nil {
+		return m.leaveAs(ctx, w)
 	}
+	return none, nil
+}
+
+func (m *Machine) leaveAs(ctx context.Context, w *actorWorker) (change, error) {
 	err := w.Leave(ctx)
 	m.logf("leave %s (gone %t): %v", w.ID(), w.gone, err)
 	w.gone = err == nil || m.aliveNow(w.ID()) == nil
