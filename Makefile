@@ -163,7 +163,8 @@ long-images:
 
 long-fdb:
 ifeq ($(FDB_FOUND),yes)
-	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -p 2 $(FDB_PACKAGES)
+	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -p 2 $(filter-out ./internal/sim,$(FDB_PACKAGES))
+	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -run TestSimOnServer ./internal/sim
 	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -run FoundationDB ./cmd/futura
 	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) $(BUGGIFY_TESTS)
 else
