@@ -65,3 +65,23 @@ func Transactions(ctx context.Context, t *Target, size int) (func(), error) {
 	}
 	return undo, nil
 }
+
+// Watches has one client of the store arm watches of keys that never change, and end none.
+func Watches(ctx context.Context, t *Target, size int) (func(), error) {
+	db, err := kvopen.Open(ctx, t.Store, kvopen.Options{})
+	if err != nil {
+		return nothing, err
+	}
+	undo := func() { _ = db.Close() } // nothing depends on it
+	const together = 50
+	for first := 0; first < size; first += together {
+		tx := db.Begin(kv.Options{})
+		for i := range together {
+			tx.Watch(fmt.Appendf(nil, "attack/watch/%d", first+i))
+		}
+		if _, err := tx.Commit(ctx); err != nil && !errors.Is(err, kv.ErrTooManyWatches) {
+			return undo, err
+		}
+	}
+	return undo, nil
+}

@@ -116,6 +116,32 @@ func (p *peer) hold(has, n int64) error {
 	return nil
 }
 
+// holdWatch takes the memory of a watch. A connection has at most half of what all have, so
+// that one which never ends its watches leaves others theirs.
+func (p *peer) holdWatch(n int64) error {
+	all := p.server.memory.watches
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.watched+n > all.Total()/2:
+		return fmt.Errorf("%w: those of this connection have %d bytes of the server's memory, of %d for a connection: "+
+			"cancel some, or raise ServerOptions.MaxMemory", kv.ErrTooManyWatches, p.watched, all.Total()/2)
+	case !all.TryAcquire(n):
+		return fmt.Errorf("%w: the server's memory for watches is in use, %d bytes in all: try again, or raise "+
+			"ServerOptions.MaxMemory", kv.ErrTooManyWatches, all.Total())
+	}
+	p.watched += n
+	return nil
+}
+
+// letWatchGo gives back what holdWatch took.
+func (p *peer) letWatchGo(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watched -= n
+	p.server.memory.watches.Release(n)
+}
+
 // letGo gives back what hold took.
 func (p *peer) letGo(n int64) {
 	p.mu.Lock()

@@ -54,11 +54,12 @@ func TestOpenTransactionsShareTheMemory(t *testing.T) {
 	require.ErrorIs(t, err, kv.ErrTxTooLarge)
 }
 
-// TestWatchesShareTheMemory sets more watches than the memory holds.
+// TestWatchesShareTheMemory sets more watches than a connection may have: another one
+// has room for its own.
 func TestWatchesShareTheMemory(t *testing.T) {
 	t.Parallel()
 	_, at := serveMemory(t, ServerOptions{MaxMemory: 32 << 20})
-	db := dial(t, at)
+	db, other := dial(t, at), dial(t, at)
 	var watches []kv.Watch
 	watch := func(key []byte) (w kv.Watch) {
 		update(t, db, func(tx kv.Tx) { w = tx.Watch(key) })
@@ -66,13 +67,19 @@ func TestWatchesShareTheMemory(t *testing.T) {
 		return w
 	}
 	var last kv.Watch
-	for i := range uint32(700) {
+	for i := range uint32(400) {
 		last = watch(binary.BigEndian.AppendUint32(nil, i))
 	}
 	require.Equal(t, "", get(t, db, "a"))
-	require.NoError(t, watches[600].Err())
+	require.NoError(t, watches[300].Err())
 	<-last.Done()
 	require.ErrorIs(t, last.Err(), kv.ErrTooManyWatches)
+	require.ErrorContains(t, last.Err(), "of this connection")
+	var its kv.Watch
+	update(t, other, func(tx kv.Tx) { its = tx.Watch([]byte("b")) })
+	update(t, db, func(tx kv.Tx) { tx.Set([]byte("b"), []byte("news")) })
+	<-its.Done()
+	require.NoError(t, its.Err())
 	for _, w := range watches {
 		w.Cancel()
 	}

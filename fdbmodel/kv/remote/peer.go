@@ -45,7 +45,8 @@ type peer struct {
 	txs     map[uint64]*work
 	watches map[uint64]kv.Watch
 	queued  int   // bytes of frames that wait for their transactions
-	held    int64 // bytes of transactions and watches
+	held    int64 // bytes of transactions
+	watched int64 // bytes of watches
 	room    sync.Cond
 	closed  bool
 }
@@ -376,10 +377,8 @@ func (p *peer) failTx(number uint64, err error) {
 // addWatch watches a key, and tells the client when that ends.
 func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) {
 	size := int64(watchMemory + len(key))
-	memory := p.server.memory.watches
-	if !memory.TryAcquire(size) {
-		p.endWatch(id, fmt.Errorf("%w: the server's memory for watches is in use, %d bytes in all", kv.ErrTooManyWatches,
-			memory.Total()))
+	if err := p.holdWatch(size); err != nil {
+		p.endWatch(id, err)
 		return
 	}
 	w := tx.Watch(key)
@@ -392,7 +391,7 @@ func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) {
 	p.mu.Unlock()
 	if closed {
 		w.Cancel()
-		memory.Release(size)
+		p.letWatchGo(size)
 		return
 	}
 	go func() {
@@ -405,7 +404,7 @@ func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) {
 		if wanted {
 			p.endWatch(id, w.Err()) // waits for a client that does not read
 		}
-		memory.Release(size)
+		p.letWatchGo(size)
 	}()
 }
 

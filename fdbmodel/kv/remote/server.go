@@ -30,8 +30,9 @@ type ServerOptions struct {
 
 	// MaxMemory bounds the bytes that the server holds for all connections
 	// together: their buffers, frames, open transactions, watches and answers.
-	// What would need more waits, or fails with kv.ErrUnavailable. Defaults to
-	// 512 MiB, and is at least 32 MiB.
+	// What would need more waits, or fails with kv.ErrUnavailable or
+	// kv.ErrTooManyWatches. A connection has at most half of what transactions have,
+	// and half of what watches have. Defaults to 512 MiB, and is at least 32 MiB.
 	MaxMemory int64
 
 	// MaxConnections bounds the connections. More are refused with
