@@ -72,13 +72,21 @@ func TestWatchesShareTheMemory(t *testing.T) {
 	}
 	require.Equal(t, "", get(t, db, "a"))
 	require.NoError(t, watches[300].Err())
-	<-last.Done()
+	ended := func(w kv.Watch) bool {
+		select {
+		case <-w.Done():
+			return true
+		case <-time.After(patience):
+			return false
+		}
+	}
+	require.True(t, ended(last))
 	require.ErrorIs(t, last.Err(), kv.ErrTooManyWatches)
 	require.ErrorContains(t, last.Err(), "of this connection")
 	var its kv.Watch
 	update(t, other, func(tx kv.Tx) { its = tx.Watch([]byte("b")) })
 	update(t, db, func(tx kv.Tx) { tx.Set([]byte("b"), []byte("news")) })
-	<-its.Done()
+	require.True(t, ended(its))
 	require.NoError(t, its.Err())
 	for _, w := range watches {
 		w.Cancel()
