@@ -16,6 +16,11 @@ var (
 	claimOfWorker = condition{"worker holds the claim", func(r *layout.Row, e *Event) bool {
 		return r.Claim.Worker == e.Token.Worker
 	}}
+	isClaimed  = condition{"claimed", func(r *layout.Row, _ *Event) bool { return r.State() == layout.Claimed }}
+	isTerminal = condition{"realized or failed",
+		func(r *layout.Row, _ *Event) bool { return r.State().Terminal() }}
+	isOpen = condition{"neither realized nor failed",
+		func(r *layout.Row, _ *Event) bool { return !r.State().Terminal() }}
 	cancelAsked = condition{"cancel was asked", func(r *layout.Row, _ *Event) bool { return r.Cancel != nil }}
 	permanent   = condition{"failure is permanent", func(_ *layout.Row, e *Event) bool {
 		return e.Permanent || !e.Exception.Kind.Retryable()

@@ -125,12 +125,11 @@ const MaxRebuilds = 16
 const MaxCrashes = 3
 
 // Next applies e to a future and returns the resulting row. A failure that another one
-// replaces goes into the history. It is pure: it
-// modifies neither row nor event, and uses no clock, store or randomness but
-// the data in the event. Events that are not in the table of transitions return
-// Refused, or Lost if they come from a worker without the claim. Next needs
-// row.Spec for Fail, PutBack, Reap, Promote, Retry, Unassign, Unblock and Infeasible
-// only, and for all events of a future in a lane.
+// replaces goes into the history. It is pure: it modifies neither row nor event, and uses
+// no clock, store or randomness but the data in the event. An event that fits no row of
+// the table of transitions changes nothing, and has the outcome that is said for it there,
+// or Refused. Next needs row.Spec for Fail, PutBack, Reap, Promote, Retry, Unassign,
+// Unblock and Infeasible only, and for all events of a future in a lane.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
 	for i := range transitions {
@@ -143,6 +142,11 @@ func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 				followLane(&before, &row)
 			}
 			return row, t.outcome
+		}
+	}
+	for i := range otherwise {
+		if o := &otherwise[i]; o.event == e.Kind && (o.when.holds == nil || o.when.holds(&row, &e)) {
+			return row, o.outcome
 		}
 	}
 	return row, Refused
@@ -169,36 +173,18 @@ type transition struct {
 
 // transitions is the whole life cycle of a future, most specific row first.
 var transitions = []transition{
-	{layout.Blocked, EventRealize, always, layout.Blocked, nothing, Lost},
-	{layout.Blocked, EventFail, always, layout.Blocked, nothing, Lost},
-	{layout.Blocked, EventRelinquish, always, layout.Blocked, nothing, Lost},
-	{layout.Blocked, EventPutBack, always, layout.Blocked, nothing, Lost},
-	{layout.Blocked, EventSnooze, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventExpire, byWorker, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventExpire, isOver, layout.Failed, failOver, Applied},
-	{layout.Blocked, EventBlock, always, layout.Blocked, nothing, Lost},
-	{layout.Blocked, EventLose, always, layout.Blocked, nothing, Already},
-	{layout.Blocked, EventReap, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventReappear, diedWithWorker, layout.Blocked, forgetDeath, Applied},
-	{layout.Blocked, EventReappear, always, layout.Blocked, nothing, Already},
 	{layout.Blocked, EventCancel, always, layout.Failed, failCancelled, Applied},
 	{layout.Blocked, EventUnblock, waitsForTime, layout.Delayed, unblock, Applied},
 	{layout.Blocked, EventUnblock, always, layout.Ready, unblockNow, Applied},
 	{layout.Blocked, EventUpstream, always, layout.Failed, failUpstream, Applied},
 
 	{layout.Ready, EventClaim, isAdmitted, layout.Claimed, setClaim, Applied},
-	{layout.Ready, EventRealize, always, layout.Ready, nothing, Lost},
-	{layout.Ready, EventFail, always, layout.Ready, nothing, Lost},
-	{layout.Ready, EventRelinquish, always, layout.Ready, nothing, Lost},
-	{layout.Ready, EventPutBack, always, layout.Ready, nothing, Lost},
-	{layout.Ready, EventSnooze, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventExpire, byWorker, layout.Ready, nothing, Lost},
 	{layout.Ready, EventExpire, isOver, layout.Failed, failOver, Applied},
-	{layout.Ready, EventBlock, always, layout.Ready, nothing, Lost},
-	{layout.Ready, EventLose, always, layout.Ready, nothing, Already},
-	{layout.Ready, EventReap, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventReappear, diedWithWorker, layout.Ready, forgetDeath, Applied},
-	{layout.Ready, EventReappear, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventCancel, always, layout.Failed, failCancelled, Applied},
 	{layout.Ready, EventPromote, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventTake, isInLine.and(isMember), layout.Claimed, leaveLineWithClaim, Applied},
@@ -213,18 +199,9 @@ var transitions = []transition{
 	{layout.Ready, EventInfeasible, inPool, layout.Failed, failInfeasible, Applied},
 	{layout.Ready, EventReplace, displaced, layout.Blocked, lookAgain, Applied},
 
-	{layout.Delayed, EventRealize, always, layout.Delayed, nothing, Lost},
-	{layout.Delayed, EventFail, always, layout.Delayed, nothing, Lost},
-	{layout.Delayed, EventRelinquish, always, layout.Delayed, nothing, Lost},
-	{layout.Delayed, EventPutBack, always, layout.Delayed, nothing, Lost},
-	{layout.Delayed, EventSnooze, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventExpire, byWorker, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventExpire, isOver, layout.Failed, failOver, Applied},
-	{layout.Delayed, EventBlock, always, layout.Delayed, nothing, Lost},
-	{layout.Delayed, EventLose, always, layout.Delayed, nothing, Already},
-	{layout.Delayed, EventReap, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventReappear, diedWithWorker, layout.Delayed, forgetDeath, Applied},
-	{layout.Delayed, EventReappear, always, layout.Delayed, nothing, Already},
 	{layout.Delayed, EventCancel, always, layout.Failed, failCancelled, Applied},
 	{layout.Delayed, EventPromote, isDue.and(mustBeNear), layout.Blocked, lookAgain, Applied},
 	{layout.Delayed, EventPromote, isDue, layout.Ready, becomeReady, Applied},
@@ -233,9 +210,7 @@ var transitions = []transition{
 	{layout.Delayed, EventAssign, isHeld, layout.Ready, setAssigned, Applied},
 
 	{layout.Claimed, EventClaim, holdsClaim, layout.Claimed, nothing, Already},
-	{layout.Claimed, EventClaim, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventRealize, holdsClaim, layout.Realized, setResult, Applied},
-	{layout.Claimed, EventRealize, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventFail, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(permanent), layout.Failed, failAttempt, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(attemptsSpent), layout.Failed, failAttempt, Applied},
@@ -243,20 +218,16 @@ var transitions = []transition{
 	{layout.Claimed, EventFail, holdsClaim.and(withoutWait).and(mustBeNear), layout.Blocked, retryBlocked, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(withoutWait), layout.Ready, retryNow, Applied},
 	{layout.Claimed, EventFail, holdsClaim, layout.Delayed, retryLater, Applied},
-	{layout.Claimed, EventFail, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventRelinquish, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventRelinquish, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventRelinquish, holdsClaim, layout.Ready, dropClaim, Applied},
-	{layout.Claimed, EventRelinquish, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventPutBack, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventPutBack, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventPutBack, holdsClaim.and(othersMay), layout.Ready, putBackToOthers, Applied},
 	{layout.Claimed, EventPutBack, holdsClaim, layout.Delayed, putBackLater, Applied},
-	{layout.Claimed, EventPutBack, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventSnooze, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventSnooze, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventSnooze, holdsClaim, layout.Delayed, snoozeLater, Applied},
-	{layout.Claimed, EventSnooze, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventExpire, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventExpire, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventExpire, holdsClaim, layout.Ready, dropClaim, Applied},
@@ -266,46 +237,43 @@ var transitions = []transition{
 	{layout.Claimed, EventReap, claimOfWorker.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventReap, claimOfWorker.and(isHeld), layout.Ready, countDeath, Applied},
 	{layout.Claimed, EventReap, claimOfWorker, layout.Delayed, countDeathAndWait, Applied},
-	{layout.Claimed, EventReap, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventReappear, diedWithWorker, layout.Claimed, forgetDeath, Applied},
-	{layout.Claimed, EventReappear, always, layout.Claimed, nothing, Already},
 	{layout.Claimed, EventGather, holdsClaim.and(isBundle), layout.Claimed, setTaken, Applied},
-	{layout.Claimed, EventGather, always, layout.Claimed, nothing, Lost},
-	{layout.Claimed, EventLose, always, layout.Claimed, nothing, Already},
 	{layout.Claimed, EventBlock, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventBlock, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventBlock, holdsClaim.and(hasInputs), layout.Blocked, blockAgain, Applied},
-	{layout.Claimed, EventBlock, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventCancel, cancelAsked, layout.Claimed, nothing, Requested},
 	{layout.Claimed, EventCancel, always, layout.Claimed, askCancel, Requested},
 
 	{layout.Realized, EventRealize, holdsClaim, layout.Realized, nothing, Already},
-	{layout.Realized, EventRealize, always, layout.Realized, nothing, Lost},
-	{layout.Realized, EventFail, always, layout.Realized, nothing, Lost},
-	{layout.Realized, EventRelinquish, always, layout.Realized, nothing, Lost},
-	{layout.Realized, EventPutBack, always, layout.Realized, nothing, Lost},
-	{layout.Realized, EventSnooze, always, layout.Realized, nothing, Lost},
-	{layout.Realized, EventExpire, always, layout.Realized, nothing, Already},
-	{layout.Realized, EventReap, always, layout.Realized, nothing, Lost},
-	{layout.Realized, EventCancel, always, layout.Realized, nothing, Already},
 	{layout.Realized, EventLose, loses.and(mayRebuild).and(hasInputs), layout.Blocked, rebuildBlocked, Applied},
 	{layout.Realized, EventLose, loses.and(mayRebuild), layout.Ready, rebuild, Applied},
 	{layout.Realized, EventLose, loses, layout.Failed, failRebuild, Applied},
-	{layout.Realized, EventLose, always, layout.Realized, nothing, Already},
-	{layout.Realized, EventBlock, always, layout.Realized, nothing, Lost},
 
-	{layout.Failed, EventRealize, always, layout.Failed, nothing, Lost},
-	{layout.Failed, EventFail, always, layout.Failed, nothing, Lost},
-	{layout.Failed, EventRelinquish, always, layout.Failed, nothing, Lost},
-	{layout.Failed, EventPutBack, always, layout.Failed, nothing, Lost},
-	{layout.Failed, EventSnooze, always, layout.Failed, nothing, Lost},
-	{layout.Failed, EventExpire, always, layout.Failed, nothing, Already},
-	{layout.Failed, EventBlock, always, layout.Failed, nothing, Lost},
-	{layout.Failed, EventLose, always, layout.Failed, nothing, Already},
-	{layout.Failed, EventReap, always, layout.Failed, nothing, Lost},
-	{layout.Failed, EventCancel, always, layout.Failed, nothing, Already},
 	{layout.Failed, EventRetry, wasPut, layout.Failed, nothing, Refused},
 	{layout.Failed, EventRetry, isBundle, layout.Failed, nothing, Refused},
 	{layout.Failed, EventRetry, hasInputs, layout.Blocked, startOverBlocked, Applied},
 	{layout.Failed, EventRetry, always, layout.Ready, startOver, Applied},
+}
+
+// otherwise is the outcome of an event that no row of the table fits; the future does not
+// change. What is not here either is Refused.
+var otherwise = []struct {
+	event   EventKind
+	when    condition
+	outcome Outcome
+}{
+	{EventClaim, isClaimed, Lost},
+	{EventRealize, always, Lost},
+	{EventFail, always, Lost},
+	{EventRelinquish, always, Lost},
+	{EventPutBack, always, Lost},
+	{EventSnooze, always, Lost},
+	{EventBlock, always, Lost},
+	{EventReap, always, Lost},
+	{EventGather, isClaimed, Lost},
+	{EventLose, always, Already},
+	{EventReappear, isOpen, Already},
+	{EventExpire, isTerminal, Already},
+	{EventCancel, isTerminal, Already},
 }
