@@ -22,8 +22,8 @@ func (a *app) jobsCommand() *cobra.Command {
 			"none skipped. These commands show how far the consumers are, append jobs, and settle those that a consumer has " +
 			"put aside because they kept failing.",
 	}
-	cmd.AddCommand(a.jobsListCommand(), a.jobsReadCommand(), a.jobsAppendCommand(), a.jobsParkedCommand(),
-		a.jobsRetryCommand(), a.jobsDropCommand(), a.jobsRemoveCommand())
+	cmd.AddCommand(a.jobsListCommand(), a.jobsShowCommand(), a.jobsReadCommand(), a.jobsAppendCommand(),
+		a.jobsParkedCommand(), a.jobsRetryCommand(), a.jobsDropCommand(), a.jobsRemoveCommand())
 	return needsCommand(cmd)
 }
 
@@ -34,6 +34,17 @@ func (a *app) jobsListCommand() *cobra.Command {
 			"it has parked, and the job that it is stuck at, if one keeps failing. PROCESS is empty if none consumes, and " +
 			"may have died a moment ago.",
 		Example: "  futura jobs list\n  futura jobs list orders --json", Args: usage(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error { return a.listJobs(cmd.Context(), c, args) })
+		},
+	}
+}
+
+func (a *app) jobsShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show QUEUE", Short: "Show one log of jobs, with the progress of its consumers", Args: exactly(1),
+		Long:    "show prints the row of a log that list prints.",
+		Example: "  futura jobs show orders --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error { return a.listJobs(cmd.Context(), c, args) })
 		},

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,17 +21,18 @@ import (
 func (a *app) jobsAppendCommand() *cobra.Command {
 	var producer string
 	cmd := &cobra.Command{
-		Use: "append QUEUE", Short: "Append jobs from standard input, one per line", Args: exactly(1),
-		Long: "append gives each line the next index of the log, which is made if it does not exist, and prints how many " +
-			"there were. Stages of a typed log expect JSON; a line has at most 16 KiB. Consumers are woken." +
+		Use: "append QUEUE [JOB ...]", Short: "Append jobs, or one per line of standard input",
+		Args: usage(cobra.MinimumNArgs(1)),
+		Long: "append gives each job, or line, the next index of the log, which is made if it does not exist, and prints " +
+			"how many there were. Stages of a typed log expect JSON; a line has at most 16 KiB. Consumers are woken." +
 			"\n\nWith --producer the log remembers how many lines it has of that name, and the command passes over as many: " +
 			"run it again after an interruption, or with a file that has grown, and each line is there once. One command at a " +
 			"time may use a name.",
-		Example: "  futura jobs append orders < orders.ndjson\n" +
+		Example: "  futura jobs append orders '{\"id\": 17}'\n  futura jobs append orders < orders.ndjson\n" +
 			"  futura jobs append orders --producer monday.ndjson < monday.ndjson",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.openOrMake(cmd.Context(), func(c *futures.Client) error {
-				return a.appendJobs(cmd.Context(), c, args[0], producer)
+				return a.appendJobs(cmd.Context(), c, args[0], args[1:], producer)
 			})
 		},
 	}
@@ -57,7 +60,10 @@ type lines struct {
 	result   appended
 }
 
-func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue, producer string) error {
+func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue string, jobs []string, producer string) error {
+	if producer != "" && len(jobs) > 0 {
+		return usageError{errors.New("--producer counts lines of standard input: give it the jobs there")}
+	}
 	log, err := jobqueue.NewLog(c.Cluster(), queue, jobqueue.LogOptions[string]{})
 	if err != nil {
 		return err
@@ -70,7 +76,17 @@ func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue, producer
 			return err
 		}
 	}
-	in := bufio.NewScanner(a.in)
+	for _, job := range jobs {
+		l.number++
+		if err := l.add(ctx, job); err != nil {
+			return a.appendedSoFar(l, err)
+		}
+	}
+	var source io.Reader = strings.NewReader("")
+	if len(jobs) == 0 {
+		source = a.in
+	}
+	in := bufio.NewScanner(source)
 	in.Buffer(make([]byte, 0, 64<<10), layout.MaxJob+2)
 	for in.Scan() {
 		if l.number++; l.number <= before {

@@ -55,6 +55,12 @@ func TestJobsFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^orders +1-4`, s.ok("jobs", "list"))
 	consumeJobs(s, "orders", 4)
 	require.Regexp(t, `(?m)^orders +3-4 +price +4 +0 +2`, s.ok("jobs", "list", "orders"))
+	require.Equal(t, s.ok("jobs", "list", "orders"), s.ok("jobs", "show", "orders"))
+	require.Equal(t, "appended 2 jobs; 0 were there", strings.TrimSpace(s.ok("jobs", "append", "given", "a", "b\nc")))
+	require.Regexp(t, `(?m)^given +1-2`, s.ok("jobs", "show", "given"))
+	_, said := s.run(exitUsage, "", "jobs", "append", "given", "d", "--producer", "p")
+	require.Contains(t, said, "standard input")
+	s.ok("jobs", "remove", "given")
 	var logs []httpapi.JobLog
 	require.NoError(t, json.Unmarshal([]byte(s.ok("jobs", "list", "--json")), &logs))
 	require.Len(t, logs, 1)
