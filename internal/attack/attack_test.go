@@ -205,7 +205,7 @@ var attacks = []struct {
 	{"strangers at the store", attack.Strangers, 300, 3000, bound},
 	{"frames", attack.Frames, 200, 20_000, bound},
 	{"open transactions", attack.Transactions, 40, 400, bound + bound/2},
-	{"watches", attack.Watches, 6000, 60_000, bound},
+	{"watches", attack.Watches, 11_000, 60_000, bound},
 	{"hostile modules", attack.Modules, 1, 20, bound},
 	{"queues", attack.Queues, 1000, 100_000, bound},
 }

@@ -42,17 +42,17 @@ const (
 )
 
 // memory is what the connections of a server may hold together, apart from
-// their buffers: half of it all for open transactions, and a sixteenth each for
-// watches, for frames that wait and for batches that read. The rest is for
-// connectionMemory.
+// their buffers: seven sixteenths of it all for open transactions, two for watches, so
+// that a connection may have the 10,000 of the contract by default, and one each for
+// frames that wait and for batches that read. The rest is for connectionMemory.
 type memory struct {
 	transactions, watches, frames, reads *budget.Bytes
 }
 
 func newMemory(o ServerOptions) memory {
 	return memory{
-		transactions: budget.New(o.MaxMemory / 2),
-		watches:      budget.New(o.MaxMemory / 16),
+		transactions: budget.New(o.MaxMemory / 16 * 7),
+		watches:      budget.New(o.MaxMemory / 8),
 		frames:       budget.New(max(o.MaxMemory/16, int64(o.MaxFrame))),
 		reads:        budget.New(max(o.MaxMemory/16, readMemory)),
 	}

@@ -67,11 +67,11 @@ func TestWatchesShareTheMemory(t *testing.T) {
 		return w
 	}
 	var last kv.Watch
-	for i := range uint32(400) {
+	for i := range uint32(800) {
 		last = watch(binary.BigEndian.AppendUint32(nil, i))
 	}
 	require.Equal(t, "", get(t, db, "a"))
-	require.NoError(t, watches[300].Err())
+	require.NoError(t, watches[600].Err())
 	ended := func(w kv.Watch) bool {
 		select {
 		case <-w.Done():
