@@ -119,18 +119,33 @@ func (w *walk) checkCoverage() {
 	visit = func(path string) {
 		p := w.start(w.dir, nil, "", append([]string{w.bin}, append(strings.Fields(path), "--help")...)...)
 		w.wait(p, commandBound)
-		_, list, has := strings.Cut(string(read(p.out)), "Available Commands:\n")
-		list, _, _ = strings.Cut(list, "\n\n")
-		if !has && !slices.Contains(known, path) {
+		names := commandsIn(string(read(p.out)))
+		if len(names) == 0 && !slices.Contains(known, path) {
 			w.fail("the walk knows no command %q: add it to makers", path)
 		}
-		for line := range strings.Lines(list) {
-			if name := strings.Fields(line); has && len(name) > 0 && name[0] != "help" && name[0] != "completion" {
-				visit(strings.TrimSpace(path + " " + name[0]))
-			}
+		for _, name := range names {
+			visit(strings.TrimSpace(path + " " + name))
 		}
 	}
 	visit("")
+}
+
+// commandsIn returns the commands that a help text lists, in one group or in several.
+func commandsIn(help string) (names []string) {
+	for part := range strings.SplitSeq(help, "\n\n") {
+		title, list, _ := strings.Cut(part, "\n")
+		others := []string{"Usage:", "Examples:", "Flags:", "Global Flags:"}
+		if !strings.HasSuffix(title, ":") || slices.Contains(others, title) {
+			continue
+		}
+		for line := range strings.Lines(list) {
+			name := strings.Fields(line)
+			if strings.HasPrefix(line, "  ") && len(name) > 1 && name[0] != "help" && name[0] != "completion" {
+				names = append(names, name[0])
+			}
+		}
+	}
+	return names
 }
 
 // choose draws a call, sometimes a wrong one.

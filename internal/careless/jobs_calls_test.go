@@ -29,6 +29,7 @@ func jobCalls() []maker {
 	parked := [][]string{{"c", "1"}, {"c"}, {"c", "--all"}, {"c", "x"}, {"a b", "1"}}
 	return []maker{
 		{"jobs list", 1, onJobs("list")},
+		{"jobs show", 1, onJobs("show", nil)},
 		{"jobs read", 1, onJobs("read", nil, []string{"--from", "2"}, []string{"--limit", "0"})},
 		{"jobs append", 3, (*walk).jobsAppend},
 		{"jobs parked", 1, onJobs("parked", []string{"c"}, nil)},
