@@ -116,7 +116,7 @@ func edgeMutants() []mutant {
 			new: ""},
 		{name: "a result is lost while a worker has it", file: copies, by: model(),
 			old: "is := held.Object == row.Result.Object && !slices.Contains(missing, held.Worker)",
-			new: "is := held.Object == row.Result.Object && len(missing) == 0"},
+			new: "is := held.Object == row.Result.Object && slices.Compare(missing, nil) == 0"},
 		{name: "a copy of a dead worker counts", file: copies, by: model(),
 			old: "case is && held.Alive:", new: "case is:"},
 		{name: "a loss is reported of another result", file: "fdbmodel/effects.go", by: model(),
