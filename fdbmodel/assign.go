@@ -48,7 +48,7 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 	}
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
+		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
 			outcomes, _, err = c.assignIn(ctx, tx, worker, reason, ids)
 			return err
 		})
@@ -68,7 +68,7 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		var then aftermath
-		result, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+		result, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			w := c.changes(tx)
 			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 			moved, err := c.moveAssigned(ctx, tx, w, event, ids, nil)
@@ -193,7 +193,7 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 	from := c.keys.AssignedTo(worker)
 	for {
 		var page droppedPage
-		result, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+		result, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 			if dead {
 				if err := c.requireDead(ctx, tx, worker); err != nil {
 					return err

@@ -15,7 +15,7 @@ import (
 // nothing changes. An unknown commit is retried and harmless.
 func (r *Registration) LeaveCopies(ctx context.Context, ids []layout.ID, until time.Time) error {
 	c := r.cluster
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
 		for _, id := range ids {
 			copies, err := c.copiesIn(ctx, tx, id)
 			if err != nil {

@@ -66,6 +66,38 @@ func TestReadersWaitForADirectory(t *testing.T) {
 	require.Equal(t, layout.Failed, row.State())
 }
 
+// TestReadersWaitForSeveralDirectories has two workers leave with a copy each: readers wait for
+// either of them, and not for a worker that is alive and has lost its copy.
+func TestReadersWaitForSeveralDirectories(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input, err := s.C.DrawIDs(1)
+	require.NoError(t, err)
+	_, err = s.C.Put(s.Ctx, fdbmodel.Value{ID: input[0], Object: "o", Size: 10, Holder: s.Worker.ID()})
+	require.NoError(t, err)
+	leaving, alive := []*fdbmodel.Registration{s.Worker}, secondWorker(s)
+	leaving = append(leaving, secondWorker(s))
+	for _, worker := range []*fdbmodel.Registration{alive, leaving[1]} {
+		require.NoError(t, worker.AddCopy(s.Ctx, input[0], tokenOf(s, input[0]), false))
+	}
+	for _, worker := range leaving {
+		require.NoError(t, worker.LeaveCopies(s.Ctx, input, s.Clock.Now().Add(time.Minute)))
+		require.NoError(t, worker.Leave(s.Ctx))
+	}
+	report := func(missing ...layout.WorkerID) (layout.State, error) {
+		return s.C.ReportLost(s.Ctx, input[0], tokenOf(s, input[0]), missing)
+	}
+	state, err := report()
+	require.NoError(t, err, "the third has its copy")
+	require.Equal(t, layout.Realized, state)
+	_, err = report(alive.ID())
+	require.ErrorIs(t, err, fdbmodel.ErrUnreachable)
+	s.Clock.Advance(time.Minute)
+	state, err = report(alive.ID())
+	require.NoError(t, err)
+	require.Equal(t, layout.Failed, state)
+}
+
 // TestAFutureWaitsForADirectoryThatItMustBeNear has a worker leave with the object that a
 // future must be near: it is not lost, and the future runs where it comes back.
 func TestAFutureWaitsForADirectoryThatItMustBeNear(t *testing.T) {

@@ -47,7 +47,7 @@ func (c *Cluster) MoveToChunk(ctx context.Context, batch string, from layout.Wor
 	if len(items) > MaxAssign {
 		return 0, fmt.Errorf("%w: %d items to move: at most %d at a time", layout.ErrBadSpec, len(items), MaxAssign)
 	}
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 		b, err := c.readBatch(ctx, tx, batch)
 		if err != nil {
 			return err

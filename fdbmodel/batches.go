@@ -16,7 +16,7 @@ import (
 // for the record.
 func (c *Cluster) CreateBatch(ctx context.Context, b *layout.BatchRecord) error {
 	value := layout.Encode(b)
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		old, err := tx.Get(c.keys.BatchRecord(b.ID)).Wait(ctx)
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (c *Cluster) readBatch(ctx context.Context, tx kv.Reader, id string) (layou
 func (c *Cluster) UpdateBatch(ctx context.Context, id string, change func(*layout.BatchRecord) (bool, error),
 ) (layout.BatchRecord, error) {
 	var b layout.BatchRecord
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		var err error
 		if b, err = c.readBatch(ctx, tx, id); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (c *Cluster) Batches(ctx context.Context, after string, limit int) ([]layou
 func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk layout.BatchChunk, items []layout.ID,
 	may func(*layout.BatchRecord) bool,
 ) (there []bool, added int, err error) {
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 		key := c.keys.BatchChunk(batch, chunk.ID)
 		asked := tx.Get(key)
 		b, err := c.readBatch(ctx, tx, batch)
@@ -194,7 +194,7 @@ func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk layout.Ba
 func (c *Cluster) UpdateChunk(ctx context.Context, batch, id string, change func(*layout.BatchChunk) (bool, error),
 ) (layout.BatchChunk, error) {
 	chunk := layout.BatchChunk{ID: id}
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		key := c.keys.BatchChunk(batch, id)
 		value, err := tx.Get(key).Wait(ctx)
 		if err == nil && value == nil {
@@ -250,7 +250,7 @@ func (c *Cluster) BatchItems(ctx context.Context, batch string, from, count int)
 // DropBatch removes the record and the chunks of a batch whose items no longer
 // exist. An unknown commit is retried and harmless.
 func (c *Cluster) DropBatch(ctx context.Context, id string) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		b, err := c.readBatch(ctx, tx, id)
 		if err != nil {
 			return err

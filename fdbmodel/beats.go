@@ -65,7 +65,7 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 	}
 	answers := make([]BeatAnswer, len(beats))
 	var paused *pausesSeen
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) (err error) {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) (err error) {
 		asked := make([]askedBeat, len(beats))
 		for i := range beats {
 			asked[i] = beats[i].Worker.askBeat(tx)

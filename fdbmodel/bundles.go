@@ -66,7 +66,7 @@ func (r *Registration) Gather(ctx context.Context, bundle *ClaimedFuture, most i
 	token := layout.Token{Worker: r.info.ID, Sequence: r.sequence}
 	r.mu.Unlock()
 	g := gathering{r: r, bundle: bundle, token: token, most: most}
-	result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-gather", NoSync: true}, func(tx kv.Attempt) error {
+	result, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-gather", NoSync: true}, func(tx kv.Attempt) error {
 		g.got, g.then = Bundle{Settings: layout.LaneKind{Width: 1, Most: 1}}, aftermath{}
 		return g.run(ctx, tx)
 	})

@@ -72,7 +72,7 @@ func (c *Cluster) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, er
 func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int, err error) {
 	for part := range slices.Chunk(ids, MaxChange) {
 		n := 0
-		_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
+		_, err := c.Transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 			n = 0
 			w := c.changes(tx)
 			for i, p := range read.Records(tx, c.keys, part) {
@@ -106,7 +106,7 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 		var outcomes []Outcome
 		var then aftermath
 		var asked map[layout.ID]layout.WorkerID
-		result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
+		result, err := c.Transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
 			outcomes, then, asked, err = c.changeManyIn(ctx, tx, part, e)
 			return err
 		})
@@ -162,7 +162,7 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 // ErrNotFound for an unknown future. An unknown commit is retried; if the
 // future no longer exists then, the discard has landed.
 func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 		row, err := c.requireRow(ctx, tx, id)
 		if tx.MaybeCommitted && errors.Is(err, ErrNotFound) {
 			return nil
@@ -223,7 +223,7 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (l
 // change applies an event that does not come from a worker.
 func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Outcome, after layout.Row, err error) {
 	var then aftermath
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) error {
+	result, err := c.Transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) error {
 		then = aftermath{}
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {

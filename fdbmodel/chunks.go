@@ -59,7 +59,7 @@ func (c *Cluster) putChunks(ctx context.Context, id layout.ID, ref layout.ChunkR
 func (c *Cluster) putPieces(ctx context.Context, value []byte, key func(i int) []byte) error {
 	count := layout.Pieces(int64(len(value)))
 	for first := 0; first < count; first += chunksPerTx {
-		_, err := c.transact(ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
+		_, err := c.Transact(ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
 			for i := first; i < min(first+chunksPerTx, count); i++ {
 				tx.Set(key(i), value[i*layout.ChunkSize:min((i+1)*layout.ChunkSize, len(value))])
 			}

@@ -110,7 +110,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	r.heard, r.far = r.cluster.hub.heard(), false
 	var taken []layout.ReadyEntry
 	var answer ClaimAnswer
-	result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-claim", NoSync: true}, func(tx kv.Attempt) error {
+	result, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-claim", NoSync: true}, func(tx kv.Attempt) error {
 		var err error
 		taken, answer.More, err = r.claimIn(ctx, tx, token, req)
 		return err
@@ -149,7 +149,7 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 		var ended endedBatch
 		var result kv.Result
 		err := aroundDamage(func(avoid avoidance) (err error) {
-			result, err = r.cluster.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+			result, err = r.cluster.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 				ended, err = r.settleDoubt(ctx, tx, key, avoid)
 				return err
 			})

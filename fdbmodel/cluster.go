@@ -118,7 +118,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	if err := wanted.Validate(); err != nil {
 		return nil, err
 	}
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-open"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-open"}, func(tx kv.Attempt) error {
 		return c.readConfig(ctx, tx, wanted, o)
 	})
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Cluster) DrawIDs(n int) ([]layout.ID, error) {
 
 // DrawWorkerID returns an id for one start of a worker.
 func (c *Cluster) DrawWorkerID() (layout.WorkerID, error) {
-	id, err := layout.DrawHex(c.random)
+	id, err := c.DrawHex()
 	return layout.WorkerID(id), err
 }
 
@@ -190,7 +190,7 @@ func (c *Cluster) DrawHex() (string, error) { return layout.DrawHex(c.random) }
 
 // DrawSessionID returns an id for one client process.
 func (c *Cluster) DrawSessionID() (layout.SessionID, error) {
-	id, err := layout.DrawHex(c.random)
+	id, err := c.DrawHex()
 	return layout.SessionID(id), err
 }
 
@@ -203,14 +203,15 @@ func (c *Cluster) RetryPolicy(o kv.Options) kv.Retry {
 	return kv.Retry{Options: o, Sleep: c.sleep, Random: c.random.float}
 }
 
-// transact is the only way from the model to the store's commits.
-func (c *Cluster) transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
+// Transact runs fn in a transaction of the cluster, and repeats it as kv.Transact does,
+// by RetryPolicy. All commits of the model go through it.
+func (c *Cluster) Transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
 	return kv.Transact(ctx, c.db, c.RetryPolicy(o), fn)
 }
 
 // View runs fn in a transaction that writes nothing.
 func (c *Cluster) View(ctx context.Context, fn func(kv.Attempt) error) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, fn)
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-read"}, fn)
 	return err
 }
 

@@ -72,7 +72,7 @@ func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (l
 // written in order, so if the first and the last are there, all of them are.
 func (c *Cluster) putInfo(ctx context.Context, info layout.Module, alias string) (removed bool, err error) {
 	id, value := info.CID, layout.Encode(&info)
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
 		first, last := tx.Get(c.keys.CodeBody(id, 0)), tx.Get(c.keys.CodeBody(id, layout.Pieces(info.Size)-1))
 		for _, piece := range []kv.Pending[[]byte]{first, last} {
 			found, err := piece.Wait(ctx)

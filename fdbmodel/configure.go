@@ -29,7 +29,7 @@ func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config), ot
 		}
 	}
 	var now layout.Config
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-configure"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-configure"}, func(tx kv.Attempt) error {
 		value, err := tx.Get(c.keys.Config()).Wait(ctx)
 		if err != nil {
 			return err

@@ -67,7 +67,7 @@ func (c *Cluster) transactIn(ctx context.Context, k *contest, o kv.Options,
 	fn func(ctx context.Context, tx kv.Attempt, last kv.Version) error,
 ) (kv.Result, error) {
 	if k == nil {
-		return c.transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, kv.NoVersion) })
+		return c.Transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, kv.NoVersion) })
 	}
 	hasTurn := false
 	defer func() {
@@ -75,7 +75,7 @@ func (c *Cluster) transactIn(ctx context.Context, k *contest, o kv.Options,
 			<-k.turn
 		}
 	}()
-	result, err := c.transact(ctx, o, func(tx kv.Attempt) error {
+	result, err := c.Transact(ctx, o, func(tx kv.Attempt) error {
 		if !hasTurn && k.isOn(c.clock.Now(), tx.Number) {
 			select {
 			case k.turn <- struct{}{}:

@@ -113,7 +113,7 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 ) (layout.State, error) {
 	var state layout.State
 	var then aftermath
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-lose"}, func(tx kv.Attempt) error {
+	result, err := c.Transact(ctx, kv.Options{Tag: "futura-lose"}, func(tx kv.Attempt) error {
 		then = aftermath{}
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
@@ -127,25 +127,25 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 			return err
 		}
 		var gone []string
-		var away *Copy
+		var alive, away *Copy
 		for i := range copies {
 			held := &copies[i]
 			is := held.Object == row.Result.Object && !slices.Contains(missing, held.Worker)
 			switch {
 			case is && held.Alive:
-				continue
+				alive = held
 			case is && held.awaited(c.clock.Now()) > 0:
 				away = held
-				continue
+			default:
+				tx.Clear(held.key)
+				gone = append(gone, string(held.Worker))
 			}
-			tx.Clear(held.key)
-			gone = append(gone, string(held.Worker))
 		}
 		switch {
-		case away != nil && len(gone) == len(copies)-1:
-			return away.unreachable(c.clock.Now())
-		case len(gone) < len(copies):
+		case alive != nil:
 			return nil
+		case away != nil:
+			return away.unreachable(c.clock.Now())
 		}
 		why := "no worker has a copy"
 		if len(gone) > 0 {
@@ -176,7 +176,7 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 // ErrHolderGone after StopHolding. An unknown commit is retried, and adds the copy once.
 func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.Token, alone bool) error {
 	c := r.cluster
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-clone"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-clone"}, func(tx kv.Attempt) error {
 		alive := tx.Get(c.keys.Worker(r.info.ID, layout.WorkerAlive))
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
@@ -220,7 +220,7 @@ func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.T
 // holder it is, but for the results of what it runs. It returns ErrReaped. An unknown
 // commit is retried and harmless.
 func (r *Registration) StopHolding(ctx context.Context) error {
-	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
+	_, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
 		value, err := r.askAlive(tx).Wait(ctx)
 		if err != nil {
 			return err

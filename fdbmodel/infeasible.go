@@ -80,7 +80,7 @@ func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, nex
 	}
 	var look misfitLook
 	var lost []layout.Row
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-misfits"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-misfits"}, func(tx kv.Attempt) error {
 		look = misfitLook{cluster: c, misfits: m, able: able, now: now, shard: m.shard, next: m.next}
 		if err := look.walk(ctx, tx.Snapshot()); err != nil {
 			return err

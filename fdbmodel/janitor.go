@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // AcquireJanitor makes worker the cluster's janitor, or keeps it so, if the
@@ -20,7 +21,7 @@ import (
 func (c *Cluster) AcquireJanitor(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
 ) (record []byte, held bool, err error) {
 	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count})
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
 		value, err := tx.Get(c.keys.Janitor()).Wait(ctx)
 		if err != nil {
 			return err
@@ -63,7 +64,7 @@ func (c *Cluster) ReadJanitor(ctx context.Context) (record []byte, worker layout
 
 // ReleaseJanitor gives up the role. An unknown commit is harmless.
 func (c *Cluster) ReleaseJanitor(ctx context.Context, worker layout.WorkerID) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
 		value, err := tx.Get(c.keys.Janitor()).Wait(ctx)
 		if err != nil || value == nil {
 			return err
@@ -102,7 +103,7 @@ func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time,
 	var then aftermath
 	var result kv.Result
 	err = aroundDamage(func(avoid avoidance) (err error) {
-		result, err = c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
+		result, err = c.Transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
 			promoted, next, then, err = c.promoteDue(ctx, tx, now, avoid)
 			return err
 		})
@@ -129,20 +130,12 @@ func (c *Cluster) promoteDue(ctx context.Context, tx kv.Attempt, now time.Time, 
 		if full = len(due) == janitorBatch; full && promoted > 0 {
 			later = now
 		}
-		next = earliest(next, later)
+		next = clock.Earlier(next, later)
 	}
 	if err := w.flush(ctx); err != nil {
 		return 0, next, then, err
 	}
 	return promoted, next, w.aftermath(), nil
-}
-
-// earliest returns the earlier of two times; the zero time is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // dueOf requests the next due futures of a scan, at most a batch. If that is all
@@ -159,7 +152,7 @@ func (c *Cluster) dueOf(ctx context.Context, tx kv.Tx, scan *shardScan, now time
 		switch {
 		case rest.Err() != nil: // an audit reports it
 		case at > layout.Millis(now):
-			next = earliest(next, time.UnixMilli(at))
+			next = clock.Earlier(next, time.UnixMilli(at))
 			scan.leave()
 		default:
 			tx.AddReadConflictKey(item.Key)
@@ -203,7 +196,7 @@ func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time
 // An unknown commit is retried and harmless.
 func (c *Cluster) ExpireDone(ctx context.Context) (removed int, next time.Time, err error) {
 	now := c.clock.Now()
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-expire", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-expire", NoSync: true}, func(tx kv.Attempt) error {
 		var expired []expiredEntry
 		var err error
 		if expired, next, err = c.expiredOf(ctx, tx, now); err != nil {
@@ -252,7 +245,7 @@ func (c *Cluster) expiredOf(ctx context.Context, tx kv.Tx, now time.Time,
 		}
 		scan.leave()
 		if due := time.UnixMilli(entry.At).Add(c.config.Retention); due.After(now) {
-			next = earliest(next, due)
+			next = clock.Earlier(next, due)
 			continue
 		}
 		ids := layout.UnpackIDs(entry.IDs)
@@ -308,7 +301,7 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 	if cursor != nil {
 		r.Begin = cursor
 	}
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-sweep", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-sweep", NoSync: true}, func(tx kv.Attempt) error {
 		next, removed = nil, 0
 		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
 		if err != nil || len(page.Items) == 0 {

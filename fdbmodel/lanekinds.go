@@ -56,7 +56,7 @@ func (c *Cluster) changeLaneKind(ctx context.Context, name string,
 	change func(was *layout.LaneKind) (layout.LaneKind, error),
 ) error {
 	key := c.keys.LaneKind(name)
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
 		value, err := tx.Get(key).Wait(ctx)
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func admitsMore(was, k *layout.LaneKind) bool {
 // unknown commit is retried; a kind that is gone by then was removed.
 func (c *Cluster) RemoveLaneKind(ctx context.Context, name string) error {
 	key := c.keys.LaneKind(name)
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
 		value, err := tx.Get(key).Wait(ctx)
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func (c *Cluster) PauseLane(ctx context.Context, lane layout.Lane, paused bool) 
 		return err
 	}
 	var then aftermath
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+	result, err := c.Transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
 		value, err := tx.Get(c.keys.LaneKind(lane.Kind)).Wait(ctx)
 		if err != nil {
 			return err

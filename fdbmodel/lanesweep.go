@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // lanesAtOnce is how many lanes one transaction of a janitor looks at.
@@ -23,7 +24,7 @@ func (c *Cluster) AdmitDue(ctx context.Context) (lanes int, next time.Time, err 
 	var then aftermath
 	var result kv.Result
 	err = aroundDamage(func(avoid avoidance) (err error) {
-		result, err = c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+		result, err = c.Transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
 			lanes, next, then, err = c.admitDue(ctx, tx, avoid)
 			return err
 		})
@@ -53,7 +54,7 @@ func (c *Cluster) admitDue(ctx context.Context, tx kv.Attempt, avoid avoidance,
 		switch {
 		case rest.Done() != nil || avoid.has(lane): // an audit reports it
 		case at > layout.Millis(now):
-			next = earliest(next, time.UnixMilli(at))
+			next = clock.Earlier(next, time.UnixMilli(at))
 			scan.leave()
 		default:
 			w.lane(lane).due = item.Key
@@ -64,7 +65,7 @@ func (c *Cluster) admitDue(ctx context.Context, tx kv.Attempt, avoid avoidance,
 		return 0, next, then, err
 	}
 	if w.laneDue != 0 {
-		next = earliest(next, time.UnixMilli(w.laneDue))
+		next = clock.Earlier(next, time.UnixMilli(w.laneDue))
 	}
 	if lanes == lanesAtOnce {
 		next = now
@@ -116,7 +117,7 @@ func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error 
 		var next []byte
 		var result kv.Result
 		err := aroundDamage(func(avoid avoidance) (err error) {
-			result, err = c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+			result, err = c.Transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
 				next, more, then, err = c.sweepPage(ctx, tx, lanes, name, avoid)
 				return err
 			})
@@ -168,7 +169,7 @@ func (c *Cluster) sweepPage(ctx context.Context, tx kv.Attempt, lanes kv.Range, 
 // endSweep says that all lanes of a kind were looked at since a change of its settings.
 func (c *Cluster) endSweep(ctx context.Context, name string, sweep int64) error {
 	key := c.keys.LaneKind(name)
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
 		value, err := tx.Get(key).Wait(ctx)
 		if err != nil || value == nil {
 			return err

@@ -84,7 +84,7 @@ type LimitUsage struct {
 // LimitsSettled. It returns ErrBadConfig for invalid ones. An unknown commit is retried
 // and harmless.
 func (c *Cluster) SetLimits(ctx context.Context, change func(*layout.Limits)) (now layout.Limits, err error) {
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-limits"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-limits"}, func(tx kv.Attempt) error {
 		if now, err = readLimits(ctx, tx, c.keys); err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (c *Cluster) WriteUsage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-limits", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-limits", NoSync: true}, func(tx kv.Attempt) error {
 		tx.Set(c.keys.Usage(), layout.Encode(&layout.UsageRecord{Bytes: n, At: layout.Millis(c.clock.Now())}))
 		return nil
 	})

@@ -181,7 +181,7 @@ func (l *limiter) takeTokens(ctx context.Context, c *Cluster, n int) error {
 	// Who needs few leases few: what is leased and not used is lost to the others.
 	want := math.Max(float64(n)-l.tokens, math.Min(rate*l.lease.Seconds(), 2*l.spent))
 	var leased, left float64
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-rate", NoSync: true}, func(tx kv.Attempt) error {
+	result, err := c.Transact(ctx, kv.Options{Tag: "futura-rate", NoSync: true}, func(tx kv.Attempt) error {
 		var err error
 		leased, left, err = c.leaseTokens(ctx, tx, want, float64(n)-l.tokens, rate)
 		return err

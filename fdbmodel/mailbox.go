@@ -96,7 +96,7 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 	if bytes.Equal(m.acked, m.cursor) {
 		return nil
 	}
-	_, err := m.Cluster.transact(ctx, kv.Options{Tag: "futura-ack", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := m.Cluster.Transact(ctx, kv.Options{Tag: "futura-ack", NoSync: true}, func(tx kv.Attempt) error {
 		tx.ClearRange(kv.Range{Begin: m.acked, End: m.cursor})
 		return nil
 	})
@@ -116,7 +116,7 @@ func (m *Mailbox) Refresh(ctx context.Context) error {
 	record := layout.SessionRecord{Count: m.count, At: layout.Millis(m.Cluster.clock.Now()), Opening: m.Cluster.opening()}
 	value := layout.Encode(&record)
 	gone := false
-	_, err := m.Cluster.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := m.Cluster.Transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
 		key := m.Cluster.keys.Session(m.session)
 		before, err := tx.Get(key).Wait(ctx)
 		if err != nil {
@@ -149,7 +149,7 @@ func (m *Mailbox) Close(ctx context.Context) error {
 }
 
 func (c *Cluster) dropSession(ctx context.Context, session layout.SessionID) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
 		// The late twin of an attempt can't drop a session that has come back.
 		tx.AddReadConflictKey(c.keys.Session(session))
 		tx.Clear(c.keys.Session(session))
@@ -181,7 +181,7 @@ func (c *Cluster) Subscribe(ctx context.Context, session layout.SessionID, ids [
 
 func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, ids []layout.ID,
 ) (over []layout.Notice, missing []layout.ID, err error) {
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-subscribe"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-subscribe"}, func(tx kv.Attempt) error {
 		over, missing = nil, nil
 		pending := make([]read.Pending, len(ids))
 		for i, id := range ids {
@@ -215,7 +215,7 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, 
 func (c *Cluster) Unsubscribe(ctx context.Context, session layout.SessionID, ids []layout.ID) error {
 	for len(ids) > 0 {
 		n := min(len(ids), layout.MaxSubmit)
-		_, err := c.transact(ctx, kv.Options{Tag: "futura-subscribe", NoSync: true}, func(tx kv.Attempt) error {
+		_, err := c.Transact(ctx, kv.Options{Tag: "futura-subscribe", NoSync: true}, func(tx kv.Attempt) error {
 			// The late twin of an attempt can't undo a Subscribe that follows.
 			for _, id := range ids[:n] {
 				tx.AddReadConflictKey(c.keys.Subscriber(id, session))

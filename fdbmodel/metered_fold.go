@@ -53,7 +53,7 @@ func (c *Cluster) FoldMetered(ctx context.Context) error {
 func (c *Cluster) foldMetered(ctx context.Context, keys []layout.MeteredKey) error {
 	folded := keys[0]
 	folded.Membership = ""
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-metered"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-metered"}, func(tx kv.Attempt) error {
 		into := tx.Get(c.keys.Metered(folded))
 		var fences, records []kv.Pending[[]byte]
 		for _, key := range keys {
@@ -116,7 +116,7 @@ func (c *Cluster) dropMetered(ctx context.Context, day string) error {
 	if err != nil || len(page.Items) == 0 {
 		return err
 	}
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-metered"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-metered"}, func(tx kv.Attempt) error {
 		tx.ClearRange(before)
 		return nil
 	})

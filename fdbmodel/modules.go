@@ -31,7 +31,7 @@ func (c *Cluster) RemoveModule(ctx context.Context, id string, force bool) (layo
 			return was, errors.Join(err, revived)
 		}
 	}
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
 		key := c.keys.CodeInfo(id)
 		asked, aliases := tx.Get(key), kv.Prefix(c.keys.Global(layout.SubAliases))
 		value, err := asked.Wait(ctx)
@@ -58,7 +58,7 @@ func (c *Cluster) RemoveModule(ctx context.Context, id string, force bool) (layo
 // submitted for, or with 0 takes the mark away.
 func (c *Cluster) retire(ctx context.Context, id string, at int64) (layout.Module, error) {
 	info := layout.Module{CID: id}
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
 		key := c.keys.CodeInfo(id)
 		value, err := tx.Get(key).Wait(ctx)
 		if err == nil && value == nil {
@@ -161,7 +161,7 @@ func (c *Cluster) SetAlias(ctx context.Context, alias, id string) error {
 		return err
 	}
 	named := layout.Encode(&layout.AliasRecord{CID: id, At: layout.Millis(c.clock.Now())})
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
 		if err := c.requireModule(ctx, id, tx.Get(c.keys.CodeInfo(id))); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (c *Cluster) SetAlias(ctx context.Context, alias, id string) error {
 // were submitted with it keep their module. It returns ErrNotFound. An unknown
 // commit is retried; if the alias is gone then, the removal has landed.
 func (c *Cluster) RemoveAlias(ctx context.Context, alias string) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
 		key := c.keys.Alias(alias)
 		value, err := tx.Get(key).Wait(ctx)
 		if err == nil && value == nil && !tx.MaybeCommitted {

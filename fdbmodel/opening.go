@@ -95,7 +95,7 @@ func (c *Cluster) ReapConnection(ctx context.Context, connection string) (worker
 // futures the worker held, and nil for one that is unknown. An unknown commit is retried
 // and harmless.
 func (c *Cluster) Bury(ctx context.Context, worker layout.WorkerID) (int, error) {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		return c.unregister(ctx, tx, worker)
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // Conditions and effects of the table of transitions, for futures that must not wait
@@ -78,7 +79,7 @@ func (c *Cluster) EndOverdue(ctx context.Context) (ended int, next time.Time, er
 	var over []layout.Row
 	var result kv.Result
 	err = aroundDamage(func(avoid avoidance) (err error) {
-		result, err = c.transact(ctx, kv.Options{Tag: "futura-overdue"}, func(tx kv.Attempt) error {
+		result, err = c.Transact(ctx, kv.Options{Tag: "futura-overdue"}, func(tx kv.Attempt) error {
 			w := c.changes(tx)
 			if over, next, err = w.endOverdue(ctx, tx, now, avoid); err != nil {
 				return err
@@ -129,7 +130,7 @@ func (w *changes) endOverdue(ctx context.Context, tx kv.Tx, now time.Time, avoid
 		if full = len(due) == janitorBatch; full && changed > 0 {
 			later = now
 		}
-		next = earliest(next, later)
+		next = clock.Earlier(next, later)
 	}
 	return over, next, nil
 }
@@ -154,7 +155,7 @@ func (c *Cluster) overdue(ctx context.Context, tx kv.Tx, scan *shardScan, now ti
 		switch {
 		case rest.Err() != nil: // an audit reports it
 		case at > layout.Millis(now):
-			next = earliest(next, time.UnixMilli(at))
+			next = clock.Earlier(next, time.UnixMilli(at))
 			scan.leave()
 		default:
 			tx.AddReadConflictKey(item.Key)

@@ -75,7 +75,7 @@ func (c *Cluster) Held(ctx context.Context, owner string, cursor []byte, limit i
 // caller cancels the watch.
 func (c *Cluster) WatchOwner(ctx context.Context, owner string) (kv.Watch, error) {
 	var watch kv.Watch
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
 		watch = tx.Watch(c.keys.OwnerBell(owner))
 		return nil
 	})
@@ -162,7 +162,7 @@ func (c *Cluster) HeldRetries(ctx context.Context, owner string, now time.Time) 
 // returns ErrTransition if it still has some. An unknown commit is retried and
 // harmless.
 func (c *Cluster) DropOwner(ctx context.Context, queue, owner string) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 		for shard := range c.config.Shards {
 			r := kv.Prefix(c.keys.CountOwner(shard, queue, owner))
 			page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(ctx)

@@ -26,7 +26,7 @@ const (
 func (c *Cluster) ReservePace(ctx context.Context, pace *layout.Pace, n int) (time.Time, error) {
 	var first time.Time
 	gap := pace.Gap()
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
 		key, now := c.keys.Pace(pace.Key), c.clock.Now()
 		asked := tx.Get(key)
 		value, err := asked.Wait(ctx)
@@ -69,7 +69,7 @@ func (c *Cluster) SweepPaces(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	removed := 0
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
 		removed = 0
 		pending := make([]kv.Pending[[]byte], len(keys))
 		for i, key := range keys {

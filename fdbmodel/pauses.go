@@ -105,7 +105,7 @@ func (c *Cluster) resolvePause(ctx context.Context, what, name string) (string, 
 // changePauses runs a transaction that changes what is paused, and has the workers of the
 // process obey.
 func (c *Cluster) changePauses(ctx context.Context, fn func(kv.Attempt) error) error {
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-pause"}, fn)
+	result, err := c.Transact(ctx, kv.Options{Tag: "futura-pause"}, fn)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (c *Cluster) Pins(ctx context.Context, id layout.ID) (holders []string, err
 func (c *Cluster) changePins(ctx context.Context, id layout.ID,
 	change func(kv.Tx, *layout.Row) (*layout.PinsRecord, error),
 ) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-pin"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-pin"}, func(tx kv.Attempt) error {
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
 			return err

@@ -39,7 +39,7 @@ const MaxReports = 500
 // since.
 func (r *Registration) WriteProgress(ctx context.Context, collect func() []Progress) (written int, err error) {
 	keys := r.cluster.keys
-	_, err = r.cluster.transact(ctx, kv.Options{Tag: "futura-progress", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = r.cluster.Transact(ctx, kv.Options{Tag: "futura-progress", NoSync: true}, func(tx kv.Attempt) error {
 		if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {
 			return err
 		}

@@ -135,7 +135,7 @@ func numberOf(content string) int64 {
 
 // commitPut makes the future of a value.
 func (c *Cluster) commitPut(ctx context.Context, row *layout.Row, before time.Time) (existed bool, err error) {
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-put"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-put"}, func(tx kv.Attempt) error {
 		existed = false
 		asked := read.Record(tx, c.keys, row.ID)
 		old, found, err := asked.Wait(ctx)

@@ -32,7 +32,7 @@ func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, 
 	if total += moved; err != nil || kept || left {
 		return total, err
 	}
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		if err := c.requireDead(ctx, tx, worker); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 		var ended endedBatch
 		var result kv.Result
 		err := aroundDamage(func(avoid avoidance) (err error) {
-			result, err = c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+			result, err = c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 				ended, err = c.endClaims(ctx, tx, worker, kind, from, avoid)
 				return err
 			})

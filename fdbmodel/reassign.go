@@ -23,7 +23,7 @@ func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason
 	}
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
+		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
 			outcomes, err = c.reassignIn(ctx, tx, reassignment{from: from, to: to, reason: reason}, ids)
 			return err
 		})

@@ -98,7 +98,7 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 	}
 	var placed demands
 	var s *settlement
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-settle"}, func(tx kv.Attempt) error {
+	result, err := c.Transact(ctx, kv.Options{Tag: "futura-settle"}, func(tx kv.Attempt) error {
 		s = &settlement{cluster: c, tx: tx, w: c.changes(tx), inputs: c.inputRows(tx),
 			edges: maxPiece / max(1, len(ids)), changed: map[layout.ID]bool{},
 			realized: telling{cluster: c, tx: tx, looks: tx.Number > 1}} // so it repeats once at most for ends of inputs

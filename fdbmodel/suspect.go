@@ -20,7 +20,7 @@ func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 	f.begun = true
 	key := r.cluster.keys.Begun(r.info.ID, f.ID)
 	value := layout.Encode(&layout.Begun{Sequence: f.Token.Sequence, Deaths: f.Attempts.Suspicion()})
-	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-begin"}, func(tx kv.Attempt) error {
+	_, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-begin"}, func(tx kv.Attempt) error {
 		if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (r *Registration) reappear(ctx context.Context) error {
 func (r *Registration) forgetDeath(ctx context.Context, ids []layout.ID) error {
 	c := r.cluster
 	event := Event{Kind: EventReappear, Token: layout.Token{Worker: r.info.ID}, Now: c.clock.Now()}
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		pending := read.Records(tx, c.keys, ids)
 		w := c.changes(tx)
 		for _, p := range pending {

@@ -8,6 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // FreeNames frees the unique names of futures that are over and whose period has
@@ -17,7 +18,7 @@ import (
 // free. A wrong clock frees early or late. An unknown commit is retried and harmless.
 func (c *Cluster) FreeNames(ctx context.Context) (freed int, next time.Time, err error) {
 	now := c.clock.Now()
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-unique", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-unique", NoSync: true}, func(tx kv.Attempt) error {
 		freed, next = 0, time.Time{}
 		scan := c.scanShards(tx.Snapshot(), c.keys.UniqueDueOf, janitorBatch+1)
 		for freed < janitorBatch {
@@ -30,7 +31,7 @@ func (c *Cluster) FreeNames(ctx context.Context) (freed int, next time.Time, err
 			switch {
 			case rest.Err() != nil: // an audit reports it
 			case at > layout.Millis(now):
-				next = earliest(next, time.UnixMilli(at))
+				next = clock.Earlier(next, time.UnixMilli(at))
 				scan.leave()
 			default:
 				// A retry of the future takes the name again, and clears the key.
@@ -76,7 +77,7 @@ func (c *Cluster) uniqueHolder(ctx context.Context, tx kv.Tx, name layout.Unique
 // ErrNotFound if no future has the name; after an unknown commit that may be because
 // the release landed.
 func (c *Cluster) ReleaseName(ctx context.Context, name layout.UniqueName) (holder *NotUniqueError, err error) {
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-unique"}, func(tx kv.Attempt) error {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-unique"}, func(tx kv.Attempt) error {
 		holder, err = c.uniqueHolder(ctx, tx, name)
 		if err != nil {
 			return err

@@ -61,7 +61,7 @@ func (u *ResultUpload) Drop() error {
 	if stored == 0 {
 		return nil
 	}
-	_, err := u.cluster.transact(u.ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
+	_, err := u.cluster.Transact(u.ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
 		tx.ClearRange(kv.Range{Begin: u.key(0), End: u.key(stored)})
 		return nil
 	})
@@ -141,7 +141,7 @@ func (u *Upload) flush() error {
 		return nil
 	}
 	first := int((u.size - int64(len(u.tail))) / layout.ChunkSize)
-	_, err := u.cluster.transact(u.ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
+	_, err := u.cluster.Transact(u.ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
 		// The late twin of an attempt can't undo what a later upload writes there.
 		tx.AddReadConflictKey(u.key(first))
 		for i := range layout.Pieces(int64(len(u.tail))) {

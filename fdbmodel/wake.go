@@ -164,7 +164,7 @@ func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed 
 func (r *Registration) EnterIdleRing(ctx context.Context, req ClaimRequest) (kv.Watch, error) {
 	req.Runs = r.runs(req.Runs)
 	var watch kv.Watch
-	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
 		watch = nil
 		alive := r.askAlive(tx)
 		found, err := r.anyOf(ctx, tx, tx, req, 0, r.cluster.config.Shards)
@@ -238,7 +238,7 @@ func (r *Registration) LeaveIdleRing(ctx context.Context) error {
 	if !r.inRing {
 		return nil
 	}
-	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
 		r.leaveRing(tx)
 		return nil
 	})

@@ -62,7 +62,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 	}
 	var before layout.WorkerID
 	var paused *pausesSeen
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) (err error) {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) (err error) {
 		if paused, err = c.askPauses(tx).wait(ctx); err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (r *Registration) Leave(ctx context.Context) error {
 			return err
 		}
 		dropped, kept = dropped+n, kept || left
-		_, err = c.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
+		_, err = c.Transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
 			if err := r.meterLast(ctx, tx, used); err != nil {
 				return err
 			}
@@ -358,7 +358,7 @@ func (m *Member) add(err error) error {
 // and harmless.
 func (c *Cluster) DeclareDead(ctx context.Context, worker layout.WorkerID, observed []byte) (bool, error) {
 	dead := false
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		beat, err := tx.Get(c.keys.Worker(worker, layout.WorkerHeartbeat)).Wait(ctx)
 		if err != nil {
 			return err

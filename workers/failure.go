@@ -196,7 +196,8 @@ func titleOf(final bool) string {
 func attrsOf(f *Failure) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("future", f.ID.String()), slog.String("function", f.Function), slog.Int("attempt", f.Attempt),
-		slog.Int("of", f.Attempts), slog.String("kind", string(f.Kind)), slog.String("error", cut(f.Message)),
+		slog.Int("of", f.Attempts), slog.String("kind", string(f.Kind)),
+		slog.String("error", layout.Shorten(f.Message, failureText)),
 	}
 	if f.Worker != "" {
 		attrs = append(attrs, slog.String("worker", string(f.Worker)))
@@ -264,12 +265,4 @@ func shapeOf(message string) string {
 
 func isWord(r rune) bool {
 	return r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 0x7f
-}
-
-// cut shortens an error to what a line of a log has room for.
-func cut(message string) string {
-	if len(message) <= failureText {
-		return message
-	}
-	return strings.ToValidUTF8(message[:failureText], "") + " … (cut)"
 }

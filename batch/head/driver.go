@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // Bounds of a driver.
@@ -152,7 +153,7 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 		if mover, ok := o.Store.(batch.Mover); ok {
 			at, failed := d.balance(ctx, mover, &b, loads)
 			if err = failed; !at.IsZero() {
-				next = earlier(next, at)
+				next = clock.Earlier(next, at)
 			}
 		}
 		return next, false, err

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 func (h *Head) now() time.Time {
@@ -53,7 +54,7 @@ func (h *Head) step(ctx context.Context, now time.Time) (next time.Time, err err
 	for _, id := range slices.Sorted(maps.Keys(h.drivers)) {
 		d := h.drivers[id]
 		if now.Before(d.at) {
-			next = earlier(next, d.at)
+			next = clock.Earlier(next, d.at)
 			continue
 		}
 		at, over, err := d.step(ctx)
@@ -65,14 +66,7 @@ func (h *Head) step(ctx context.Context, now time.Time) (next time.Time, err err
 			continue
 		}
 		d.at, errs = at, append(errs, err)
-		next = earlier(next, at)
+		next = clock.Earlier(next, at)
 	}
 	return next, errors.Join(errs...)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -23,7 +23,7 @@ type Consumer struct {
 // String returns QUEUE/NAME.
 func (k Consumer) String() string { return k.Queue + "/" + k.Name }
 
-// Check returns layout.ErrBadName for names that are none.
+// Check returns layout.ErrBadName unless both names are valid.
 func (k Consumer) Check() error {
 	return errors.Join(layout.CheckJobName("queue", k.Queue), layout.CheckJobName("consumer", k.Name))
 }
@@ -54,7 +54,7 @@ type Lease struct {
 	Progress int64
 }
 
-// TakeJobs makes this process the one that a consumer runs in, if none does, or if
+// Take makes this process the one that a consumer runs in, if none does, or if
 // the one that did has not changed its record since it was observed. Otherwise it
 // returns no lease, and the present holder's record. No clock decides that a holder
 // is dead but that of the observer; on a store that one process opens, those of an
@@ -69,7 +69,7 @@ func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, pres
 		return nil, nil, err
 	}
 	key := s.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name)
-	_, err = s.transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
 		lease, present = nil, nil
 		value, err := tx.Get(key).Wait(ctx)
 		if err != nil {
@@ -104,7 +104,7 @@ func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, pres
 // WatchLease returns a watch that fires when a consumer's process shows a sign of
 // life, or gives up its lease. The caller cancels the watch.
 func (s *Logs) WatchLease(ctx context.Context, k Consumer) (watch kv.Watch, err error) {
-	_, err = s.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
 		watch = tx.Watch(s.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name))
 		return nil
 	})
@@ -206,7 +206,7 @@ func (l *Lease) Beat(ctx context.Context, t Trouble, limit int) (retries []layou
 	next.Error = layout.Shorten(t.Error, maxTrouble)
 	next.At = layout.Millis(s.cluster.Now())
 	key := s.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name)
-	_, err = s.transact(ctx, kv.Options{Tag: "futura-lease", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-lease", NoSync: true}, func(tx kv.Attempt) error {
 		asked := l.ask(tx)
 		if retries, err = s.askedRetries(ctx, tx.Snapshot(), l.consumer, limit); err != nil {
 			return err
@@ -226,7 +226,7 @@ func (l *Lease) Beat(ctx context.Context, t Trouble, limit int) (retries []layou
 // Release gives the lease up, so that another process may take it at once. It does
 // nothing if the lease was lost. An unknown commit is retried and harmless.
 func (l *Lease) Release(ctx context.Context) error {
-	_, err := l.logs.transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
+	_, err := l.logs.cluster.Transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
 		err := l.require(ctx, l.ask(tx))
 		if errors.Is(err, ErrLeaseLost) {
 			return nil
@@ -260,7 +260,7 @@ type Effects struct {
 // landed.
 func (l *Lease) Commit(ctx context.Context, from, to int64, parked []layout.ParkedJob, effects Effects) error {
 	s := l.logs
-	_, err := s.transact(ctx, kv.Options{Tag: "futura-progress"}, func(tx kv.Attempt) error {
+	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-progress"}, func(tx kv.Attempt) error {
 		asked := l.ask(tx)
 		at, _, err := s.readProgress(ctx, tx, l.consumer)
 		if err != nil {

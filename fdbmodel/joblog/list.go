@@ -37,13 +37,13 @@ type ConsumerState struct {
 // MaxParkedCount is how many parked jobs of a consumer are counted.
 const MaxParkedCount = 1000
 
-// JobQueues returns all logs of jobs with their consumers, in the order of their
+// List returns all logs of jobs with their consumers, in the order of their
 // names. Each is read at a version of its own.
 func (s *Logs) List(ctx context.Context) ([]Log, error) {
 	return s.Page(ctx, "", math.MaxInt)
 }
 
-// JobQueuePage returns the logs of jobs whose names come after one, at most limit, in
+// Page returns the logs of jobs whose names come after one, at most limit, in
 // their order. Each is read at a version of its own. It costs a read for each of limit
 // names in each shard, and some for each log. Those that can't be read are left out.
 func (s *Logs) Page(ctx context.Context, after string, limit int) ([]Log, error) {
@@ -55,7 +55,7 @@ func (s *Logs) Page(ctx context.Context, after string, limit int) ([]Log, error)
 			r.Begin = kv.AfterPrefix(tuple.AppendString(slices.Clip(prefix), after))
 		}
 		for range limit {
-			name, err := s.firstJobQueue(ctx, prefix, r)
+			name, err := s.firstName(ctx, prefix, r)
 			if err != nil {
 				return nil, err
 			}
@@ -82,8 +82,8 @@ func (s *Logs) Page(ctx context.Context, after string, limit int) ([]Log, error)
 	return queues, nil
 }
 
-// firstJobQueue returns the name of the first log in a range, empty if there is none.
-func (s *Logs) firstJobQueue(ctx context.Context, prefix []byte, r kv.Range) (name string, err error) {
+// firstName returns the name of the first log in a range, empty if there is none.
+func (s *Logs) firstName(ctx context.Context, prefix []byte, r kv.Range) (name string, err error) {
 	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
 		name = ""
 		for left := r; name == ""; {
@@ -101,7 +101,7 @@ func (s *Logs) firstJobQueue(ctx context.Context, prefix []byte, r kv.Range) (na
 	return name, err
 }
 
-// Log returns a log of jobs with its consumers. It returns fdbmodel.ErrNotFound for one
+// Get returns a log of jobs with its consumers. It returns fdbmodel.ErrNotFound for one
 // without jobs and consumers, and ErrBadName.
 func (s *Logs) Get(ctx context.Context, queue string) (q Log, err error) {
 	if err := layout.CheckJobName("queue", queue); err != nil {
@@ -135,7 +135,7 @@ func (s *Logs) Get(ctx context.Context, queue string) (q Log, err error) {
 	return q, err
 }
 
-// FindJobConsumer returns fdbmodel.ErrNotFound unless a log of jobs has a consumer of that name,
+// FindConsumer returns fdbmodel.ErrNotFound unless a log of jobs has a consumer of that name,
 // and ErrBadName.
 func (s *Logs) FindConsumer(ctx context.Context, k Consumer) error {
 	if err := k.Check(); err != nil {
@@ -184,7 +184,7 @@ func (s *Logs) SignsOfLife(ctx context.Context) (map[string][]byte, error) {
 	return signs, err
 }
 
-// DropJobs removes a log of jobs with its progress, its parked jobs and its
+// Drop removes a log of jobs with its progress, its parked jobs and its
 // producers; with a consumer's name, that consumer alone. It returns fdbmodel.ErrInUse while a
 // process holds the lease of a consumer that is to be removed, unless force is set:
 // that process then ends with ErrLeaseLost. It returns fdbmodel.ErrNotFound, and ErrBadName.
@@ -195,7 +195,7 @@ func (s *Logs) Drop(ctx context.Context, queue, consumer string, force bool) err
 		return err
 	}
 	parts := []string{layout.JobsLeasesPart, layout.JobsParkedPart, layout.JobsProgressPart, layout.JobsRetryPart}
-	_, err := s.transact(ctx, kv.Options{Tag: "futura-dropjobs"}, func(tx kv.Attempt) error {
+	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-dropjobs"}, func(tx kv.Attempt) error {
 		all := kv.Prefix(s.keys.Jobs(queue))
 		leases := kv.Prefix(s.keys.JobsPart(queue, layout.JobsLeasesPart))
 		ranges := []kv.Range{all}

@@ -35,7 +35,7 @@ type Append struct {
 	Keep     bool
 }
 
-// AppendJobs appends jobs to a log, whose indexes are contiguous from 1, in one
+// Append appends jobs to a log, whose indexes are contiguous from 1, in one
 // transaction. It returns the index of the first one, and whether it appended
 // them: it does not if the producer has appended with this sequence before, whose
 // first index it then returns, or with a higher one, which is 0. It returns
@@ -51,7 +51,7 @@ func (s *Logs) Append(ctx context.Context, a Append) (first int64, appended bool
 		return 0, false, err
 	}
 	key := s.keys.JobsNamed(a.Queue, layout.JobsProducersPart, a.Producer)
-	_, err = s.transact(ctx, kv.Options{Tag: "futura-append"}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-append"}, func(tx kv.Attempt) error {
 		first, appended = 0, false
 		asked, head := tx.Get(key), tx.Get(s.keys.JobsPart(a.Queue, layout.JobsHeadPart))
 		value, err := asked.Wait(ctx)
@@ -123,7 +123,7 @@ func (s *Logs) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pen
 	return first, nil
 }
 
-// JobProducer returns the last append of a producer to a log. It returns fdbmodel.ErrNotFound
+// Producer returns the last append of a producer to a log. It returns fdbmodel.ErrNotFound
 // for one that the log does not know, and ErrBadName.
 func (s *Logs) Producer(ctx context.Context, queue, name string) (p layout.JobProducer, err error) {
 	if err := errors.Join(layout.CheckJobName("queue", queue), layout.CheckJobName("producer", name)); err != nil {
@@ -144,7 +144,7 @@ func (s *Logs) Producer(ctx context.Context, queue, name string) (p layout.JobPr
 	return p, err
 }
 
-// LastJob returns the index of the last job of a log, 0 for a log without jobs or
+// Last returns the index of the last job of a log, 0 for a log without jobs or
 // one that does not exist.
 func (s *Logs) Last(ctx context.Context, queue string) (last int64, err error) {
 	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
@@ -154,10 +154,10 @@ func (s *Logs) Last(ctx context.Context, queue string) (last int64, err error) {
 	return last, err
 }
 
-// WatchJobs returns the index of the last job of a log, and a watch that fires when
+// Watch returns the index of the last job of a log, and a watch that fires when
 // others are appended. The caller cancels the watch.
 func (s *Logs) Watch(ctx context.Context, queue string) (last int64, watch kv.Watch, err error) {
-	_, err = s.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
 		watch = tx.Watch(s.keys.JobsPart(queue, layout.JobsHeadPart))
 		last, err = s.readHead(ctx, tx, queue)
 		return err
@@ -198,7 +198,7 @@ const (
 	jobPageBytes = 1 << 20
 )
 
-// ReadJobs returns jobs of a log from an index on, up to limit and to about a
+// Read returns jobs of a log from an index on, up to limit and to about a
 // mebibyte; none if the log ends before the index. It returns ErrRemoved if
 // the job at that index was removed.
 func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (jobs []layout.Job, err error) {
@@ -231,13 +231,13 @@ func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (j
 	return jobs, err
 }
 
-// TrimJobs removes jobs from a log that all of its consumers have passed, but for
+// Trim removes jobs from a log that all of its consumers have passed, but for
 // the last keep of those. It removes none from a log without consumers, and returns
 // the lowest index that is left. It also forgets producers that were not named by
 // the user and have appended nothing for a day. An unknown commit is retried and
 // harmless.
 func (s *Logs) Trim(ctx context.Context, queue string, keep int64) (first int64, err error) {
-	_, err = s.transact(ctx, kv.Options{Tag: "futura-trim"}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-trim"}, func(tx kv.Attempt) error {
 		// A consumer that starts writes a conflict on the key that this reads.
 		if first, err = s.readFirst(ctx, tx, queue); err != nil {
 			return err

@@ -4,8 +4,6 @@
 package joblog
 
 import (
-	"context"
-
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -20,9 +18,5 @@ type Logs struct {
 
 // Of returns the logs of jobs of a cluster.
 func Of(c *fdbmodel.Cluster) *Logs { return &Logs{cluster: c, keys: c.Keys()} }
-
-func (s *Logs) transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
-	return kv.Transact(ctx, s.cluster.Database(), s.cluster.RetryPolicy(o), fn)
-}
 
 func (s *Logs) traits() kv.Traits { return kv.TraitsOf(s.cluster.Database()) }

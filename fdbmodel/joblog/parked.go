@@ -33,7 +33,7 @@ func (s *Logs) setParked(tx kv.Tx, k Consumer, p *layout.ParkedJob) {
 // landed.
 func (l *Lease) Redo(ctx context.Context, index int64, failure *layout.ParkedJob, effects Effects) error {
 	s := l.logs
-	_, err := s.transact(ctx, kv.Options{Tag: "futura-redo"}, func(tx kv.Attempt) error {
+	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-redo"}, func(tx kv.Attempt) error {
 		asked := l.ask(tx)
 		value, err := tx.Get(s.parkedKey(l.consumer, index)).Wait(ctx)
 		if err != nil {
@@ -59,7 +59,7 @@ func (l *Lease) Redo(ctx context.Context, index int64, failure *layout.ParkedJob
 	return err
 }
 
-// ParkedJobs returns the jobs that a consumer has put aside, those above an index,
+// Parked returns the jobs that a consumer has put aside, those above an index,
 // up to limit. It returns ErrBadName.
 func (s *Logs) Parked(ctx context.Context, k Consumer, after int64, limit int) (parked []layout.ParkedJob,
 	err error,
@@ -155,7 +155,7 @@ func (s *Logs) changeParked(ctx context.Context, k Consumer, index int64, change
 	if err := k.Check(); err != nil {
 		return err
 	}
-	_, err := s.transact(ctx, kv.Options{Tag: "futura-parked"}, func(tx kv.Attempt) error {
+	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-parked"}, func(tx kv.Attempt) error {
 		value, err := tx.Get(s.parkedKey(k, index)).Wait(ctx)
 		switch {
 		case err != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/timetable"
 )
 
@@ -59,7 +60,7 @@ func (l *Schedules) Fire(ctx context.Context, walk *Walk) (fired int, next time.
 	var errs []error
 	for _, s := range due {
 		n, again, err := l.fire(ctx, s.name, now)
-		fired, next = fired+n, sooner(next, again)
+		fired, next = fired+n, clock.Earlier(next, again)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("schedule %q: %w", s.name, err))
 		}
@@ -342,12 +343,4 @@ func (l *Schedules) Trigger(ctx context.Context, name string) (layout.ID, error)
 	}
 	l.cluster.Wake(ctx, result.Version, answers)
 	return drawn[0], nil
-}
-
-// sooner returns the earlier of two times, where the zero time is none.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

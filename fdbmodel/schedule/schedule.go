@@ -250,7 +250,7 @@ func (l *Schedules) write(tx kv.Tx, before, after *Schedule) {
 	}
 }
 
-// Schedule returns a schedule. It returns ErrBadName and fdbmodel.ErrNotFound.
+// Get returns a schedule. It returns ErrBadName and fdbmodel.ErrNotFound.
 func (l *Schedules) Get(ctx context.Context, name string) (s Schedule, err error) {
 	if err := layout.CheckScheduleName(name); err != nil {
 		return s, err
@@ -262,7 +262,7 @@ func (l *Schedules) Get(ctx context.Context, name string) (s Schedule, err error
 	return s, err
 }
 
-// Schedules returns up to limit schedules in the order of their names, beginning after
+// List returns up to limit schedules in the order of their names, beginning after
 // one name, or with the first for an empty one. Those that can't be read are left out.
 func (l *Schedules) List(ctx context.Context, after string, limit int) (list []Schedule, err error) {
 	err = l.cluster.View(ctx, func(tx kv.Attempt) error {
@@ -325,7 +325,7 @@ func (l *Schedules) Remove(ctx context.Context, name string) error {
 	return err
 }
 
-// PauseSchedule keeps a schedule from firing until Resume is called. A reason
+// Pause keeps a schedule from firing until Resume is called. A reason
 // has at most 256 bytes. Pausing again changes nothing but the reason. It returns
 // ErrBadName, ErrBadSpec and fdbmodel.ErrNotFound. An unknown commit is retried and harmless.
 func (l *Schedules) Pause(ctx context.Context, name, reason string) (Schedule, error) {

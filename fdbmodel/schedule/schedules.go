@@ -21,6 +21,5 @@ type Schedules struct {
 func Of(c *fdbmodel.Cluster) *Schedules { return &Schedules{cluster: c, keys: c.Keys()} }
 
 func (l *Schedules) transact(ctx context.Context, fn func(kv.Attempt) error) (kv.Result, error) {
-	policy := l.cluster.RetryPolicy(kv.Options{Tag: "futura-schedule"})
-	return kv.Transact(ctx, l.cluster.Database(), policy, fn)
+	return l.cluster.Transact(ctx, kv.Options{Tag: "futura-schedule"}, fn)
 }

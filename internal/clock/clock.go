@@ -42,6 +42,14 @@ func Wait(ctx context.Context, c Clock, t time.Time) error {
 	return ctx.Err()
 }
 
+// Earlier returns the earlier of two times, where the zero time is none.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // Real is the machine's clock. Its AfterFunc calls in a goroutine of its own.
 type Real struct{}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
 )
 
@@ -111,14 +112,7 @@ func (p *headProcess) step(ctx context.Context, now time.Time) (time.Time, error
 			return now, err
 		}
 	}
-	return earliest(next, now.Add(time.Duration(200+w.random.IntN(800))*time.Millisecond)), nil
-}
-
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return clock.Earlier(next, now.Add(time.Duration(200+w.random.IntN(800))*time.Millisecond)), nil
 }
 
 // drawBatch draws a batch: most of its items succeed, now or later.

@@ -289,7 +289,7 @@ func (o *order) hear(now time.Time) {
 func (o *order) excuse(now time.Time, d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.heard = earlier(o.heard.Add(d), now)
+	o.heard = clock.Earlier(o.heard.Add(d), now)
 	if !o.due.IsZero() {
 		o.due = o.due.Add(d)
 	}

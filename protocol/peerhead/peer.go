@@ -14,6 +14,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/budget"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 )
@@ -269,7 +270,7 @@ func (p *peer) hear(more int) {
 // in: what it sent then is still to be read.
 func (p *peer) excuse(now time.Time, d time.Duration) {
 	p.mu.Lock()
-	p.heard, p.away = earlier(p.heard.Add(d), now), earlier(p.away.Add(d), now)
+	p.heard, p.away = clock.Earlier(p.heard.Add(d), now), clock.Earlier(p.away.Add(d), now)
 	m := p.member
 	p.mu.Unlock()
 	if m == nil {
@@ -278,13 +279,6 @@ func (p *peer) excuse(now time.Time, d time.Duration) {
 	for _, o := range m.present() {
 		o.excuse(now, d)
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // look buries the membership of a peer that is lost, and forgets a peer without one.

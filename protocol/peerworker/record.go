@@ -105,7 +105,7 @@ func (n *node) dropRecords(ctx context.Context, chunks []*chunk) error {
 }
 
 func (n *node) transact(ctx context.Context, fn func(kv.Attempt) error) error {
-	_, err := kv.Transact(ctx, n.db, n.cluster.RetryPolicy(kv.Options{Tag: "futura-peer"}), fn)
+	_, err := n.cluster.Transact(ctx, kv.Options{Tag: "futura-peer"}, fn)
 	return err
 }
 
