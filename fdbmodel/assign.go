@@ -67,18 +67,18 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []layout.ID) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var then aftermath
+		var then postCommit
 		result, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
-			w := c.changes(tx)
+			w := c.write(tx)
 			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 			moved, err := c.moveAssigned(ctx, tx, w, event, ids, nil)
 			if err != nil {
 				return err
 			}
-			if err := w.flush(ctx); err != nil {
+			if err := w.Flush(ctx); err != nil {
 				return err
 			}
-			outcomes, then = moved.outcomes, w.aftermath()
+			outcomes, then = moved.outcomes, w.postCommit()
 			return nil
 		})
 		if err == nil {
@@ -109,7 +109,7 @@ func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.Wor
 	if err != nil {
 		return nil, nil, err
 	}
-	w := c.changes(tx)
+	w := c.write(tx)
 	event := Event{Kind: EventAssign, Token: layout.Token{Worker: worker}, Reason: reason, Now: c.clock.Now()}
 	moved, err := c.moveAssigned(ctx, tx, w, event, ids, info.CanRun)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.Wor
 	if slices.Contains(moved.outcomes, Applied) {
 		w.callWorker(worker)
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return nil, nil, err
 	}
 	return moved.outcomes, moved.there, nil
@@ -144,9 +144,9 @@ func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker layout.
 
 // callWorker marks a worker as one with assignments, until it is forgotten, and
 // wakes it.
-func (w *changes) callWorker(worker layout.WorkerID) {
-	w.tx.Set(w.keys.Worker(worker, layout.WorkerAssigned), layout.Mark())
-	w.tx.SetVersionstampedValue(w.keys.Worker(worker, layout.WorkerWake), layout.EncodeBell(), layout.StampOffset)
+func (w *writeSet) callWorker(worker layout.WorkerID) {
+	w.Tx.Set(w.Keys.Worker(worker, layout.WorkerAssigned), layout.Mark())
+	w.Tx.SetVersionstampedValue(w.Keys.Worker(worker, layout.WorkerWake), layout.EncodeBell(), layout.StampOffset)
 }
 
 // movedFutures holds the results of assigning or unassigning futures.
@@ -156,7 +156,7 @@ type movedFutures struct {
 }
 
 // moveAssigned applies Assign or Unassign to futures.
-func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []layout.ID,
+func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *writeSet, e Event, ids []layout.ID,
 	check func(*layout.Spec) error,
 ) (movedFutures, error) {
 	moved := movedFutures{outcomes: make([]Outcome, len(ids)), there: make([]bool, len(ids))}
@@ -222,7 +222,7 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 type droppedPage struct {
 	moved int
 	kept  bool // some can't be read
-	then  aftermath
+	then  postCommit
 	next  []byte // where the next page may be, nil after the last one
 }
 
@@ -237,8 +237,8 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 		return dropped, err
 	}
 	dropped.next = kv.After(page.Items[len(page.Items)-1].Key)
-	w := c.changes(tx)
-	w.losing = true
+	w := c.write(tx)
+	w.owners.Losing = true
 	for _, item := range page.Items {
 		e, err := layout.ParseAssigned(item, prefix)
 		if err != nil {
@@ -256,10 +256,10 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 			dropped.moved++
 		}
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return dropped, err
 	}
-	dropped.then = w.aftermath()
+	dropped.then = w.postCommit()
 	return dropped, nil
 }
 
@@ -305,7 +305,7 @@ func (r *Registration) askOwn(tx kv.Reader, limit int) kv.Pending[kv.Page] {
 // assignees are the workers that the futures of one submit are assigned to.
 type assignees struct {
 	cluster *Cluster
-	changes *changes
+	changes *writeSet
 	infos   map[layout.WorkerID]*layout.WorkerInfo
 }
 
@@ -314,7 +314,7 @@ func (a *assignees) call(ctx context.Context, s *Submission) error {
 	info := a.infos[s.Assigned]
 	if info == nil {
 		var err error
-		if info, err = a.cluster.requireAlive(ctx, a.changes.tx, s.Assigned); err != nil {
+		if info, err = a.cluster.requireAlive(ctx, a.changes.Tx, s.Assigned); err != nil {
 			return err
 		}
 		a.changes.callWorker(s.Assigned)

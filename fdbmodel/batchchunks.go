@@ -1,7 +1,6 @@
 package fdbmodel
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -151,36 +150,4 @@ func (a *askedChunk) wait(ctx context.Context) (*layout.BatchChunk, error) {
 	}
 	chunk := &layout.BatchChunk{ID: a.id}
 	return chunk, layout.Decode(a.key, value, chunk)
-}
-
-// lose notes that a worker loses an open future.
-func (w *changes) lose(row *layout.Row) {
-	if w.lost == nil {
-		w.lost = map[layout.OpenKey]int{}
-	}
-	w.lost[layout.OpenKey{Owner: row.Spec.Owner, Reason: row.Attempts.Reason}]++
-}
-
-// flushLost counts what a worker loses in the records of its chunks, if it was given in
-// chunks of batches. A record that can't be read keeps nothing from going back.
-func (w *changes) flushLost(ctx context.Context) error {
-	keys := slices.SortedFunc(maps.Keys(w.lost), func(a, b layout.OpenKey) int {
-		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Reason, b.Reason))
-	})
-	asked := make([]askedChunk, len(keys))
-	for i, k := range keys {
-		asked[i] = askChunks(w.tx, w.keys, k.Owner, k.Reason)[0]
-	}
-	for i, k := range keys {
-		chunk, err := asked[i].wait(ctx)
-		if layout.IsUnreadable(err) || err == nil && chunk == nil {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		chunk.Lost += w.lost[k]
-		w.tx.Set(asked[i].key, layout.Encode(chunk))
-	}
-	return nil
 }

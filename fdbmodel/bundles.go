@@ -11,32 +11,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
-// call admits a bundle to a lane: a future that gathers members once a worker has claimed
-// it. It is queued and sized as the first one in line, and runs its function. A member is
-// one for good, also of a kind that has no bundles any more. It admits none while another
-// has yet to gather.
-func (a *admission) call(l *laneState, first *layout.Spec) (more, admitted bool, err error) {
-	if l.record.Called > 0 {
-		l.quota = 0
-		return false, false, nil
-	}
-	ids, err := a.cluster.DrawIDs(1)
-	if err != nil {
-		return false, false, err
-	}
-	row := &layout.Row{ID: ids[0], Spec: &layout.Spec{
-		Function: first.Function, Codec: layout.CodecRaw, Queue: first.Queue, Priority: first.Priority,
-		Requirements: first.Requirements, Timeout: first.Timeout, Lane: l.lane, Bundle: true,
-		SubmittedAt: layout.Millis(a.now),
-	}}
-	a.insert(row, nil)
-	a.placed.addRow(row, row.ID.Shard(a.keys.Shards), layout.Millis(a.now))
-	l.record.Called++
-	l.take(a.now)
-	l.quota = 0
-	return false, true, nil
-}
-
 // Bundle is what a bundle has gathered.
 type Bundle struct {
 	// Members are claimed by the worker, in their order in line. They end as other
@@ -67,7 +41,7 @@ func (r *Registration) Gather(ctx context.Context, bundle *ClaimedFuture, most i
 	r.mu.Unlock()
 	g := gathering{r: r, bundle: bundle, token: token, most: most}
 	result, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-gather", NoSync: true}, func(tx kv.Attempt) error {
-		g.got, g.then = Bundle{Settings: layout.LaneKind{Width: 1, Most: 1}}, aftermath{}
+		g.got, g.then = Bundle{Settings: layout.LaneKind{Width: 1, Most: 1}}, postCommit{}
 		return g.run(ctx, tx)
 	})
 	if err != nil {
@@ -105,7 +79,7 @@ type gathering struct {
 	token  layout.Token
 	most   int
 	got    Bundle
-	then   aftermath
+	then   postCommit
 }
 
 func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
@@ -145,7 +119,7 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 		return fmt.Errorf("bundle %s: worker %s does not hold it any more: gather is %w", g.bundle.ID, r.info.ID,
 			ErrTransition)
 	}
-	w := c.changes(tx)
+	w := c.write(tx)
 	paused, err := g.isPaused(ctx, record)
 	if err != nil {
 		return err
@@ -162,10 +136,10 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 	if len(ids) > 0 {
 		tx.Set(listKey, layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)}))
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return err
 	}
-	g.then = w.aftermath()
+	g.then = w.postCommit()
 	return nil
 }
 
@@ -188,14 +162,14 @@ func (g *gathering) runs(spec *layout.Spec) bool {
 }
 
 // take takes the first members in line. It goes on behind those that can't be read.
-func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane layout.Lane,
+func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *writeSet, lane layout.Lane,
 ) (ids []layout.ID, err error) {
 	limit := min(g.most, g.got.Settings.Most-g.bundle.gathered.members)
 	if limit < 1 {
 		g.got.Full = true
 		return nil, nil
 	}
-	line := kv.Prefix(w.keys.LineOf(lane))
+	line := kv.Prefix(w.Keys.LineOf(lane))
 	for more := true; more && len(ids) == 0 && !g.got.Full; {
 		page, err := tx.Snapshot().GetRange(line, kv.RangeOptions{Limit: limit}).Wait(ctx)
 		if err != nil {
@@ -211,9 +185,9 @@ func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane la
 	return ids, nil
 }
 
-func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *changes, page kv.Page,
+func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *writeSet, page kv.Page,
 ) (ids []layout.ID, err error) {
-	keys := w.keys
+	keys := w.Keys
 	var entries []kv.KeyValue
 	var asked []layout.ID
 	for _, item := range page.Items {

@@ -74,7 +74,7 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 		n := 0
 		_, err := c.Transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 			n = 0
-			w := c.changes(tx)
+			w := c.write(tx)
 			for i, p := range read.Records(tx, c.keys, part) {
 				row, found, err := p.Wait(ctx)
 				if err != nil {
@@ -92,7 +92,7 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 					n++
 				}
 			}
-			return w.flush(ctx)
+			return w.Flush(ctx)
 		})
 		if removed += n; err != nil {
 			return removed, err
@@ -104,7 +104,7 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(part []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var then aftermath
+		var then postCommit
 		var asked map[layout.ID]layout.WorkerID
 		result, err := c.Transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
 			outcomes, then, asked, err = c.changeManyIn(ctx, tx, part, e)
@@ -121,10 +121,10 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 }
 
 func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e Event,
-) (outcomes []Outcome, then aftermath, asked map[layout.ID]layout.WorkerID, err error) {
+) (outcomes []Outcome, then postCommit, asked map[layout.ID]layout.WorkerID, err error) {
 	pending := read.Records(tx, c.keys, ids)
 	outcomes, asked = make([]Outcome, len(ids)), map[layout.ID]layout.WorkerID{}
-	w := c.changes(tx)
+	w := c.write(tx)
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
@@ -150,10 +150,10 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 		}
 		w.apply(&row, &after)
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return nil, then, nil, err
 	}
-	return outcomes, w.aftermath(), asked, nil
+	return outcomes, w.postCommit(), asked, nil
 }
 
 // Discard removes a finished future with its result. It returns ErrTransition
@@ -179,9 +179,9 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 		if err := c.requireReleased(ctx, tx, &row); err != nil {
 			return err
 		}
-		w := c.changes(tx)
+		w := c.write(tx)
 		w.remove(&row)
-		return w.flush(ctx)
+		return w.Flush(ctx)
 	})
 	return err
 }
@@ -191,25 +191,6 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 func driven(what string, row *layout.Row) error {
 	return fmt.Errorf("future %s belongs to batch %s: %s is %w; change the batch instead",
 		row.ID, row.Spec.Owner, what, ErrTransition)
-}
-
-// remove clears all of a terminal future. Its entry in the done list stays as a
-// dangling reference.
-func (w *changes) remove(row *layout.Row) {
-	w.tx.ClearRange(w.keys.RowRange(row.ID))
-	w.tx.ClearRange(kv.Prefix(w.keys.ChunksOfFuture(row.ID)))
-	w.list(row, nil)
-	if row.Object() != "" {
-		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(row.ID)))
-		w.releaseInputs(row)
-	}
-	if row.Spec.Unique != nil {
-		w.removeName(row)
-	}
-	if row.Spec.HasInputs() || row.Spec.Unique != nil {
-		w.tx.Clear(w.keys.Settling(row.ID)) // whose edges were to be settled when it was cancelled or replaced
-	}
-	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), -1)
 }
 
 func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (layout.Row, error) {
@@ -222,9 +203,9 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (l
 
 // change applies an event that does not come from a worker.
 func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Outcome, after layout.Row, err error) {
-	var then aftermath
+	var then postCommit
 	result, err := c.Transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) error {
-		then = aftermath{}
+		then = postCommit{}
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
 			return err
@@ -244,15 +225,15 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		if outcome == Requested && after.Claim != nil {
 			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), layout.Mark())
 		}
-		w := c.changes(tx)
+		w := c.write(tx)
 		if err := w.requireName(ctx, &row, &after); err != nil {
 			return err
 		}
 		w.apply(&row, &after)
-		if err := w.flush(ctx); err != nil {
+		if err := w.Flush(ctx); err != nil {
 			return err
 		}
-		then = w.aftermath()
+		then = w.postCommit()
 		return nil
 	})
 	if err == nil {

@@ -214,7 +214,7 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 		}
 		return nil, false, nil
 	}
-	w := r.cluster.changes(tx)
+	w := r.cluster.write(tx)
 	w.claim(found, token)
 	ids := make([]layout.ID, len(found))
 	for i := range found {
@@ -225,7 +225,7 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 	if r.inRing {
 		r.leaveRing(tx)
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return nil, false, err
 	}
 	return found, more, nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 // maxCopies is the maximum number of copies of one result.
@@ -112,9 +111,9 @@ func (c *Cluster) CopyRecords(ctx context.Context, ids []layout.ID) (map[layout.
 func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Token, missing []layout.WorkerID,
 ) (layout.State, error) {
 	var state layout.State
-	var then aftermath
+	var then postCommit
 	result, err := c.Transact(ctx, kv.Options{Tag: "futura-lose"}, func(tx kv.Attempt) error {
-		then = aftermath{}
+		then = postCommit{}
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
 			return err
@@ -155,12 +154,12 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 		if outcome != Applied {
 			return nil
 		}
-		w := c.changes(tx)
+		w := c.write(tx)
 		w.apply(&row, &after)
-		if err := w.flush(ctx); err != nil {
+		if err := w.Flush(ctx); err != nil {
 			return err
 		}
-		state, then = after.State(), w.aftermath()
+		state, then = after.State(), w.postCommit()
 		return nil
 	})
 	if err != nil {
@@ -208,7 +207,7 @@ func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.T
 			return fmt.Errorf("future %s has %d copies of its result: clone is %w", id, len(copies), ErrTransition)
 		}
 		if !has {
-			c.changes(tx).addCopy(&row, r.info.ID)
+			c.write(tx).copies.Add(&row, r.info.ID)
 		}
 		return nil
 	})
@@ -249,21 +248,4 @@ func (c *Cluster) holds(ctx context.Context, fence kv.Pending[[]byte], worker la
 	var info layout.WorkerInfo
 	err = layout.Decode(c.keys.Worker(worker, layout.WorkerAlive), value, &info)
 	return err == nil && !info.Leaving, err
-}
-
-// changeCopies keeps the copies of a result in step with it.
-func (w *changes) changeCopies(before, after *layout.Row) {
-	if before.Object() != "" && after.Object() == "" {
-		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(after.ID)))
-	}
-	if after.Object() != "" && before.Result != after.Result {
-		w.addCopy(after, after.Result.Worker)
-	}
-}
-
-func (w *changes) addCopy(row *layout.Row, worker layout.WorkerID) {
-	record := &layout.CopyRecord{Worker: worker, Object: row.Result.Object, Size: row.Result.Size, At: w.now}
-	key, offset := tuple.AppendIncompleteStamp(w.keys.CopiesOf(row.ID), w.copies)
-	w.copies++
-	w.tx.SetVersionstampedKey(key, offset, layout.Encode(record))
 }

@@ -2,22 +2,11 @@ package fdbmodel
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
-
-// damagedLanes is the error of a transaction that changes lanes of which a record can't be
-// read: their own, or that of their kind. It is one of those for which layout.IsUnreadable
-// holds.
-type damagedLanes struct {
-	lanes []layout.Lane
-	err   error // of the first one
-}
-
-func (d *damagedLanes) Error() string { return fmt.Sprintf("lane %s: %v", d.lanes[0], d.err) }
-func (d *damagedLanes) Unwrap() error { return d.err }
 
 // avoidance are lanes that a transaction over futures of many leaves alone.
 type avoidance []layout.Lane
@@ -32,14 +21,14 @@ func aroundDamage(run func(avoid avoidance) error) error {
 	var avoid avoidance
 	for {
 		err := run(avoid)
-		var damaged *damagedLanes
+		var damaged *lane.DamagedError
 		if !errors.As(err, &damaged) || len(avoid) >= maxAvoided {
 			return err
 		}
 		before := len(avoid)
-		for _, lane := range damaged.lanes {
-			if !avoid.has(lane) {
-				avoid = append(avoid, lane)
+		for _, l := range damaged.Lanes {
+			if !avoid.has(l) {
+				avoid = append(avoid, l)
 			}
 		}
 		if len(avoid) == before {

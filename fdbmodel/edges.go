@@ -146,7 +146,7 @@ func (in *inputRows) link(ctx context.Context, user *layout.Row, inputs []layout
 }
 
 // insert writes a new future with its edges.
-func (in *inputRows) insert(ctx context.Context, w *changes, row *layout.Row, args []byte) error {
+func (in *inputRows) insert(ctx context.Context, w *writeSet, row *layout.Row, args []byte) error {
 	in.made(row)
 	if !row.Spec.HasInputs() {
 		w.insert(row, args)
@@ -155,7 +155,7 @@ func (in *inputRows) insert(ctx context.Context, w *changes, row *layout.Row, ar
 	if row.Spec.InputsRef != nil {
 		row.Blocked = &layout.BlockedRecord{}
 		w.insert(row, args)
-		w.markSettling(row.ID, &layout.SettlingRecord{})
+		w.edges.Mark(row.ID, &layout.SettlingRecord{})
 		return nil
 	}
 	waiting, failure, err := in.link(ctx, row, layout.UnpackIDs(row.Spec.Inputs))
@@ -165,7 +165,7 @@ func (in *inputRows) insert(ctx context.Context, w *changes, row *layout.Row, ar
 	case failure != nil:
 		row.Blocked = &layout.BlockedRecord{}
 		w.insert(row, args)
-		failed, _ := Next(*row, Event{Kind: EventUpstream, Exception: failure, Now: time.UnixMilli(w.now)})
+		failed, _ := Next(*row, Event{Kind: EventUpstream, Exception: failure, Now: time.UnixMilli(w.Now)})
 		w.apply(row, &failed)
 		*row = failed
 		return nil
@@ -174,7 +174,7 @@ func (in *inputRows) insert(ctx context.Context, w *changes, row *layout.Row, ar
 	}
 	w.insert(row, args)
 	if row.Blocked != nil && waiting == 0 {
-		w.markSettling(row.ID, &layout.SettlingRecord{})
+		w.edges.Mark(row.ID, &layout.SettlingRecord{})
 	}
 	return nil
 }
@@ -196,35 +196,6 @@ func upstream(input *layout.Row) *layout.Exception {
 	}
 	return &layout.Exception{Kind: layout.KindUpstream,
 		Message: fmt.Sprintf("input %s (%s) failed: %s", input.ID, input.Spec.Function, message)}
-}
-
-// leaveEdges settles what it can of the edges of a future that has just ended,
-// and marks it if something is left: futures to tell, or more inputs to release
-// than fit.
-func (w *changes) leaveEdges(before, after *layout.Row) {
-	spec := after.Spec
-	if before.State() == layout.Blocked && spec.ListsInputs() {
-		w.tx.ClearRange(kv.Prefix(w.keys.InputsOf(after.ID)))
-	}
-	if !after.MayRunAgain() {
-		w.releaseInputs(after)
-	}
-	if after.Dependants && !w.told[after.ID] || spec.InputsRef != nil {
-		w.markSettling(after.ID, &layout.SettlingRecord{})
-	}
-}
-
-// releaseInputs ends the use of the inputs that the spec holds.
-func (w *changes) releaseInputs(row *layout.Row) {
-	for _, input := range layout.UnpackIDs(row.Spec.Inputs) {
-		w.tx.Clear(w.keys.Dependant(input, row.ID))
-	}
-}
-
-// markSettling says that edges of a future are to be settled.
-func (w *changes) markSettling(id layout.ID, record *layout.SettlingRecord) {
-	w.tx.Set(w.keys.Settling(id), layout.Encode(record))
-	w.settling = append(w.settling, mark{id: id})
 }
 
 // requireReleased returns ErrTransition if a finished future may not be removed: it is

@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 
+	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -60,13 +61,13 @@ func (r *Registration) GiveBack(ctx context.Context) error {
 
 // SettleEdgesOf settles edges of one future that is marked.
 func (c *Cluster) SettleEdgesOf(ctx context.Context, id layout.ID) error {
-	_, _, _, err := c.settle(ctx, []mark{{id: id}})
+	_, _, _, err := c.settle(ctx, []index.Mark{{ID: id}})
 	return err
 }
 
 // LookAt looks whether a future still waits for inputs after one has ended.
 func (c *Cluster) LookAt(ctx context.Context, id, input layout.ID) error {
-	_, _, _, err := c.settle(ctx, []mark{{id, input}})
+	_, _, _, err := c.settle(ctx, []index.Mark{{ID: id, Input: input}})
 	return err
 }
 

@@ -218,7 +218,7 @@ type finishing struct {
 	exhausted   []int64 // the batches of claims that are empty then
 	leaveUsers  bool    // leave who uses the results to a janitor: the lane of one can't be read
 	outcomes    []Outcome
-	after       aftermath
+	after       postCommit
 }
 
 // contest returns the contest that the transaction takes part in, nil for none.
@@ -246,10 +246,10 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	if err != nil {
 		return err
 	}
-	w := c.changes(tx)
+	w := c.write(tx)
 	users := telling{cluster: c, tx: tx, looks: true}
 	if !f.leaveUsers {
-		if w.told, err = users.addUsers(ctx, realized(ends)); err != nil {
+		if w.edges.Told, err = users.addUsers(ctx, realized(ends)); err != nil {
 			return err
 		}
 	}
@@ -280,10 +280,10 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	for _, sequence := range f.exhausted {
 		tx.Clear(c.keys.Claims(r.info.ID, sequence))
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return err
 	}
-	f.after = w.aftermath()
+	f.after = w.postCommit()
 	return nil
 }
 

@@ -85,11 +85,11 @@ func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, nex
 		if err := look.walk(ctx, tx.Snapshot()); err != nil {
 			return err
 		}
-		w := c.changes(tx)
+		w := c.write(tx)
 		if lost, err = c.failInfeasible(ctx, w, look.over, members, now); err != nil {
 			return err
 		}
-		return w.flush(ctx)
+		return w.Flush(ctx)
 	})
 	if err != nil {
 		return 0, time.Time{}, err
@@ -107,11 +107,11 @@ func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, nex
 
 // failInfeasible ends those of some futures that no member can run, and returns
 // them.
-func (c *Cluster) failInfeasible(ctx context.Context, w *changes, ids []layout.ID, members []Member, now time.Time,
+func (c *Cluster) failInfeasible(ctx context.Context, w *writeSet, ids []layout.ID, members []Member, now time.Time,
 ) ([]layout.Row, error) {
 	var failed []layout.Row
 	limit := layout.Millis(now.Add(-c.config.InfeasibleAfter))
-	for _, p := range read.Records(w.tx, c.keys, ids) {
+	for _, p := range read.Records(w.Tx, c.keys, ids) {
 		row, found, err := p.Wait(ctx)
 		switch {
 		case layout.IsUnreadable(err):
@@ -144,10 +144,10 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *changes, ids []layout.I
 // failFirstMember ends the first in line for a bundle that no worker can run: the bundle
 // requires what that one requires, and the next would do so too. One that has come since
 // waits as long.
-func (c *Cluster) failFirstMember(ctx context.Context, w *changes, lane layout.Lane, members []Member, limit int64,
+func (c *Cluster) failFirstMember(ctx context.Context, w *writeSet, lane layout.Lane, members []Member, limit int64,
 	e Event,
 ) error {
-	page, err := w.tx.GetRange(kv.Prefix(c.keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
+	page, err := w.Tx.GetRange(kv.Prefix(c.keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *Cluster) failFirstMember(ctx context.Context, w *changes, lane layout.L
 	if layout.Decode(page.Items[0].Key, page.Items[0].Value, &entry) != nil {
 		return nil // an audit reports it
 	}
-	row, _, err := read.Record(w.tx, c.keys, entry.ID).Wait(ctx)
+	row, _, err := read.Record(w.Tx, c.keys, entry.ID).Wait(ctx)
 	if layout.IsUnreadable(err) {
 		return nil
 	}

@@ -100,7 +100,7 @@ const (
 // that were promoted are no longer delayed, and wait for a worker's poll.
 func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
-	var then aftermath
+	var then postCommit
 	var result kv.Result
 	err = aroundDamage(func(avoid avoidance) (err error) {
 		result, err = c.Transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
@@ -117,8 +117,8 @@ func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time,
 }
 
 func (c *Cluster) promoteDue(ctx context.Context, tx kv.Attempt, now time.Time, avoid avoidance,
-) (promoted int, next time.Time, then aftermath, err error) {
-	w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.DelayedOf, janitorBatch+1)
+) (promoted int, next time.Time, then postCommit, err error) {
+	w, scan := c.write(tx), c.scanShards(tx.Snapshot(), c.keys.DelayedOf, janitorBatch+1)
 	for full := true; full && promoted == 0; {
 		due, later, err := c.dueOf(ctx, tx, scan, now)
 		if err != nil {
@@ -132,10 +132,10 @@ func (c *Cluster) promoteDue(ctx context.Context, tx kv.Attempt, now time.Time, 
 		}
 		next = clock.Earlier(next, later)
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return 0, next, then, err
 	}
-	return promoted, next, w.aftermath(), nil
+	return promoted, next, w.postCommit(), nil
 }
 
 // dueOf requests the next due futures of a scan, at most a batch. If that is all
@@ -163,7 +163,7 @@ func (c *Cluster) dueOf(ctx context.Context, tx kv.Tx, scan *shardScan, now time
 }
 
 // promote makes due futures ready, and returns how many.
-func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time, avoid avoidance,
+func (w *writeSet) promote(ctx context.Context, due []read.Pending, now time.Time, avoid avoidance,
 ) (promoted int, err error) {
 	for _, p := range due {
 		row, found, err := p.Wait(ctx)
@@ -202,7 +202,7 @@ func (c *Cluster) ExpireDone(ctx context.Context) (removed int, next time.Time, 
 		if expired, next, err = c.expiredOf(ctx, tx, now); err != nil {
 			return err
 		}
-		w := c.changes(tx)
+		w := c.write(tx)
 		if removed, err = c.expire(ctx, w, expired); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (c *Cluster) ExpireDone(ctx context.Context) (removed int, next time.Time, 
 			tx.Clear(e.key)
 			next = now
 		}
-		return w.flush(ctx)
+		return w.Flush(ctx)
 	})
 	if err != nil {
 		return 0, time.Time{}, err
@@ -257,24 +257,24 @@ func (c *Cluster) expiredOf(ctx context.Context, tx kv.Tx, now time.Time,
 
 // expire removes the futures of entries, and returns how many. A future that
 // finished again after a retry may be in several.
-func (c *Cluster) expire(ctx context.Context, w *changes, expired []expiredEntry) (removed int, err error) {
+func (c *Cluster) expire(ctx context.Context, w *writeSet, expired []expiredEntry) (removed int, err error) {
 	seen := map[layout.ID]bool{}
 	for _, e := range expired {
 		for i, id := range e.ids {
 			row, found, err := e.futures[i].Wait(ctx)
 			switch {
 			case layout.IsUnreadable(err):
-				w.done = append(w.done, id) // a version that can read it may expire it then
+				w.ends.Add(id) // a version that can read it may expire it then
 			case err != nil:
 				return 0, err
 			case found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= e.at && !seen[id]:
 				seen[id] = true
-				released, err := c.isReleased(ctx, w.tx, &row)
+				released, err := c.isReleased(ctx, w.Tx, &row)
 				switch {
 				case err != nil:
 					return 0, err
 				case !released:
-					w.done = append(w.done, id) // it is used, and may expire after another retention
+					w.ends.Add(id) // it is used, and may expire after another retention
 				default:
 					w.remove(&row)
 					removed++

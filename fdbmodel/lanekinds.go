@@ -245,7 +245,7 @@ func (c *Cluster) PauseLane(ctx context.Context, lane layout.Lane, paused bool) 
 	if err := lane.Check(); err != nil {
 		return err
 	}
-	var then aftermath
+	var then postCommit
 	result, err := c.Transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
 		value, err := tx.Get(c.keys.LaneKind(lane.Kind)).Wait(ctx)
 		if err != nil {
@@ -254,12 +254,12 @@ func (c *Cluster) PauseLane(ctx context.Context, lane layout.Lane, paused bool) 
 		if value == nil {
 			return unknownKind(lane.Kind)
 		}
-		w := c.changes(tx)
-		w.lane(lane).pause = &paused
-		if err := w.flush(ctx); err != nil {
+		w := c.write(tx)
+		w.lanes.Of(lane).Pause = &paused
+		if err := w.Flush(ctx); err != nil {
 			return err
 		}
-		then = w.aftermath()
+		then = w.postCommit()
 		return nil
 	})
 	if err == nil {

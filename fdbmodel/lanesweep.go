@@ -21,7 +21,7 @@ const lanesAtOnce = 32
 // if more may be due, else when the next one is; the zero time if none is. A wrong clock
 // admits early or late by as much. An unknown commit is retried and harmless.
 func (c *Cluster) AdmitDue(ctx context.Context) (lanes int, next time.Time, err error) {
-	var then aftermath
+	var then postCommit
 	var result kv.Result
 	err = aroundDamage(func(avoid avoidance) (err error) {
 		result, err = c.Transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
@@ -38,9 +38,9 @@ func (c *Cluster) AdmitDue(ctx context.Context) (lanes int, next time.Time, err 
 }
 
 func (c *Cluster) admitDue(ctx context.Context, tx kv.Attempt, avoid avoidance,
-) (lanes int, next time.Time, then aftermath, err error) {
+) (lanes int, next time.Time, then postCommit, err error) {
 	now := c.clock.Now()
-	w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.LanesDueOf, lanesAtOnce+1)
+	w, scan := c.write(tx), c.scanShards(tx.Snapshot(), c.keys.LanesDueOf, lanesAtOnce+1)
 	for lanes < lanesAtOnce {
 		item, skip, err := scan.next(ctx)
 		if err != nil {
@@ -57,20 +57,20 @@ func (c *Cluster) admitDue(ctx context.Context, tx kv.Attempt, avoid avoidance,
 			next = clock.Earlier(next, time.UnixMilli(at))
 			scan.leave()
 		default:
-			w.lane(lane).due = item.Key
+			w.lanes.Of(lane).Due = item.Key
 			lanes++
 		}
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return 0, next, then, err
 	}
-	if w.laneDue != 0 {
-		next = clock.Earlier(next, time.UnixMilli(w.laneDue))
+	if w.lanes.Due != 0 {
+		next = clock.Earlier(next, time.UnixMilli(w.lanes.Due))
 	}
 	if lanes == lanesAtOnce {
 		next = now
 	}
-	return lanes, next, w.aftermath(), nil
+	return lanes, next, w.postCommit(), nil
 }
 
 // SweepLanes has the lanes of kinds whose settings have changed admit what they have
@@ -113,7 +113,7 @@ func (c *Cluster) sweepKind(ctx context.Context, name string, sweep int64) error
 func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error {
 	lanes := kv.Prefix(tuple.AppendString(c.keys.LanesOf(shard), name))
 	for more := true; more; {
-		var then aftermath
+		var then postCommit
 		var next []byte
 		var result kv.Result
 		err := aroundDamage(func(avoid avoidance) (err error) {
@@ -134,12 +134,12 @@ func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error 
 
 // sweepPage looks at the next lanes of a range, and returns where the others begin.
 func (c *Cluster) sweepPage(ctx context.Context, tx kv.Attempt, lanes kv.Range, name string, avoid avoidance,
-) (next []byte, more bool, then aftermath, err error) {
+) (next []byte, more bool, then postCommit, err error) {
 	page, err := tx.Snapshot().GetRange(lanes, kv.RangeOptions{Limit: 8 * lanesAtOnce}).Wait(ctx)
 	if err != nil {
 		return nil, true, then, err
 	}
-	w, now := c.changes(tx), c.clock.Now().UnixMicro()
+	w, now := c.write(tx), c.clock.Now().UnixMicro()
 	next, more = lanes.End, page.More
 	if more {
 		next = kv.After(page.Items[len(page.Items)-1].Key)
@@ -154,16 +154,16 @@ func (c *Cluster) sweepPage(ctx context.Context, tx kv.Attempt, lanes kv.Range, 
 		if avoid.has(lane) {
 			continue
 		}
-		if len(w.lanes) == lanesAtOnce {
+		if w.lanes.Len() == lanesAtOnce {
 			next, more = item.Key, true
 			break
 		}
-		w.lane(lane).sweep = true
+		w.lanes.Of(lane).Sweep = true
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return nil, true, then, err
 	}
-	return next, more, w.aftermath(), nil
+	return next, more, w.postCommit(), nil
 }
 
 // endSweep says that all lanes of a kind were looked at since a change of its settings.

@@ -8,27 +8,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
-const (
-	// maxMailValue is the maximum size of one mailbox value; maxInlineNotice is
-	// the largest outcome that a notice carries itself.
-	maxMailValue    = 80_000
-	maxInlineNotice = 512
-	// mailPage is how many mailbox keys one Listen reads.
-	mailPage = 100
-)
-
-func noticeOf(row *layout.Row) layout.Notice {
-	n := layout.Notice{ID: row.ID, State: row.State()}
-	if e := row.Ending(); e.Over() && e.Whole() && e.Size() <= maxInlineNotice {
-		n.Result, n.Exception = e.Result, e.Failure
-	}
-	return n
-}
+// mailPage is how many mailbox keys one Listen reads.
+const mailPage = 100
 
 // Mailbox is one session's place in its mailbox. It belongs to one goroutine.
 type Mailbox struct {
@@ -195,7 +182,7 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, 
 			case !found || row.Spec == nil:
 				missing = append(missing, id)
 			case row.State().Terminal():
-				n := noticeOf(&row)
+				n := index.NoticeOf(&row)
 				n.Function = row.Spec.Function
 				over = append(over, n)
 			case row.Spec.Session == session:

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/internal/index"
 )
 
 const (
@@ -15,10 +15,6 @@ const (
 	// ones.
 	maxMarked = 64 * maxSettle
 )
-
-// mark is a mark that says that edges of a future are to be settled. One with an
-// input says to look whether the future waits for others than that.
-type mark struct{ id, input layout.ID }
 
 // marked are the marks that transactions of this process have left, and that are
 // to be settled right after their commits. One caller settles those of all, so that
@@ -30,9 +26,9 @@ type mark struct{ id, input layout.ID }
 // what others have ended.
 type marked struct {
 	mu    sync.Mutex
-	marks []mark
-	large []mark
-	taken []mark // by the caller whose turn it is
+	marks []index.Mark
+	large []index.Mark
+	taken []index.Mark // by the caller whose turn it is
 	busy  bool
 	// pieces is how many transactions the turn may still make for large ones.
 	pieces int
@@ -40,14 +36,14 @@ type marked struct {
 
 // knows reports whether a caller of this process settles a mark now, or will in its
 // turn: two that settle edges of one future conflict.
-func (m *marked) knows(k mark) bool {
+func (m *marked) knows(k index.Mark) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.busy && (slices.Contains(m.taken, k) || slices.Contains(m.marks, k) || slices.Contains(m.large, k))
 }
 
 // leave adds what a transaction that settled some marks has left.
-func (m *marked) leave(settled, left []mark) {
+func (m *marked) leave(settled, left []index.Mark) {
 	m.mu.Lock()
 	for _, k := range left {
 		if slices.Contains(settled, k) && len(m.large) < maxMarked {
@@ -55,10 +51,10 @@ func (m *marked) leave(settled, left []mark) {
 		}
 	}
 	m.mu.Unlock()
-	m.add(slices.DeleteFunc(left, func(k mark) bool { return slices.Contains(settled, k) }))
+	m.add(slices.DeleteFunc(left, func(k index.Mark) bool { return slices.Contains(settled, k) }))
 }
 
-func (m *marked) add(marks []mark) {
+func (m *marked) add(marks []index.Mark) {
 	if len(marks) == 0 {
 		return
 	}
@@ -69,7 +65,7 @@ func (m *marked) add(marks []mark) {
 
 // next returns the marks to settle next, each once. It returns none, and ends
 // the caller's turn, if there are none or it has had its rounds.
-func (m *marked) next(round int) []mark {
+func (m *marked) next(round int) []index.Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	from := &m.marks
@@ -81,7 +77,7 @@ func (m *marked) next(round int) []mark {
 		m.busy, m.taken = false, nil
 		return nil
 	}
-	batch := make([]mark, 0, min(len(*from), maxSettle))
+	batch := make([]index.Mark, 0, min(len(*from), maxSettle))
 	for len(*from) > 0 && len(batch) < maxSettle {
 		if !slices.Contains(batch, (*from)[0]) {
 			batch = append(batch, (*from)[0])
@@ -107,7 +103,7 @@ func (m *marked) begin() bool {
 }
 
 // putBack ends the caller's turn, and leaves what it took to the next one.
-func (m *marked) putBack(marks []mark) {
+func (m *marked) putBack(marks []index.Mark) {
 	m.add(marks)
 	m.mu.Lock()
 	defer m.mu.Unlock()

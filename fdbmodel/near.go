@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -182,15 +183,15 @@ func (s *settlement) bind(ctx context.Context, a *approach) error {
 // linkAgain has the edges of a blocked future settled from the first on.
 func (s *settlement) linkAgain(row *layout.Row) {
 	row.Blocked = &layout.BlockedRecord{Objects: true}
-	s.w.place(row)
-	s.w.markSettling(row.ID, &layout.SettlingRecord{})
+	s.w.places.Put(row)
+	s.w.edges.Mark(row.ID, &layout.SettlingRecord{})
 }
 
 // linkLater has the edges of a blocked future settled again by a janitor, not at once:
 // something that it needs can't be read.
 func (s *settlement) linkLater(row *layout.Row, err error) {
 	row.Blocked = &layout.BlockedRecord{Objects: true}
-	s.w.place(row)
+	s.w.places.Put(row)
 	s.tx.Set(s.cluster.keys.Settling(row.ID), layout.Encode(&layout.SettlingRecord{}))
 	s.unreadable = append(s.unreadable, fmt.Errorf("future %s waits for what can't be read: future %s, which it must be "+
 		"near: %w", row.ID, row.Spec.Near, err))
@@ -242,7 +243,7 @@ func (a *approach) holders(ctx context.Context, object string) (alive, able []la
 // workers, and reports the objects that futures must be near and no worker has. A
 // future whose object could not be reported is left to a janitor: it returns what of
 // left is to be settled at once.
-func (c *Cluster) followNear(ctx context.Context, s *settlement, left []mark) []mark {
+func (c *Cluster) followNear(ctx context.Context, s *settlement, left []index.Mark) []index.Mark {
 	for _, w := range s.called {
 		c.hub.wakeWorker(w)
 	}
@@ -252,7 +253,7 @@ func (c *Cluster) followNear(ctx context.Context, s *settlement, left []mark) []
 		if err == nil || errors.Is(err, ErrNotFound) {
 			continue
 		}
-		left = slices.DeleteFunc(left, func(m mark) bool { return m.id == lost.user })
+		left = slices.DeleteFunc(left, func(m index.Mark) bool { return m.ID == lost.user })
 		if errors.Is(err, ErrUnreachable) {
 			continue // the worker that keeps it may come back
 		}

@@ -52,20 +52,6 @@ func applyOver(r *layout.Row, e *Event) {
 // maxCause is how much of the failure before is in the message, in bytes.
 const maxCause = 1000
 
-// keepLimit has a janitor find a future that waits and must not do so for ever. One
-// that is claimed may keep its key: it goes back to waiting, or is over.
-func (w *changes) keepLimit(before, after *layout.Row) {
-	was, is := before.WaitsUntil(), after.WaitsUntil()
-	switch {
-	case is != 0 && is != was:
-		w.tx.Set(w.keys.Limit(after.ID, is), layout.Mark())
-	case is == 0 && after.State().Terminal():
-		if at, _ := before.Limit(); at != 0 {
-			w.tx.Clear(w.keys.Limit(after.ID, at))
-		}
-	}
-}
-
 // EndOverdue fails futures that wait and whose time to begin, or to be over, has
 // passed, at most a batch. It returns how many, and when to call it again: at once if
 // there may be more, else when the next one's time is; the zero time if there is none.
@@ -75,19 +61,19 @@ func (w *changes) keepLimit(before, after *layout.Row) {
 // harmless.
 func (c *Cluster) EndOverdue(ctx context.Context) (ended int, next time.Time, err error) {
 	now := c.clock.Now()
-	var then aftermath
+	var then postCommit
 	var over []layout.Row
 	var result kv.Result
 	err = aroundDamage(func(avoid avoidance) (err error) {
 		result, err = c.Transact(ctx, kv.Options{Tag: "futura-overdue"}, func(tx kv.Attempt) error {
-			w := c.changes(tx)
+			w := c.write(tx)
 			if over, next, err = w.endOverdue(ctx, tx, now, avoid); err != nil {
 				return err
 			}
-			if err := w.flush(ctx); err != nil {
+			if err := w.Flush(ctx); err != nil {
 				return err
 			}
-			then = w.aftermath()
+			then = w.postCommit()
 			return nil
 		})
 		return err
@@ -102,9 +88,9 @@ func (c *Cluster) EndOverdue(ctx context.Context) (ended int, next time.Time, er
 
 // endOverdue fails a batch of futures whose time is over. It goes on behind those that it
 // leaves as they are.
-func (w *changes) endOverdue(ctx context.Context, tx kv.Tx, now time.Time, avoid avoidance,
+func (w *writeSet) endOverdue(ctx context.Context, tx kv.Tx, now time.Time, avoid avoidance,
 ) (over []layout.Row, next time.Time, err error) {
-	scan := w.cluster.scanShards(tx.Snapshot(), w.keys.LimitsOf, janitorBatch)
+	scan := w.cluster.scanShards(tx.Snapshot(), w.Keys.LimitsOf, janitorBatch)
 	for changed, full := 0, true; full && changed == 0; {
 		due, later, err := w.cluster.overdue(ctx, tx, scan, now)
 		if err != nil {

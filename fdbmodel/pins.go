@@ -97,7 +97,7 @@ func (c *Cluster) changePins(ctx context.Context, id layout.ID,
 		if len(pins.Holders) == 0 && row.Pins == nil {
 			return nil
 		}
-		c.changes(tx).set(id, layout.StatePins, pins, len(pins.Holders) == 0)
+		c.write(tx).set(id, layout.StatePins, pins, len(pins.Holders) == 0)
 		return nil
 	})
 	return err

@@ -63,8 +63,8 @@ func (r *Registration) WriteProgress(ctx context.Context, collect func() []Progr
 }
 
 // reportLast writes the progress that comes with the end of an attempt.
-func (w *changes) reportLast(c *Completion) {
+func (w *writeSet) reportLast(c *Completion) {
 	if p := c.Progress; p != nil && (c.Result != nil || c.Exception != nil) {
-		w.tx.Set(w.keys.Stage(c.Future.ID), layout.Encode(p.record()))
+		w.Tx.Set(w.Keys.Stage(c.Future.ID), layout.Encode(p.record()))
 	}
 }

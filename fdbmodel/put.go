@@ -149,9 +149,9 @@ func (c *Cluster) commitPut(ctx context.Context, row *layout.Row, before time.Ti
 		if err := c.requireStored(ctx, tx, row, before); err != nil {
 			return err
 		}
-		w := c.changes(tx)
+		w := c.write(tx)
 		w.put(row)
-		return w.flush(ctx)
+		return w.Flush(ctx)
 	})
 	return existed, err
 }

@@ -83,7 +83,7 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 // endedBatch holds the results of ending a claim batch.
 type endedBatch struct {
 	changed int
-	then    aftermath
+	then    postCommit
 	kept    bool // some futures stay in it
 	lost    []layout.Row
 	next    []byte // where the next one may be, nil after the last one
@@ -130,8 +130,8 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 	for i, id := range ids {
 		pending[i] = read.Record(tx, c.keys, id)
 	}
-	w := c.changes(tx)
-	w.losing = true
+	w := c.write(tx)
+	w.owners.Losing = true
 	var kept []layout.ID
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
@@ -174,9 +174,9 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 	} else {
 		tx.Clear(item.Key)
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return ended, err
 	}
-	ended.then = w.aftermath()
+	ended.then = w.postCommit()
 	return ended, nil
 }

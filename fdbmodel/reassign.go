@@ -48,7 +48,7 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, r reassignment,
 	if err != nil {
 		return nil, err
 	}
-	w, now, outcomes := c.changes(tx), c.clock.Now(), make([]Outcome, len(ids))
+	w, now, outcomes := c.write(tx), c.clock.Now(), make([]Outcome, len(ids))
 	pending := read.Records(tx, c.keys, ids)
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
@@ -82,7 +82,7 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, r reassignment,
 	if slices.Contains(outcomes, Applied) {
 		w.callWorker(r.to)
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return nil, err
 	}
 	return outcomes, nil

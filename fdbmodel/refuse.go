@@ -91,7 +91,7 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 		if err := r.checkAlive(ctx, alive); err != nil {
 			return err
 		}
-		w := r.cluster.changes(tx)
+		w := r.cluster.write(tx)
 		for i := range entries {
 			e := &entries[i]
 			held, asked, err := holds(ctx, keys.State(e.ID, layout.StateClaim), token, claims[i], cancels[i])
@@ -110,7 +110,7 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 		if err := shortenList(ctx, tx, listKey, list, undone); err != nil {
 			return err
 		}
-		return w.flush(ctx)
+		return w.Flush(ctx)
 	})
 	return undone, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -28,7 +29,7 @@ const maxPiece = 4 * maxSettle
 // one of the store, names some: the rest is settled. An unknown commit is retried and
 // harmless.
 func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err error) {
-	var marks []mark
+	var marks []index.Mark
 	err = c.View(ctx, func(tx kv.Attempt) error {
 		marks = nil
 		scan := c.scanShards(tx.Snapshot(), c.keys.SettlingOf, maxSettle)
@@ -38,10 +39,10 @@ func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err 
 				return err
 			}
 			rest := tuple.NewReader(item.Key[skip:])
-			next := mark{id: layout.ID(rest.UUID())}
+			next := index.Mark{ID: layout.ID(rest.UUID())}
 			if len(rest.Rest()) > 0 {
 				rest.Expect(layout.LookPart)
-				next.input = layout.ID(rest.UUID())
+				next.Input = layout.ID(rest.UUID())
 			}
 			if rest.Done() == nil && !c.marked.knows(next) {
 				marks = append(marks, next)
@@ -54,7 +55,7 @@ func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err 
 	}
 	var waiting []error
 	for part := range slices.Chunk(marks, maxSettle) {
-		alone := [][]mark{part}
+		alone := [][]index.Mark{part}
 		for i := 0; i < len(alone); i++ {
 			n, left, unreadable, err := c.settle(ctx, alone[i])
 			if layout.IsUnreadable(err) { // the lane of a future that is unblocked, or fails
@@ -86,12 +87,13 @@ func joinSome(all []error) error {
 // settle settles edges of marked futures in one transaction. It returns of how
 // many, what is left to settle at once, and which are left to a janitor because
 // something can't be read.
-func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left []mark, unreadable []error, err error) {
+func (c *Cluster) settle(ctx context.Context, marks []index.Mark,
+) (settled int, left []index.Mark, unreadable []error, err error) {
 	var ids []layout.ID
-	var looks []mark
+	var looks []index.Mark
 	for _, m := range marks {
-		if m.input.IsZero() {
-			ids = append(ids, m.id)
+		if m.Input.IsZero() {
+			ids = append(ids, m.ID)
 		} else {
 			looks = append(looks, m)
 		}
@@ -99,7 +101,7 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 	var placed demands
 	var s *settlement
 	result, err := c.Transact(ctx, kv.Options{Tag: "futura-settle"}, func(tx kv.Attempt) error {
-		s = &settlement{cluster: c, tx: tx, w: c.changes(tx), inputs: c.inputRows(tx),
+		s = &settlement{cluster: c, tx: tx, w: c.write(tx), inputs: c.inputRows(tx),
 			edges: maxPiece / max(1, len(ids)), changed: map[layout.ID]bool{},
 			realized: telling{cluster: c, tx: tx, looks: tx.Number > 1}} // so it repeats once at most for ends of inputs
 		if err := s.look(ctx, looks); err != nil {
@@ -108,10 +110,10 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 		if err := s.run(ctx, ids); err != nil {
 			return err
 		}
-		if err := s.w.flush(ctx); err != nil {
+		if err := s.w.Flush(ctx); err != nil {
 			return err
 		}
-		settled, left, placed = s.settled, s.w.settling, s.w.placed
+		settled, left, placed = s.settled, s.w.edges.Marks, s.w.pool.placed
 		return nil
 	})
 	if err != nil {
@@ -126,7 +128,7 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 type settlement struct {
 	cluster  *Cluster
 	tx       kv.Attempt
-	w        *changes
+	w        *writeSet
 	inputs   *inputRows
 	edges    int // of one future
 	settled  int
@@ -151,12 +153,12 @@ type failing struct {
 // left, its end is yet to come, and is followed by another look. A mark is cleared only
 // if it is the one that was there: the end of an input that was made again has the
 // same.
-func (s *settlement) look(ctx context.Context, looks []mark) error {
+func (s *settlement) look(ctx context.Context, looks []index.Mark) error {
 	keys := s.cluster.keys
 	ids := make([]layout.ID, 0, len(looks))
 	for _, m := range looks {
-		if !slices.Contains(ids, m.id) {
-			ids = append(ids, m.id)
+		if !slices.Contains(ids, m.ID) {
+			ids = append(ids, m.ID)
 		}
 	}
 	unreadable, err := s.unblock(ctx, ids)
@@ -164,9 +166,9 @@ func (s *settlement) look(ctx context.Context, looks []mark) error {
 		return err
 	}
 	for _, m := range looks {
-		if !slices.Contains(unreadable, m.id) {
-			s.tx.AddReadConflictKey(keys.Look(m.id, m.input))
-			s.tx.Clear(keys.Look(m.id, m.input))
+		if !slices.Contains(unreadable, m.ID) {
+			s.tx.AddReadConflictKey(keys.Look(m.ID, m.Input))
+			s.tx.Clear(keys.Look(m.ID, m.Input))
 			s.settled++
 		}
 	}
@@ -291,7 +293,7 @@ func (s *settlement) one(ctx context.Context, next *step) error {
 			}
 		}
 		if more {
-			s.w.markSettling(row.ID, mark)
+			s.w.edges.Mark(row.ID, mark)
 			return nil
 		}
 	}
@@ -325,8 +327,8 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 	linked.Blocked = &layout.BlockedRecord{Linked: first + len(inputs), Objects: row.Blocked.Objects ||
 		s.inputs.haveObjects(row, inputs...)}
 	if linked.Blocked.Linked < n {
-		s.w.place(&linked)
-		s.w.markSettling(row.ID, &layout.SettlingRecord{})
+		s.w.places.Put(&linked)
+		s.w.edges.Mark(row.ID, &layout.SettlingRecord{})
 		return nil
 	}
 	s.tx.Clear(keys.Settling(row.ID))
@@ -338,7 +340,7 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		waiting = len(page.Items)
 	}
 	if waiting > 0 {
-		s.w.place(&linked)
+		s.w.places.Put(&linked)
 		return nil
 	}
 	s.ready(&linked)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -333,8 +334,8 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	asked := c.askSubmitted(tx, subs, how.look, fresh)
 	answers, inLanes := make([]Submitted, len(subs)), map[int]*layout.Row{}
 	seen := make(map[layout.ID]*layout.Row, len(subs))
-	w := c.changes(tx)
-	w.shared = how.shared
+	w := c.write(tx)
+	w.lanes.Shared = how.shared
 	if err := w.askKinds(ctx, subs); err != nil {
 		return nil, err
 	}
@@ -384,15 +385,15 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 			return nil, err
 		}
 		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
-		answers[i].settle = slices.Contains(w.settling, mark{id: s.ID})
+		answers[i].settle = slices.Contains(w.edges.Marks, index.Mark{ID: s.ID})
 		if row.Line != nil {
 			inLanes[i] = &row
 		}
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.Flush(ctx); err != nil {
 		return nil, err
 	}
-	placeInLanes(answers, inLanes, w.placed)
+	placeInLanes(answers, inLanes, w.pool.placed)
 	return answers, nil
 }
 

@@ -103,7 +103,7 @@ func (r *Registration) forgetDeath(ctx context.Context, ids []layout.ID) error {
 	event := Event{Kind: EventReappear, Token: layout.Token{Worker: r.info.ID}, Now: c.clock.Now()}
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		pending := read.Records(tx, c.keys, ids)
-		w := c.changes(tx)
+		w := c.write(tx)
 		for _, p := range pending {
 			row, found, err := p.Wait(ctx)
 			switch {
@@ -118,7 +118,7 @@ func (r *Registration) forgetDeath(ctx context.Context, ids []layout.ID) error {
 				w.apply(&row, &after)
 			}
 		}
-		return w.flush(ctx)
+		return w.Flush(ctx)
 	})
 	return err
 }

@@ -145,29 +145,21 @@ func (t *telling) decide(u *toldUser, other layout.ID, waits, readable bool) {
 }
 
 // write tells the futures that read found. apply applies an event to one of them.
-func (t *telling) write(w *changes, apply func(*layout.Row, Event)) {
+func (t *telling) write(w *writeSet, apply func(*layout.Row, Event)) {
 	for i := range t.told {
 		u := &t.told[i]
 		if u.row.Spec == nil || u.row.Spec.ListsInputs() {
 			for _, input := range u.inputs {
-				t.tx.Clear(w.keys.Input(u.row.ID, input))
+				t.tx.Clear(w.Keys.Input(u.row.ID, input))
 			}
 		}
 		switch {
 		case u.free && u.row.Blocked.Objects:
-			w.markLook(u.row.ID, u.inputs[0]) // for the worker that has them, once they are committed
+			w.edges.MarkLook(u.row.ID, u.inputs[0]) // for the worker that has them, once they are committed
 		case u.free:
 			apply(&u.row, Event{Kind: EventUnblock, Now: t.cluster.clock.Now()})
 		case u.look:
-			w.markLook(u.row.ID, u.inputs[0])
+			w.edges.MarkLook(u.row.ID, u.inputs[0])
 		}
 	}
-}
-
-// markLook says that somebody is to look whether a future still waits for other
-// inputs than one that has ended. Each mark has its own key, so that who looks at
-// one clears no other, and conflicts with nobody.
-func (w *changes) markLook(id, input layout.ID) {
-	w.tx.Set(w.keys.Look(id, input), layout.Mark())
-	w.settling = append(w.settling, mark{id, input})
 }

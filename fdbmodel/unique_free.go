@@ -86,11 +86,11 @@ func (c *Cluster) ReleaseName(ctx context.Context, name layout.UniqueName) (hold
 			return fmt.Errorf("future %s is %s: release of its unique name is %w; cancel it first", holder.ID, holder.State,
 				ErrTransition)
 		}
-		w := c.changes(tx)
+		w := c.write(tx)
 		if holder.FreeAt.IsZero() {
-			w.clearName(name, 0, holder.ID)
+			w.names.Clear(name, 0, holder.ID)
 		} else {
-			w.clearName(name, layout.Millis(holder.FreeAt), holder.ID)
+			w.names.Clear(name, layout.Millis(holder.FreeAt), holder.ID)
 		}
 		return nil
 	})

@@ -87,56 +87,13 @@ func findHolder(ctx context.Context, tx kv.Reader, keys layout.Keyspace, asked k
 
 // holderOf is findHolder for who takes the name: the keys of those that have given it
 // up are cleared.
-func (w *changes) holderOf(ctx context.Context, name layout.UniqueName, self layout.ID, asked kv.Pending[kv.Page],
+func (w *writeSet) holderOf(ctx context.Context, name layout.UniqueName, self layout.ID, asked kv.Pending[kv.Page],
 ) (*uniqueHolder, error) {
-	holder, former, err := findHolder(ctx, w.tx, w.keys, asked, self, w.now)
+	holder, former, err := findHolder(ctx, w.Tx, w.Keys, asked, self, w.Now)
 	for i := range former {
-		w.clearName(name, former[i].record.FreeAt, former[i].id)
+		w.names.Clear(name, former[i].record.FreeAt, former[i].id)
 	}
 	return holder, err
-}
-
-// clearName has a future give up a name.
-func (w *changes) clearName(name layout.UniqueName, freeAt int64, id layout.ID) {
-	w.tx.Clear(w.keys.Unique(name, id))
-	if freeAt > 0 {
-		w.tx.Clear(w.keys.UniqueDue(freeAt, name, id))
-	}
-}
-
-// takeName writes that a new future, or one that starts over, has its name.
-func (w *changes) takeName(row *layout.Row) {
-	w.tx.Set(w.keys.Unique(row.Spec.Unique.Name, row.ID), layout.Encode(layout.UniqueOf(row.Spec)))
-}
-
-// changeName has a unique future give up its name when it ends, or take it again when
-// it starts over. One that runs again because its result was lost does not take it:
-// that it ended once still holds.
-func (w *changes) changeName(before, after *layout.Row) {
-	from, to := before.State().Terminal(), after.State().Terminal()
-	u, free := after.Spec.Unique, after.Spec.FreeAt()
-	switch {
-	case from == to || to && u.Until == layout.UntilEver:
-	case to && free > w.now:
-		w.tx.Set(w.keys.UniqueDue(free, u.Name, after.ID), nil)
-	case to:
-		w.tx.Clear(w.keys.Unique(u.Name, after.ID))
-	case after.Attempts.Rebuilt == before.Attempts.Rebuilt || before.State() == layout.Failed:
-		w.takeName(after)
-		if free > 0 {
-			w.tx.Clear(w.keys.UniqueDue(free, u.Name, after.ID))
-		}
-	}
-}
-
-// removeName clears what a future that is removed leaves of its name, if that does not
-// outlive it.
-func (w *changes) removeName(row *layout.Row) {
-	u, free := row.Spec.Unique, row.Spec.FreeAt()
-	if u.Until == layout.UntilEver || free > w.now {
-		return
-	}
-	w.clearName(u.Name, free, row.ID)
 }
 
 // names are those of the unique submissions of one transaction.
@@ -160,7 +117,7 @@ func (n *names) ask(tx kv.Reader, keys layout.Keyspace, s *Submission) {
 
 // resolveName finds out whether a unique submission may have its name. It returns true if
 // another future is the answer. On ConflictReplace it cancels the other one.
-func (c *Cluster) resolveName(ctx context.Context, w *changes, asked *askedSubmitted, subs []Submission,
+func (c *Cluster) resolveName(ctx context.Context, w *writeSet, asked *askedSubmitted, subs []Submission,
 	answers []Submitted, i int,
 ) (bool, error) {
 	s, answer := &subs[i], &answers[i]
@@ -168,7 +125,7 @@ func (c *Cluster) resolveName(ctx context.Context, w *changes, asked *askedSubmi
 		return false, nil
 	}
 	name := s.Spec.Unique.Name
-	if first, taken := asked.names.taken[name]; taken && keepsName(&subs[first].Spec, answers[first].State, w.now) {
+	if first, taken := asked.names.taken[name]; taken && keepsName(&subs[first].Spec, answers[first].State, w.Now) {
 		return resolveTwice(s, &subs[first], &answers[first], answer)
 	} else if taken {
 		asked.names.taken[name] = i
@@ -185,7 +142,7 @@ func (c *Cluster) resolveName(ctx context.Context, w *changes, asked *askedSubmi
 	}
 	refusal := other.refusal(name)
 	if other.row != nil {
-		if refusal.Differs, err = c.otherThan(ctx, w.tx, other.row, s); err != nil {
+		if refusal.Differs, err = c.otherThan(ctx, w.Tx, other.row, s); err != nil {
 			return false, err
 		}
 	}
@@ -198,8 +155,8 @@ func (c *Cluster) resolveName(ctx context.Context, w *changes, asked *askedSubmi
 		asked.names.taken[name] = i
 		answer.Replaced = other.id
 		err = w.replace(asked.inputs, other.row, s.ID, c.clock.Now())
-		w.clearName(name, other.record.FreeAt, other.id)
-		answer.mail = w.mail
+		w.names.Clear(name, other.record.FreeAt, other.id)
+		answer.mail = w.mail.Notices
 		return false, err
 	}
 	refusal.replace = s.Unique.OnConflict == ConflictReplace
@@ -231,7 +188,7 @@ func isWaiting(row *layout.Row) bool {
 }
 
 // replace cancels a future that waits, because a new one takes its name.
-func (w *changes) replace(inputs *inputRows, row *layout.Row, by layout.ID, now time.Time) error {
+func (w *writeSet) replace(inputs *inputRows, row *layout.Row, by layout.ID, now time.Time) error {
 	// Others that the transaction submits may take its result: they are told too.
 	row.Dependants = true
 	request := &layout.CancelRequest{Reason: fmt.Sprintf("replaced by future %s", by), At: layout.Millis(now)}
@@ -246,12 +203,12 @@ func (w *changes) replace(inputs *inputRows, row *layout.Row, by layout.ID, now 
 
 // requireName returns a NotUniqueError if a unique future that is over can't start
 // again, because another one has its name.
-func (w *changes) requireName(ctx context.Context, before, after *layout.Row) error {
+func (w *writeSet) requireName(ctx context.Context, before, after *layout.Row) error {
 	if before.Spec.Unique == nil || !before.State().Terminal() || after.State().Terminal() {
 		return nil
 	}
 	name := before.Spec.Unique.Name
-	other, err := w.holderOf(ctx, name, before.ID, askNamed(w.tx, w.keys, name))
+	other, err := w.holderOf(ctx, name, before.ID, askNamed(w.Tx, w.Keys, name))
 	if err != nil || other == nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 
+	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -35,17 +36,17 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 			placed.add(s.spec, s.ID.Shard(c.config.Shards))
 		}
 	}
-	var settling []mark
+	var settling []index.Mark
 	var mail map[layout.SessionID][]layout.Notice
 	for i := range submitted {
 		if submitted[i].settle {
-			settling = append(settling, mark{id: submitted[i].ID})
+			settling = append(settling, index.Mark{ID: submitted[i].ID})
 		}
 		if replaced := submitted[i].Replaced; !replaced.IsZero() {
-			settling, mail = append(settling, mark{id: replaced}), submitted[i].mail
+			settling, mail = append(settling, index.Mark{ID: replaced}), submitted[i].mail
 		}
 	}
-	c.follow(ctx, version, aftermath{placed: placed, settling: settling, mail: mail})
+	c.follow(ctx, version, postCommit{placed: placed, settling: settling, mail: mail})
 }
 
 // wakeIdle wakes workers that can run the futures that entered the pool at

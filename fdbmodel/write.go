@@ -2,154 +2,119 @@ package fdbmodel
 
 import (
 	"context"
+	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// changes collects the changes that one transaction makes to futures. It keeps
-// the rows, the index, the counters, the mailboxes and the done list in step:
-// nothing else in the package writes them.
-type changes struct {
-	keys layout.Keyspace
-	tx   kv.Tx
-	now  int64
-
-	counts map[layout.ShardCount]int64
-	mail   map[layout.SessionID][]layout.Notice
-	done   []layout.ID
-	owners map[string]struct{} // owners whose bell is to ring
-	placed demands             // futures that entered the pool
-	open   map[layout.OpenKey]int64
-	// losing is set while a worker dies or leaves, and lost are the open futures that it loses.
-	losing bool
-	lost   map[layout.OpenKey]int
-	copies uint16 // of results, written so far
-	// settling is what is to be settled after the commit.
-	settling []mark
-	// told are futures that the transaction realizes and all of whose users it tells
-	// so itself.
-	told map[layout.ID]bool
-
+// writeSet is what one transaction changes of futures: their records, which it writes
+// itself, and all that follows from them, which its indexes write. Nothing else in the
+// package writes either.
+type writeSet struct {
+	index.Set
 	cluster *Cluster
-	// lanes are those whose slots or lines change, in the order in which they were
-	// met.
-	lanes []*laneChange
-	kinds map[string]*kindState
-	// shared says that the transaction is the caller's: others may have put futures in
-	// line before, which can't be read.
-	shared bool
-	// laneDue is when the first lane is to be looked at again that the transaction holds
-	// back, 0 for none.
-	laneDue int64
+
+	lanes    lane.Index
+	places   index.Places
+	ends     index.Ends
+	counters index.Counters
+	owners   index.Owners
+	mail     index.Mail
+	edges    index.Edges
+	names    index.Names
+	copies   index.Copies
+	pool     pool
 }
 
-func (c *Cluster) changes(tx kv.Tx) *changes {
-	return &changes{keys: c.keys, tx: tx, now: layout.Millis(c.clock.Now()), cluster: c}
+func (c *Cluster) write(tx kv.Tx) *writeSet {
+	w := newWriteSet(c.keys, tx, layout.Millis(c.clock.Now()))
+	w.cluster = c
+	return w
+}
+
+func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *writeSet {
+	w := &writeSet{Set: index.Set{Keys: keys, Tx: tx, Now: now}}
+	s := &w.Set
+	w.lanes, w.places, w.ends = lane.Index{Set: s, Model: laneModel{w}}, index.Places{Set: s}, index.Ends{Set: s}
+	w.counters, w.owners, w.mail = index.Counters{Set: s}, index.Owners{Set: s}, index.Mail{Set: s}
+	w.edges, w.names, w.copies = index.Edges{Set: s}, index.Names{Set: s}, index.Copies{Set: s}
+	w.pool.Set = s
+	// Lanes come first: what they admit changes the others. Ends are before what obeys their time.
+	s.Register(&w.lanes, w.places, &w.ends, &w.counters, &w.owners, &w.mail, &w.edges, w.names, &w.copies, &w.pool,
+		index.Deadlines{Set: s}, index.Lists{Set: s})
+	return w
 }
 
 // insert writes a new future. Large arguments have been written before.
-func (w *changes) insert(row *layout.Row, args []byte) {
-	w.tx.Set(w.keys.Spec(row.ID), layout.Encode(row.Spec))
+func (w *writeSet) insert(row *layout.Row, args []byte) {
+	w.Tx.Set(w.Keys.Spec(row.ID), layout.Encode(row.Spec))
 	if row.Spec.ArgsKey {
-		w.tx.Set(w.keys.Args(row.ID), args)
+		w.Tx.Set(w.Keys.Args(row.ID), args)
 	}
 	if row.Attempts != (layout.Attempts{}) {
 		w.setAttempts(row)
 	}
 	if !row.Spec.Lane.IsZero() && !row.Spec.Bundle && row.State() == layout.Ready {
 		row.Line = &layout.LineRecord{}
-		w.join(row, true)
 	}
-	w.place(row)
-	w.keepLimit(&layout.Row{}, row)
-	w.ringOwner(row)
-	w.countOpen(row, 1)
-	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), 1)
-	if row.Spec.Unique != nil {
-		w.takeName(row)
-	}
-	w.list(nil, row)
+	w.Update(nil, row)
 }
 
 // put writes a new future that has its result. Large values have been written
 // before.
-func (w *changes) put(row *layout.Row) {
-	w.tx.Set(w.keys.Spec(row.ID), layout.Encode(row.Spec))
+func (w *writeSet) put(row *layout.Row) {
+	w.Tx.Set(w.Keys.Spec(row.ID), layout.Encode(row.Spec))
 	w.set(row.ID, layout.StateClaim, row.Claim, false)
 	w.set(row.ID, layout.StateResult, row.Result, false)
-	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, layout.Realized, 1)
-	w.list(nil, row)
-	w.finish(row)
-	if row.Object() != "" {
-		w.addCopy(row, row.Result.Worker)
-	}
+	w.Update(nil, row)
 }
 
 // apply writes the difference between two states of a future. Both have their
 // spec.
-func (w *changes) apply(before, after *layout.Row) {
+func (w *writeSet) apply(before, after *layout.Row) {
 	w.applyRecords(before, after)
-	from, to := before.State(), after.State()
-	w.unplace(before)
-	w.place(after)
-	w.changeLane(before, after)
-	w.keepLimit(before, after)
-	w.ringOwner(after)
-	w.countOpen(before, -1)
-	w.countOpen(after, 1)
-	if w.losing && before.Open() && !after.Open() {
-		w.lose(before)
-	}
-	if from != to {
-		w.moveCount(after.ID, after.Spec.Queue, after.Spec.Owner, from, to)
-	}
-	if to.Terminal() && from != to {
-		w.finish(after)
-		w.leaveEdges(before, after)
-	}
-	if after.Spec.Unique != nil {
-		w.changeName(before, after)
-	}
-	w.changeCopies(before, after)
-	w.list(before, after)
-	if from != to && to == layout.Blocked {
-		w.markSettling(after.ID, &layout.SettlingRecord{})
-	}
-	if after.InPool() {
-		w.placed.addRow(after, after.ID.Shard(w.keys.Shards), w.now)
-	}
+	w.Update(before, after)
+}
+
+// remove clears all of a terminal future. Its entry in the done list stays as a
+// dangling reference.
+func (w *writeSet) remove(row *layout.Row) {
+	w.Tx.ClearRange(w.Keys.RowRange(row.ID))
+	w.Tx.ClearRange(kv.Prefix(w.Keys.ChunksOfFuture(row.ID)))
+	w.Update(row, nil)
 }
 
 // claim writes what apply writes for EventClaim on waiting futures, without
 // reading their rows: from their entries in the index. The transaction conflicts
 // if an entry is gone by the time it commits. Call it before other writes: a
 // store compares each conflict that is added later with the keys written so far.
-func (w *changes) claim(entries []layout.ReadyEntry, token layout.Token) {
+func (w *writeSet) claim(entries []layout.ReadyEntry, token layout.Token) {
 	for i := range entries {
-		w.tx.AddReadConflictKey(entries[i].Key)
+		w.Tx.AddReadConflictKey(entries[i].Key)
 	}
 	claim := layout.EncodeStamped(&layout.Claim{Token: token})
 	for i := range entries {
 		e := &entries[i]
-		w.tx.SetVersionstampedValue(w.keys.State(e.ID, layout.StateClaim), claim, layout.StampOffset)
-		w.tx.Clear(e.Key)
-		w.moveCount(e.ID, e.Class.Queue, e.Owner, layout.Ready, layout.Claimed)
+		w.Tx.SetVersionstampedValue(w.Keys.State(e.ID, layout.StateClaim), claim, layout.StampOffset)
+		w.Tx.Clear(e.Key)
+		w.counters.Move(e.ID, e.Class.Queue, e.Owner, layout.Ready, layout.Claimed)
 	}
 }
 
 // unclaim writes what apply writes for EventRelinquish on a claimed future whose
 // cancellation was not requested, without its row: from the entry that it was
 // claimed by. The caller has read the claim.
-func (w *changes) unclaim(e *layout.ReadyEntry) {
-	w.tx.Clear(w.keys.State(e.ID, layout.StateClaim))
-	w.tx.Set(e.Key, e.Value())
-	w.ringBell(e.Owner)
-	w.moveCount(e.ID, e.Class.Queue, e.Owner, layout.Claimed, layout.Ready)
+func (w *writeSet) unclaim(e *layout.ReadyEntry) {
+	w.Tx.Clear(w.Keys.State(e.ID, layout.StateClaim))
+	w.Tx.Set(e.Key, e.Value())
+	w.owners.Ring(e.Owner)
+	w.counters.Move(e.ID, e.Class.Queue, e.Owner, layout.Claimed, layout.Ready)
 }
 
-func (w *changes) applyRecords(before, after *layout.Row) {
+func (w *writeSet) applyRecords(before, after *layout.Row) {
 	id := after.ID
 	if before.Attempts != after.Attempts {
 		w.setAttempts(after)
@@ -161,7 +126,7 @@ func (w *changes) applyRecords(before, after *layout.Row) {
 		w.set(id, layout.StateCancel, after.Cancel, after.Cancel == nil)
 	}
 	if before.Line != nil && after.Line == nil {
-		w.tx.Clear(w.keys.State(id, layout.StateLine))
+		w.Tx.Clear(w.Keys.State(id, layout.StateLine))
 	}
 	if before.Exception != after.Exception {
 		w.set(id, layout.StateException, after.Exception, after.Exception == nil)
@@ -175,179 +140,84 @@ func (w *changes) applyRecords(before, after *layout.Row) {
 }
 
 // set writes or clears a mutable record of a future.
-func (w *changes) set(id layout.ID, field string, record layout.Record, gone bool) {
-	key := w.keys.State(id, field)
+func (w *writeSet) set(id layout.ID, field string, record layout.Record, gone bool) {
+	key := w.Keys.State(id, field)
 	switch {
 	case gone:
-		w.tx.Clear(key)
+		w.Tx.Clear(key)
 	case field == layout.StateClaim || field == layout.StateResult:
-		w.tx.SetVersionstampedValue(key, layout.EncodeStamped(record), layout.StampOffset)
+		w.Tx.SetVersionstampedValue(key, layout.EncodeStamped(record), layout.StampOffset)
 	default:
-		w.tx.Set(key, layout.Encode(record))
+		w.Tx.Set(key, layout.Encode(record))
 	}
 }
 
-func (w *changes) setAttempts(row *layout.Row) {
+func (w *writeSet) setAttempts(row *layout.Row) {
 	w.set(row.ID, layout.StateAttempts, &row.Attempts, row.Attempts == (layout.Attempts{}))
 }
 
-// place puts an unclaimed future where it waits. One that gets in line is put there
-// at the end of the transaction, if its lane has no room.
-func (w *changes) place(row *layout.Row) {
-	if row.Line != nil && row.Line.Fresh() {
-		return
-	}
-	if p := layout.PlaceOf(row); p != nil {
-		w.tx.Set(p.Key(w.keys, row), p.Value(row))
+// pool counts the futures that any suitable worker may take from now on.
+type pool struct {
+	*index.Set
+	placed demands
+}
+
+// Update implements index.Index. Whoever submits futures wakes workers for them.
+func (p *pool) Update(before, after *layout.Row) {
+	if before != nil && after != nil && after.InPool() {
+		p.offer(after)
 	}
 }
 
-func (w *changes) unplace(row *layout.Row) {
-	if p := layout.PlaceOf(row); p != nil {
-		w.tx.Clear(p.Key(w.keys, row))
+func (p *pool) offer(row *layout.Row) { p.placed.addRow(row, row.ID.Shard(p.Keys.Shards), p.Now) }
+
+// Flush implements index.Index.
+func (p *pool) Flush(context.Context) error { return nil }
+
+// laneModel is what the lanes of a write set need of it.
+type laneModel struct{ w *writeSet }
+
+func (m laneModel) Now() time.Time                  { return m.w.cluster.clock.Now() }
+func (m laneModel) Incarnation() int64              { return m.w.cluster.config.Incarnation }
+func (m laneModel) NextOrder() int64                { return m.w.cluster.lineOrder.Add(1) }
+func (m laneModel) Apply(before, after *layout.Row) { m.w.apply(before, after) }
+func (m laneModel) Insert(row *layout.Row)          { m.w.insert(row, nil) }
+func (m laneModel) Place(row *layout.Row)           { m.w.places.Put(row) }
+func (m laneModel) Offer(row *layout.Row)           { m.w.pool.offer(row) }
+func (m laneModel) DrawID() (id layout.ID, err error) {
+	ids, err := m.w.cluster.DrawIDs(1)
+	if err != nil {
+		return id, err
 	}
+	return ids[0], nil
 }
 
-// ringOwner records that the process that drives an owner of held futures has
-// to look: one has ended, was assigned, or waits for an assignment.
-func (w *changes) ringOwner(row *layout.Row) {
-	if row.State() != layout.Claimed {
-		w.ringBell(row.Spec.Owner)
-	}
+func (m laneModel) Admit(row layout.Row, now time.Time) (layout.Row, bool) {
+	after, outcome := Next(row, Event{Kind: EventAdmit, Now: now})
+	return after, outcome == Applied
 }
 
-// ringBell rings the bell of the owner of a held future; others have an empty
-// one.
-func (w *changes) ringBell(owner string) {
-	if owner == "" {
-		return
-	}
-	if w.owners == nil {
-		w.owners = map[string]struct{}{}
-	}
-	w.owners[owner] = struct{}{}
-}
-
-func (w *changes) countOpen(row *layout.Row, n int64) {
-	if !row.Open() {
-		return
-	}
-	if w.open == nil {
-		w.open = map[layout.OpenKey]int64{}
-	}
-	w.open[layout.OpenKey{Owner: row.Spec.Owner, Reason: row.Attempts.Reason}] += n
-}
-
-func (w *changes) moveCount(id layout.ID, queue, owner string, from, to layout.State) {
-	w.count(id, queue, owner, from, -1)
-	w.count(id, queue, owner, to, 1)
-}
-
-func (w *changes) count(id layout.ID, queue, owner string, s layout.State, n int64) {
-	if w.counts == nil {
-		w.counts = map[layout.ShardCount]int64{}
-	}
-	key := layout.CountKey{Queue: queue, Owner: owner, State: s}
-	w.counts[layout.ShardCount{Shard: id.Shard(w.keys.Shards), CountKey: key}] += n
-}
-
-// finish notifies the waiting sessions and the janitor.
-func (w *changes) finish(row *layout.Row) {
-	// Held futures stay until the process that drives their owner discards
-	// them.
-	if !row.Spec.Held() {
-		w.done = append(w.done, row.ID)
-	}
-	w.now = max(w.now, row.FinishedAt())
-	if w.mail == nil {
-		w.mail = map[layout.SessionID][]layout.Notice{}
-	}
-	notice := noticeOf(row)
-	if row.Spec.Session != "" {
-		w.mail[row.Spec.Session] = append(w.mail[row.Spec.Session], notice)
-	}
-	for _, s := range row.Subscribers {
-		if s != row.Spec.Session {
-			w.mail[s] = append(w.mail[s], notice)
-		}
-	}
-}
-
-// flush admits futures to lanes, and writes the records that are written once per
-// transaction.
-func (w *changes) flush(ctx context.Context) error {
-	if err := w.settleLanes(ctx); err != nil {
-		return err
-	}
-	for k, n := range w.counts {
-		if n != 0 {
-			w.tx.Atomic(kv.Add, w.keys.Count(k.Shard, k.Queue, k.Owner, k.State), layout.EncodeCounter(n))
-		}
-	}
-	if len(w.done) > 0 {
-		value := layout.Encode(&layout.DoneEntry{At: w.now, IDs: layout.PackIDs(w.done)})
-		key, offset := tuple.AppendIncompleteStamp(w.keys.DoneOf(w.done[0].Shard(w.keys.Shards)), 0)
-		w.tx.SetVersionstampedKey(key, offset, value)
-	}
-	for session, notices := range w.mail {
-		w.flushMail(session, notices)
-	}
-	for k, n := range w.open {
-		if n != 0 {
-			w.tx.Atomic(kv.Add, w.keys.OwnerOpen(k.Owner, k.Reason), layout.EncodeCounter(n))
-		}
-	}
-	if err := w.flushLost(ctx); err != nil {
-		return err
-	}
-	for owner := range w.owners {
-		w.tx.SetVersionstampedValue(w.keys.OwnerBell(owner), layout.EncodeBell(), layout.StampOffset)
-	}
-	return nil
-}
-
-// flushMail packs the notices of one session into as few values as possible.
-func (w *changes) flushMail(session layout.SessionID, notices []layout.Notice) {
-	var part []byte
-	order, n := uint16(0), 0
-	put := func() {
-		key, offset := tuple.AppendIncompleteStamp(w.keys.Mailbox(session), order)
-		w.tx.SetVersionstampedKey(key, offset, layout.MailValue(part, n))
-		order, n, part = order+1, 0, nil
-	}
-	for i := range notices {
-		before := len(part)
-		if part = layout.AppendNotice(part, &notices[i]); len(part) > maxMailValue && before > 0 {
-			last := part[before:]
-			part = part[:before]
-			put()
-			part = append(part, last...)
-		}
-		n++
-	}
-	put()
-	w.tx.SetVersionstampedValue(w.keys.Bell(session), layout.EncodeBell(), layout.StampOffset)
-}
-
-// aftermath is what is to be done once a transaction has committed. All of it is
+// postCommit is what is to be done once a transaction has committed. All of it is
 // best effort.
-type aftermath struct {
-	placed   demands // workers to wake
-	settling []mark  // edges to settle
+type postCommit struct {
+	placed   demands      // workers to wake
+	settling []index.Mark // edges to settle
 	mail     map[layout.SessionID][]layout.Notice
 }
 
-func (w *changes) aftermath() aftermath { return aftermath{w.placed, w.settling, w.mail} }
+func (w *writeSet) postCommit() postCommit {
+	return postCommit{w.pool.placed, w.edges.Marks, w.mail.Notices}
+}
 
 // follow does what is to be done after a transaction that committed at version.
-func (c *Cluster) follow(ctx context.Context, version kv.Version, a aftermath) {
-	c.announce(ctx, version, a)
+func (c *Cluster) follow(ctx context.Context, version kv.Version, p postCommit) {
+	c.announce(ctx, version, p)
 	c.SettleMarked(ctx)
 }
 
 // announce is follow for callers of SettleMarked.
-func (c *Cluster) announce(ctx context.Context, version kv.Version, a aftermath) {
-	c.mail.tell(a.mail)
-	c.wakeIdle(ctx, version, a.placed)
-	c.marked.add(a.settling)
+func (c *Cluster) announce(ctx context.Context, version kv.Version, p postCommit) {
+	c.mail.tell(p.mail)
+	c.wakeIdle(ctx, version, p.placed)
+	c.marked.add(p.settling)
 }

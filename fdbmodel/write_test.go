@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
@@ -38,11 +39,11 @@ func (w *writtenTx) SetVersionstampedValue(key, value []byte, offset int) {
 func (w *writtenTx) AddReadConflictKey([]byte) {}
 
 // written returns what changes to futures write, sorted.
-func written(keys layout.Keyspace, change func(*changes)) []string {
+func written(keys layout.Keyspace, change func(*writeSet)) []string {
 	tx := &writtenTx{}
-	w := &changes{keys: keys, tx: tx, now: 1}
+	w := newWriteSet(keys, tx, 1)
 	change(w)
-	_ = w.flush(context.Background())
+	_ = w.Flush(context.Background())
 	slices.Sort(tx.written)
 	return tx.written
 }
@@ -95,22 +96,22 @@ func TestBlindWritesAreThoseOfTheTable(t *testing.T) {
 		for i := range n {
 			waiting[i], entries[i] = waitingRow(t, keys, token.Worker)
 		}
-		next := func(w *changes, row layout.Row, kind EventKind) layout.Row {
+		next := func(w *writeSet, row layout.Row, kind EventKind) layout.Row {
 			after, outcome := Next(row, Event{Kind: kind, Token: token})
 			require.Equal(t, Applied, outcome)
 			w.apply(&row, &after)
 			return after
 		}
-		require.Equal(t, written(keys, func(w *changes) {
+		require.Equal(t, written(keys, func(w *writeSet) {
 			for i := range n {
 				claimed[i] = next(w, waiting[i], EventClaim)
 			}
-		}), written(keys, func(w *changes) { w.claim(entries, token) }))
-		require.Equal(t, written(keys, func(w *changes) {
+		}), written(keys, func(w *writeSet) { w.claim(entries, token) }))
+		require.Equal(t, written(keys, func(w *writeSet) {
 			for i := range n {
 				next(w, claimed[i], EventRelinquish)
 			}
-		}), written(keys, func(w *changes) {
+		}), written(keys, func(w *writeSet) {
 			for i := range n {
 				w.unclaim(&entries[i])
 			}
@@ -122,20 +123,20 @@ func TestBlindWritesAreThoseOfTheTable(t *testing.T) {
 // holds, and one that is later than the transaction by the clock.
 func TestEndsOfOneTransaction(t *testing.T) {
 	t.Parallel()
-	const ends, late = 3 * maxMailValue / maxInlineNotice, 100
+	const ends, late = 3 * index.MaxMailValue / index.MaxInlineNotice, 100
 	w, _, _ := claimersOn(t, storetest.New(t), 1)
 	tx := w.db.Begin(kv.Options{})
-	changes := w.c.changes(tx)
-	changes.now = 1
+	changes := newWriteSet(w.c.keys, tx, 1)
 	want := make([]layout.Notice, ends)
 	for i := range want {
 		claim := &layout.Claim{Token: layout.Token{Worker: "w", Sequence: 1}}
 		row := layout.Row{ID: layout.BatchItemID("b", i), Spec: &layout.Spec{Session: "s"}, Claim: claim}
-		row.Result = &layout.Result{Token: claim.Token, Value: make([]byte, maxInlineNotice), At: int64(i % (late + 1))}
+		row.Result = &layout.Result{Token: claim.Token, Value: make([]byte, index.MaxInlineNotice), At: int64(i % (late + 1))}
 		want[i] = layout.Notice{ID: row.ID, State: layout.Realized, Result: row.Result}
-		changes.finish(&row)
+		changes.ends.Update(nil, &row)
+		changes.mail.Update(nil, &row)
 	}
-	require.NoError(t, changes.flush(w.ctx))
+	require.NoError(t, changes.Flush(w.ctx))
 	_, err := tx.Commit(w.ctx)
 	require.NoError(t, err)
 	notices, _, err := w.c.OpenMailbox("s").Listen(w.ctx)

@@ -96,9 +96,10 @@ func importTable() map[string]imports {
 		"fdbmodel/layout":           {ours: store, others: []string{msgp, uuid}},
 		"fdbmodel/read":             {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/reference":        {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
-		"fdbmodel": {
-			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
-		},
+		"fdbmodel/internal/index":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/internal/lane": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read",
+			"fdbmodel/internal/index")},
+		"fdbmodel":          {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/internal/...")},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/joblog":   {ours: slices.Clone(model)},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},

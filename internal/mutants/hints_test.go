@@ -24,7 +24,7 @@ func hintMutants() []mutant {
 			old: "shard < 0 || shard >= int64(shards)",
 			new: "shard < 0"},
 		{name: "nobody hears of mail", file: "fdbmodel/write.go", by: append(suites{}, model[0], client[0]),
-			old: "\tc.mail.tell(a.mail)\n",
+			old: "\tc.mail.tell(p.mail)\n",
 			new: ""},
 		{name: "a worker tells its clients nothing", file: "workers/hinted.go", by: client,
 			old: "session == \"\"",

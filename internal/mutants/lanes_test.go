@@ -11,8 +11,8 @@ func lanes() suites {
 
 // laneMutants are faults in lanes.
 func laneMutants() []mutant {
-	const admission, turns, kinds, file = "fdbmodel/admission.go", "fdbmodel/laneturns.go", "fdbmodel/lanekinds.go",
-		"fdbmodel/lanes.go"
+	const admission, turns = "fdbmodel/internal/lane/admission.go", "fdbmodel/internal/lane/turns.go"
+	const kinds, file = "fdbmodel/lanekinds.go", "fdbmodel/lanes.go"
 	contests := suites{{of: "fdbmodel", run: "TestContest"}}
 	return []mutant{
 		{name: "a cluster may have a kind of lanes more", file: kinds, by: suites{{of: "fdbmodel", run: "KindsOfLanesAre"}},
@@ -69,7 +69,7 @@ func laneMutants() []mutant {
 			old: "k.Paused || l.record.Paused || l.record.Open >= k.Width",
 			new: "k.Paused || l.record.Open >= k.Width"},
 		{name: "nobody looks again at a lane that its rate holds back", file: admission, by: lanes(),
-			old: "\ta.tx.Set(a.keys.LaneDue(l.lane, r.Due), nil)\n",
+			old: "\ta.Tx.Set(a.Keys.LaneDue(l.lane, r.Due), nil)\n",
 			new: ""},
 		{name: "a rate is not used up", file: admission, by: lanes(),
 			old: "max(l.record.Spent, now.UnixMicro()) + spacing(k)",
@@ -78,17 +78,17 @@ func laneMutants() []mutant {
 			old: "l.record.Lined = l.more || l.skipped ||",
 			new: "l.record.Lined = l.more ||"},
 		{name: "a place in line is of no incarnation", file: admission, by: lanes(),
-			old: "row.Line.Incarnation = a.cluster.config.Incarnation",
+			old: "row.Line.Incarnation = a.Model.Incarnation()",
 			new: "row.Line.Incarnation = 0"},
 		{name: "two futures have one place in line", file: admission, by: lanes(),
-			old: "order = a.cluster.lineOrder.Add(1)",
+			old: "order = a.Model.NextOrder()",
 			new: "order = a.cluster.lineOrder.Load()"},
 		{name: "a slower rate is remembered", file: admission, by: lanes(),
 			old: "l.record.Spent = min(l.record.Spent, used)",
 			new: "_ = used"},
 		{name: "a caller's transaction reads what it has put in line", file: admission, by: lanes(),
-			old: "if a.shared && l.more {",
-			new: "if a.shared && l.more && false {"},
+			old: "if a.Shared && l.more {",
+			new: "if a.Shared && l.more && false {"},
 		{name: "nobody looks again whose turn is next", file: turns, by: lanes(),
 			old: "a.lanes[at].again = true",
 			new: "a.lanes[at].again = at < 0"},
@@ -99,7 +99,7 @@ func laneMutants() []mutant {
 			old: "for more, admitted := true, false; more && !admitted; {",
 			new: "for more, admitted := true, false; more && (!admitted || true); {"},
 		{name: "a turn that is over is taken again", file: turns, by: lanes(),
-			old: "\t\t\ta.tx.Clear(l.turn)\n",
+			old: "\t\t\ta.Tx.Clear(l.turn)\n",
 			new: ""},
 		{name: "settings that admit more admit nobody", file: kinds, by: lanes(),
 			old: "k.Sweep = max(1, was.Sweep+1)",
@@ -108,8 +108,8 @@ func laneMutants() []mutant {
 			old: "((was.Total == 0) != (k.Total == 0) || was.Bundle",
 			new: "(was.Bundle"},
 		{name: "a lane that was held back stays due", file: "fdbmodel/lanesweep.go", by: lanes(),
-			old: "w.lane(lane).due = item.Key",
-			new: "w.lane(lane).due = nil"},
+			old: "w.lanes.Of(lane).Due = item.Key",
+			new: "w.lanes.Of(lane).Due = nil"},
 		{name: "a retry gives its slot away", file: file, by: lanes(),
 			old: "slot = had && !after.Spec.Aside",
 			new: "slot = false"},

@@ -43,7 +43,7 @@ func uniqueMutants() []mutant {
 		{name: "two futures take a name at once", file: hold, by: names,
 			old: "n.asked[name] = askNamed(tx, keys, name)", new: "n.asked[name] = askNamed(tx.(kv.Tx).Snapshot(), keys, name)"},
 		{name: "a retry takes a name that another one takes meanwhile", file: hold, by: names,
-			old: "before.ID, askNamed(w.tx, w.keys, name))", new: "before.ID, askNamed(w.tx.Snapshot(), w.keys, name))"},
+			old: "before.ID, askNamed(w.Tx, w.Keys, name))", new: "before.ID, askNamed(w.Tx.Snapshot(), w.Keys, name))"},
 		{name: "a name is free for others in the transaction that replaces its holder", file: hold, by: names,
 			old: "isWaiting(other.row):\n\t\tasked.names.taken[name] = i\n", new: "isWaiting(other.row):\n"},
 		{name: "a name is freed that is taken again meanwhile", file: free, by: names,

@@ -1,4 +1,4 @@
-package fdbmodel
+package lane
 
 import (
 	"bytes"
@@ -27,37 +27,21 @@ const (
 
 // admission is the part of a transaction that admits futures to lanes. It reads
 // before it writes: what is put in line can't be read again in the same transaction.
-// Who gets in line reads the record of the lane, and who frees a slot changes it or
-// takes the first in line: so no lane with room has futures in line, and those that get
-// in line of a full lane don't conflict.
+// A transaction that puts futures in line reads the record of the lane; one that frees a
+// slot changes that record, or takes the first in line. So no lane with room has futures in
+// line, and those that get in line of a full lane don't conflict.
 type admission struct {
-	*changes
+	*Index
 	now     time.Time
-	lanes   []*laneState
-	byLane  map[layout.Lane]*laneState
-	ordered []*kindState
+	lanes   []*state
+	byLane  map[layout.Lane]*state
+	ordered []*Kind
 }
 
-// kindState is a kind of lanes, with its turns if it has a total width.
-type kindState struct {
-	name     string
-	set      bool
-	settings layout.LaneKind
-	total    layout.LaneTotal
-	was      layout.LaneTotal
-	// front are the lanes whose turn is next, as read, back those that get in behind
-	// them, and unread says that there are others between.
-	front, back []*laneState
-	unread      bool
-	passed      bool   // some lanes were left out, as they can't be read
-	next        []byte // where the others begin
-	begun       bool
-}
-
-// laneState is one lane.
-type laneState struct {
-	*laneChange
-	kind        *kindState
+// state is one lane.
+type state struct {
+	*Change
+	kind        *Kind
 	record, was layout.LaneRecord
 	// line are the next futures in line. more says that there are others behind them,
 	// skipped that some before them could not be read.
@@ -78,13 +62,13 @@ type inLine struct {
 	row      read.Pending
 }
 
-// settleLanes admits the first futures in line to the slots that are free once the
+// Flush implements index.Index. It admits the first futures in line to the slots that are free once the
 // transaction has done everything else, and puts in line what gets no slot.
-func (w *changes) settleLanes(ctx context.Context) error {
-	if len(w.lanes) == 0 {
+func (x *Index) Flush(ctx context.Context) error {
+	if len(x.changes) == 0 {
 		return nil
 	}
-	a := admission{changes: w, now: w.cluster.clock.Now(), byLane: map[layout.Lane]*laneState{}}
+	a := admission{Index: x, now: x.Model.Now(), byLane: map[layout.Lane]*state{}}
 	if err := a.read(ctx); err != nil {
 		return err
 	}
@@ -92,7 +76,7 @@ func (w *changes) settleLanes(ctx context.Context) error {
 		return err
 	}
 	for _, l := range a.lanes {
-		if l.kind.settings.Total > 0 {
+		if l.kind.Settings.Total > 0 {
 			continue
 		}
 		for more := true; more; {
@@ -115,18 +99,18 @@ func (w *changes) settleLanes(ctx context.Context) error {
 
 // read reads the lanes that the transaction changes, and their kinds.
 func (a *admission) read(ctx context.Context) error {
-	records := make([]kv.Pending[[]byte], len(a.changes.lanes))
+	records := make([]kv.Pending[[]byte], len(a.changes))
 	settings := map[string]kv.Pending[[]byte]{}
-	for i, c := range a.changes.lanes {
-		records[i] = a.tx.Get(a.keys.Lane(c.lane))
+	for i, c := range a.changes {
+		records[i] = a.Tx.Get(a.Keys.Lane(c.lane))
 		name := c.lane.Kind
 		if _, asked := settings[name]; !asked && a.kinds[name] == nil {
-			settings[name] = a.tx.Get(a.keys.LaneKind(name))
+			settings[name] = a.Tx.Get(a.Keys.LaneKind(name))
 		}
 	}
-	damaged := &damagedLanes{}
-	for i, c := range a.changes.lanes {
-		k, err := a.kind(ctx, c.lane.Kind, settings[c.lane.Kind])
+	damaged := &DamagedError{}
+	for i, c := range a.changes {
+		k, err := a.Kind(ctx, c.lane.Kind, settings[c.lane.Kind])
 		if err == nil && !slices.Contains(a.ordered, k) {
 			err = a.readTotal(ctx, k)
 		}
@@ -135,36 +119,36 @@ func (a *admission) read(ctx context.Context) error {
 		}
 		switch {
 		case layout.IsUnreadable(err):
-			damaged.lanes, damaged.err = append(damaged.lanes, c.lane), cmp.Or(damaged.err, err)
+			damaged.Lanes, damaged.Err = append(damaged.Lanes, c.lane), cmp.Or(damaged.Err, err)
 		case err != nil:
 			return err
 		}
 	}
-	if len(damaged.lanes) > 0 {
+	if len(damaged.Lanes) > 0 {
 		return damaged
 	}
 	return nil
 }
 
-func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, asked kv.Pending[[]byte],
-) (*laneState, error) {
-	l := &laneState{laneChange: c, kind: k}
+func (a *admission) readLane(ctx context.Context, c *Change, k *Kind, asked kv.Pending[[]byte],
+) (*state, error) {
+	l := &state{Change: c, kind: k}
 	value, err := asked.Wait(ctx)
 	if err == nil && value != nil {
-		err = layout.Decode(a.keys.Lane(l.lane), value, &l.record)
+		err = layout.Decode(a.Keys.Lane(l.lane), value, &l.record)
 	}
 	if l.was = l.record; err != nil {
 		return nil, err
 	}
 	a.lanes, a.byLane[c.lane] = append(a.lanes, l), l
-	if l.pause != nil {
-		l.record.Paused = *l.pause
+	if l.Pause != nil {
+		l.record.Paused = *l.Pause
 	}
-	if l.due != nil {
-		a.tx.Clear(l.due)
+	if l.Due != nil {
+		a.Tx.Clear(l.Due)
 	}
 	if due := l.record.Due; due != 0 && due <= layout.Millis(a.now) {
-		a.tx.Clear(a.keys.LaneDue(l.lane, due))
+		a.Tx.Clear(a.Keys.LaneDue(l.lane, due))
 		l.record.Due = 0
 	}
 	slices.SortStableFunc(l.joining, func(x, y joining) int {
@@ -173,19 +157,19 @@ func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, a
 	l.record.Open += l.slots
 	l.record.Called += l.called
 	k.total.Open += l.slots
-	if l.sweep || l.spentAhead(a.now) {
+	if l.Sweep || l.spentAhead(a.now) {
 		a.forgetRate(l)
 	}
 	if l.quota, l.more = l.room(a.now), l.record.Lined; l.more {
 		l.quota = min(maxAdmit, l.quota)
 	}
-	if a.shared && l.more {
+	if a.Shared && l.more {
 		l.quota = 0 // whoever is in line is not to be overtaken, and may not be read
 	}
-	if k.settings.Bundle != "" {
+	if k.Settings.Bundle != "" {
 		l.quota = min(l.quota, max(0, 1-l.record.Called))
 	}
-	if k.settings.Total > 0 && !l.record.Turn && l.quota > 0 && (l.more || len(l.joining) > 0) {
+	if k.Settings.Total > 0 && !l.record.Turn && l.quota > 0 && (l.more || len(l.joining) > 0) {
 		k.back = append(k.back, l)
 	}
 	return l, nil
@@ -193,8 +177,8 @@ func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, a
 
 // room returns how many futures the settings of its kind let a lane admit now, the
 // total width aside.
-func (l *laneState) room(now time.Time) int {
-	k := &l.kind.settings
+func (l *state) room(now time.Time) int {
+	k := &l.kind.Settings
 	if k.Paused || l.record.Paused || l.record.Open >= k.Width {
 		return 0
 	}
@@ -215,21 +199,21 @@ const clockSkew = time.Minute
 
 // spentAhead reports whether the rate was used up to a time that only a wrong clock, or one
 // that was set back since, can have written.
-func (l *laneState) spentAhead(now time.Time) bool {
-	k := &l.kind.settings
+func (l *state) spentAhead(now time.Time) bool {
+	k := &l.kind.Settings
 	return k.Rate > 0 && l.record.Spent > now.Add(clockSkew+rateStep).UnixMicro()+spacing(k)
 }
 
 // forgetRate has a lane forget what it used of a slower rate than the present one, or by a
 // wrong clock.
-func (a *admission) forgetRate(l *laneState) {
+func (a *admission) forgetRate(l *state) {
 	used := int64(0)
-	if k := &l.kind.settings; k.Rate > 0 {
+	if k := &l.kind.Settings; k.Rate > 0 {
 		used = a.now.UnixMicro() + max(rateStep.Microseconds(), spacing(k))
 	}
 	l.record.Spent = min(l.record.Spent, used)
 	if due := l.record.Due; due != 0 && due*1000 > used {
-		a.tx.Clear(a.keys.LaneDue(l.lane, due))
+		a.Tx.Clear(a.Keys.LaneDue(l.lane, due))
 		l.record.Due = 0
 	}
 }
@@ -240,9 +224,9 @@ func spacing(k *layout.LaneKind) int64 { return max(1, k.Every.Microseconds()/in
 // readLines reads the lines of all lanes that admit some whoever else does, so that none
 // waits for the lanes before it.
 func (a *admission) readLines(ctx context.Context) error {
-	var asked []*laneState
+	var asked []*state
 	for _, l := range a.lanes {
-		if k := &l.kind.settings; l.quota > 0 && l.more && k.Total == 0 && k.Bundle == "" {
+		if k := &l.kind.Settings; l.quota > 0 && l.more && k.Total == 0 && k.Bundle == "" {
 			a.askLine(l)
 			asked = append(asked, l)
 		}
@@ -256,8 +240,8 @@ func (a *admission) readLines(ctx context.Context) error {
 }
 
 // askLine requests the next futures in line.
-func (a *admission) askLine(l *laneState) {
-	line := kv.Prefix(a.keys.LineOf(l.lane))
+func (a *admission) askLine(l *state) {
+	line := kv.Prefix(a.Keys.LineOf(l.lane))
 	if l.next != nil {
 		line.Begin = l.next
 	}
@@ -265,11 +249,11 @@ func (a *admission) askLine(l *laneState) {
 	if l.skipped {
 		limit = maxAdmit
 	}
-	l.page, l.asked = a.tx.GetRange(line, kv.RangeOptions{Limit: limit}), true
+	l.page, l.asked = a.Tx.GetRange(line, kv.RangeOptions{Limit: limit}), true
 }
 
 // readLine reads what was requested, or requests it.
-func (a *admission) readLine(ctx context.Context, l *laneState) error {
+func (a *admission) readLine(ctx context.Context, l *state) error {
 	if !l.asked {
 		a.askLine(l)
 	}
@@ -277,7 +261,7 @@ func (a *admission) readLine(ctx context.Context, l *laneState) error {
 	if l.asked = false; err != nil {
 		return err
 	}
-	prefix := a.keys.LineOf(l.lane)
+	prefix := a.Keys.LineOf(l.lane)
 	l.more = page.More
 	var ids []layout.ID
 	for _, item := range page.Items {
@@ -291,7 +275,7 @@ func (a *admission) readLine(ctx context.Context, l *laneState) error {
 		l.line = append(l.line, inLine{key: item.Key, priority: layout.MaxPriority - rest.Int()})
 		ids = append(ids, entry.ID)
 	}
-	for i, p := range read.Records(a.tx, a.keys, ids) {
+	for i, p := range read.Records(a.Tx, a.Keys, ids) {
 		l.line[i].row = p
 	}
 	return nil
@@ -299,7 +283,7 @@ func (a *admission) readLine(ctx context.Context, l *laneState) error {
 
 // admit admits the next future of a lane, in line or joining. It returns false for more
 // if the lane has no room, or nobody in line any more.
-func (a *admission) admit(ctx context.Context, l *laneState) (more, admitted bool, err error) {
+func (a *admission) admit(ctx context.Context, l *state) (more, admitted bool, err error) {
 	for l.quota > 0 && len(l.line) == 0 && l.more {
 		if err := a.readLine(ctx, l); err != nil {
 			return false, false, err
@@ -327,44 +311,44 @@ func (a *admission) admit(ctx context.Context, l *laneState) (more, admitted boo
 		return true, false, nil
 	case err != nil:
 		return false, false, err
-	case row.Spec == nil || row.Line == nil || !bytes.Equal(a.keys.Line(&row), first.key):
-		a.tx.Clear(first.key) // of no future in line; an audit would report it
+	case row.Spec == nil || row.Line == nil || !bytes.Equal(a.Keys.Line(&row), first.key):
+		a.Tx.Clear(first.key) // of no future in line; an audit would report it
 		return true, false, nil
 	}
-	after, outcome := Next(row, Event{Kind: EventAdmit, Now: a.now})
-	if outcome != Applied {
+	after, admitted := a.Model.Admit(row, a.now)
+	if !admitted {
 		l.skipped = true
 		return true, false, nil
 	}
-	a.apply(&row, &after)
+	a.Model.Apply(&row, &after)
 	l.take(a.now)
 	return true, true, nil
 }
 
 // admitJoining admits the first of those that get in line with the transaction.
-func (a *admission) admitJoining(l *laneState) {
+func (a *admission) admitJoining(l *state) {
 	next := l.joining[0]
 	l.joining = l.joining[1:]
 	next.row.Line = nil
-	a.place(next.row)
+	a.Model.Place(next.row)
 	if !next.submitted && next.row.InPool() {
-		a.placed.addRow(next.row, next.row.ID.Shard(a.keys.Shards), layout.Millis(a.now))
+		a.Model.Offer(next.row)
 	}
 	l.take(a.now)
 }
 
 // take counts a future that was admitted.
-func (l *laneState) take(now time.Time) {
+func (l *state) take(now time.Time) {
 	l.quota--
 	l.record.Open++
 	l.kind.total.Open++
-	if k := &l.kind.settings; k.Rate > 0 {
+	if k := &l.kind.Settings; k.Rate > 0 {
 		l.record.Spent = max(l.record.Spent, now.UnixMicro()) + spacing(k)
 	}
 }
 
 // write writes the record of a lane, and puts in line what it has not admitted.
-func (a *admission) write(l *laneState) {
+func (a *admission) write(l *state) {
 	for i := range l.joining {
 		a.putInLine(l.joining[i].row)
 	}
@@ -373,34 +357,34 @@ func (a *admission) write(l *laneState) {
 	switch {
 	case l.record == l.was:
 	case l.record.Idle(a.now.UnixMicro()):
-		a.tx.Clear(a.keys.Lane(l.lane))
+		a.Tx.Clear(a.Keys.Lane(l.lane))
 	default:
-		a.tx.Set(a.keys.Lane(l.lane), layout.Encode(&l.record))
+		a.Tx.Set(a.Keys.Lane(l.lane), layout.Encode(&l.record))
 	}
 }
 
 // putInLine puts a future at the end of the line of its priority.
 func (a *admission) putInLine(row *layout.Row) {
-	row.Line.Incarnation = a.cluster.config.Incarnation
-	at := a.keys.LineAt(row.Spec.Lane, row.Spec.Priority, row.Line.Incarnation)
+	row.Line.Incarnation = a.Model.Incarnation()
+	at := a.Keys.LineAt(row.Spec.Lane, row.Spec.Priority, row.Line.Incarnation)
 	row.Line.Order = a.stampKey(at, layout.Encode(&layout.LineEntry{ID: row.ID}))
-	a.tx.SetVersionstampedValue(a.keys.State(row.ID, layout.StateLine), layout.EncodeStamped(row.Line),
+	a.Tx.SetVersionstampedValue(a.Keys.State(row.ID, layout.StateLine), layout.EncodeStamped(row.Line),
 		layout.StampOffset)
 }
 
 // stampKey writes a key behind all that have the same prefix: with the stamp of the
 // commit, and with a number that is larger than those before it in one transaction.
 func (a *admission) stampKey(prefix, value []byte) (order int64) {
-	order = a.cluster.lineOrder.Add(1)
+	order = a.Model.NextOrder()
 	key, offset := tuple.AppendIncompleteStamp(prefix, 0)
-	a.tx.SetVersionstampedKey(tuple.AppendInt(key, order), offset, value)
+	a.Tx.SetVersionstampedKey(tuple.AppendInt(key, order), offset, value)
 	return order
 }
 
 // holdBack has a janitor look at a lane later that could admit futures but for its
 // rate, or that has more of them than a transaction admits.
-func (a *admission) holdBack(l *laneState) {
-	k, r, now := &l.kind.settings, &l.record, a.now.UnixMicro()
+func (a *admission) holdBack(l *state) {
+	k, r, now := &l.kind.Settings, &l.record, a.now.UnixMicro()
 	waits := r.Lined && !r.Paused && !k.Paused && !r.Turn && r.Open < k.Width && r.Called == 0
 	due := int64(0)
 	switch {
@@ -416,8 +400,8 @@ func (a *admission) holdBack(l *laneState) {
 		return
 	}
 	r.Due = max(1, due)
-	if a.laneDue == 0 || r.Due < a.laneDue {
-		a.laneDue = r.Due
+	if a.Due == 0 || r.Due < a.Due {
+		a.Due = r.Due
 	}
-	a.tx.Set(a.keys.LaneDue(l.lane, r.Due), nil)
+	a.Tx.Set(a.Keys.LaneDue(l.lane, r.Due), nil)
 }

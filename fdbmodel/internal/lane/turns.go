@@ -1,4 +1,4 @@
-package fdbmodel
+package lane
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Lanes of a kind with a total width take turns: each that has room and somebody in
+// Lanes of a kind with a total width take turns: each that has room and a future in
 // line waits in one queue, admits one future when it is first, and gets in again at the
 // end. All admissions of such a kind conflict.
 
 // readTotal reads what is admitted over all lanes of a kind with a total width.
-func (a *admission) readTotal(ctx context.Context, k *kindState) error {
-	if k.settings.Total > 0 {
-		key := a.keys.LaneTotal(k.name)
-		value, err := a.tx.Get(key).Wait(ctx)
+func (a *admission) readTotal(ctx context.Context, k *Kind) error {
+	if k.Settings.Total > 0 {
+		key := a.Keys.LaneTotal(k.name)
+		value, err := a.Tx.Get(key).Wait(ctx)
 		if err == nil && value != nil {
 			err = layout.Decode(key, value, &k.total)
 		}
@@ -32,12 +32,12 @@ func (a *admission) readTotal(ctx context.Context, k *kindState) error {
 
 // takeTurns admits one future of each lane whose turn it is, until the total width is
 // used up or no lane waits.
-func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
-	if k.settings.Total == 0 {
+func (a *admission) takeTurns(ctx context.Context, k *Kind) error {
+	if k.Settings.Total == 0 {
 		return nil
 	}
-	for k.total.Open < k.settings.Total {
-		if a.shared && k.unread {
+	for k.total.Open < k.Settings.Total {
+		if a.Shared && k.unread {
 			a.lookAgain(k)
 			break
 		}
@@ -49,7 +49,7 @@ func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
 			break
 		}
 		if l.turn != nil {
-			a.tx.Clear(l.turn)
+			a.Tx.Clear(l.turn)
 			l.turn, l.record.Turn = nil, false
 		}
 		// What can't be read, or is gone, takes no turn.
@@ -63,29 +63,29 @@ func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
 		}
 	}
 	for _, l := range k.back {
-		a.stampKey(tuple.AppendInt(a.keys.LaneTurnsOf(k.name), a.cluster.config.Incarnation), []byte(l.lane.Key))
+		a.stampKey(tuple.AppendInt(a.Keys.LaneTurnsOf(k.name), a.Model.Incarnation()), []byte(l.lane.Key))
 		l.record.Turn = true
 	}
 	k.total.Lined = k.unread || k.passed || len(k.front)+len(k.back) > 0
-	switch key := a.keys.LaneTotal(k.name); {
+	switch key := a.Keys.LaneTotal(k.name); {
 	case k.total == k.was:
 	case k.total == layout.LaneTotal{}:
-		a.tx.Clear(key)
+		a.Tx.Clear(key)
 	default:
-		a.tx.Set(key, layout.Encode(&k.total))
+		a.Tx.Set(key, layout.Encode(&k.total))
 	}
 	return nil
 }
 
 // lookAgain has a janitor look at a lane of a kind, and so at those that wait for their
 // turn.
-func (a *admission) lookAgain(k *kindState) {
-	at := slices.IndexFunc(a.lanes, func(l *laneState) bool { return l.kind == k })
+func (a *admission) lookAgain(k *Kind) {
+	at := slices.IndexFunc(a.lanes, func(l *state) bool { return l.kind == k })
 	a.lanes[at].again = true
 }
 
 // nextTurn returns the lane whose turn is next, nil if none waits.
-func (a *admission) nextTurn(ctx context.Context, k *kindState) (*laneState, error) {
+func (a *admission) nextTurn(ctx context.Context, k *Kind) (*state, error) {
 	for len(k.front) == 0 && k.unread {
 		if err := a.readTurns(ctx, k); err != nil {
 			return nil, err
@@ -106,13 +106,13 @@ func (a *admission) nextTurn(ctx context.Context, k *kindState) (*laneState, err
 // maxTurns is how many lanes are read at once whose turns are next.
 const maxTurns = 16
 
-func (a *admission) readTurns(ctx context.Context, k *kindState) error {
-	turns := kv.Prefix(a.keys.LaneTurnsOf(k.name))
+func (a *admission) readTurns(ctx context.Context, k *Kind) error {
+	turns := kv.Prefix(a.Keys.LaneTurnsOf(k.name))
 	if k.next != nil {
 		turns.Begin = k.next
 	}
-	limit := min(maxTurns, k.settings.Total-k.total.Open)
-	page, err := a.tx.GetRange(turns, kv.RangeOptions{Limit: limit}).Wait(ctx)
+	limit := min(maxTurns, k.Settings.Total-k.total.Open)
+	page, err := a.Tx.GetRange(turns, kv.RangeOptions{Limit: limit}).Wait(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,13 +120,13 @@ func (a *admission) readTurns(ctx context.Context, k *kindState) error {
 	records := make([]kv.Pending[[]byte], len(page.Items))
 	for i, item := range page.Items {
 		k.next = kv.After(item.Key)
-		records[i] = a.tx.Get(a.keys.Lane(layout.Lane{Kind: k.name, Key: string(item.Value)}))
+		records[i] = a.Tx.Get(a.Keys.Lane(layout.Lane{Kind: k.name, Key: string(item.Value)}))
 	}
 	for i, item := range page.Items {
 		lane := layout.Lane{Kind: k.name, Key: string(item.Value)}
 		l := a.byLane[lane]
 		if l == nil {
-			l, err = a.readLane(ctx, &laneChange{lane: lane}, k, records[i])
+			l, err = a.readLane(ctx, &Change{lane: lane}, k, records[i])
 			if layout.IsUnreadable(err) {
 				k.passed = true // its turn stays until it can be read
 				continue
@@ -140,7 +140,7 @@ func (a *admission) readTurns(ctx context.Context, k *kindState) error {
 			k.front = append(k.front, l)
 			continue
 		}
-		a.tx.Clear(item.Key) // of a lane that has had its turn
+		a.Tx.Clear(item.Key) // of a lane that has had its turn
 	}
 	return nil
 }

@@ -1,0 +1,40 @@
+package index
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Ends list the futures that have ended, for the janitor that removes them once their
+// retention has passed.
+type Ends struct {
+	*Set
+	ids []layout.ID
+}
+
+// Update implements Index. Held futures are not listed: the process that drives their
+// owner discards them.
+func (e *Ends) Update(before, after *layout.Row) {
+	if !ends(before, after) {
+		return
+	}
+	if !after.Spec.Held() {
+		e.Add(after.ID)
+	}
+	e.Now = max(e.Now, after.FinishedAt())
+}
+
+// Add lists a future as one that has ended with the transaction.
+func (e *Ends) Add(id layout.ID) { e.ids = append(e.ids, id) }
+
+// Flush implements Index.
+func (e *Ends) Flush(context.Context) error {
+	if len(e.ids) > 0 {
+		value := layout.Encode(&layout.DoneEntry{At: e.Now, IDs: layout.PackIDs(e.ids)})
+		key, offset := tuple.AppendIncompleteStamp(e.Keys.DoneOf(e.ids[0].Shard(e.Keys.Shards)), 0)
+		e.Tx.SetVersionstampedKey(key, offset, value)
+	}
+	return nil
+}
