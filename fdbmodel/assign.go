@@ -48,12 +48,13 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 	}
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
-			outcomes, _, err = c.assignIn(ctx, tx, worker, reason, ids)
+		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+			assigned, err := c.AssignTx(ctx, tx, Assignment{To: worker, Reason: reason}, ids)
+			outcomes = assigned.Outcomes
 			return err
 		})
 		if err == nil && slices.Contains(outcomes, Applied) {
-			c.hub.wakeWorker(worker)
+			c.WakeWorker(worker)
 		}
 		return outcomes, err
 	})
@@ -78,7 +79,7 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 			if err := w.Flush(ctx); err != nil {
 				return err
 			}
-			outcomes, then = moved.outcomes, w.postCommit()
+			outcomes, then = moved.Outcomes, w.postCommit()
 			return nil
 		})
 		if err == nil {
@@ -101,27 +102,20 @@ func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layou
 	return outcomes, nil
 }
 
-// assignIn returns the outcomes, and which of the futures are then with the
-// worker for that reason.
-func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.WorkerID, reason string, ids []layout.ID,
-) ([]Outcome, []bool, error) {
-	info, err := c.requireAlive(ctx, tx, worker)
+func (c *Cluster) assignIn(ctx context.Context, tx kv.Tx, a Assignment, ids []layout.ID) (moved Assigned, err error) {
+	info, err := c.requireAlive(ctx, tx, a.To)
 	if err != nil {
-		return nil, nil, err
+		return moved, err
 	}
 	w := c.write(tx)
-	event := Event{Kind: EventAssign, Token: layout.Token{Worker: worker}, Reason: reason, Now: c.clock.Now()}
-	moved, err := c.moveAssigned(ctx, tx, w, event, ids, info.CanRun)
-	if err != nil {
-		return nil, nil, err
+	event := Event{Kind: EventAssign, Token: layout.Token{Worker: a.To}, Reason: a.Reason, Now: c.clock.Now()}
+	if moved, err = c.moveAssigned(ctx, tx, w, event, ids, info.CanRun); err != nil {
+		return moved, err
 	}
-	if slices.Contains(moved.outcomes, Applied) {
-		w.callWorker(worker)
+	if slices.Contains(moved.Outcomes, Applied) {
+		w.callWorker(a.To)
 	}
-	if err := w.Flush(ctx); err != nil {
-		return nil, nil, err
-	}
-	return moved.outcomes, moved.there, nil
+	return moved, w.Flush(ctx)
 }
 
 // requireAlive reads a worker's fence serializably: a reaper's clear conflicts.
@@ -149,29 +143,23 @@ func (w *writeSet) callWorker(worker layout.WorkerID) {
 	w.Tx.SetVersionstampedValue(w.Keys.Worker(worker, layout.WorkerWake), layout.EncodeBell(), layout.StampOffset)
 }
 
-// movedFutures holds the results of assigning or unassigning futures.
-type movedFutures struct {
-	outcomes []Outcome
-	there    []bool // is with the event's worker for the event's reason
-}
-
 // moveAssigned applies Assign or Unassign to futures.
 func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *writeSet, e Event, ids []layout.ID,
 	check func(*layout.Spec) error,
-) (movedFutures, error) {
-	moved := movedFutures{outcomes: make([]Outcome, len(ids)), there: make([]bool, len(ids))}
+) (Assigned, error) {
+	moved := Assigned{make([]Outcome, len(ids)), make([]bool, len(ids))}
 	pending := read.Records(tx, c.keys, ids)
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
 			return moved, err
 		}
-		if moved.outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
+		if moved.Outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
 		after, outcome := Next(row, e)
-		moved.outcomes[i] = outcome
-		moved.there[i] = after.Open() && after.Attempts.Assigned == e.Token.Worker && after.Attempts.Reason == e.Reason
+		moved.Outcomes[i] = outcome
+		moved.There[i] = after.Open() && after.Attempts.Assigned == e.Token.Worker && after.Attempts.Reason == e.Reason
 		if outcome != Applied {
 			continue
 		}
@@ -252,7 +240,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 			continue
 		case err != nil:
 			return dropped, err
-		case moved.outcomes[0] == Applied:
+		case moved.Outcomes[0] == Applied:
 			dropped.moved++
 		}
 	}

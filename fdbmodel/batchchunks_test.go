@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -15,7 +16,7 @@ import (
 
 // chunks returns the chunks of the batch g by their ids.
 func (a *assigning) chunks() map[string]layout.BatchChunk {
-	list, err := a.c.BatchChunks(a.ctx, "g")
+	list, err := batches.Of(a.c).Chunks(a.ctx, "g")
 	require.NoError(a, err)
 	byID := map[string]layout.BatchChunk{}
 	for _, c := range list {
@@ -27,7 +28,7 @@ func (a *assigning) chunks() map[string]layout.BatchChunk {
 // give makes a chunk of items of the batch g.
 func (a *assigning) give(id string, w *fdbmodel.Registration, ids []layout.ID) {
 	chunk := layout.BatchChunk{Worker: w.ID(), ID: id, Items: len(ids), Status: 1}
-	_, added, err := a.c.AssignChunk(a.ctx, "g", chunk, ids, modeltest.AnyBatch)
+	_, added, err := batches.Of(a.c).AssignChunk(a.ctx, "g", chunk, ids, modeltest.AnyBatch)
 	require.NoError(a, err)
 	require.Equal(a, len(ids), added)
 }
@@ -38,7 +39,7 @@ func TestWhatHasNotBegunMoves(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	first, second := a.register(), a.register()
-	require.NoError(t, a.c.CreateBatch(a.ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
+	require.NoError(t, batches.Of(a.c).Create(a.ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 	ids := a.submit(8, true)
 	a.give("failed", second, ids[:1])
 	zero := time.Duration(0)
@@ -51,17 +52,17 @@ func TestWhatHasNotBegunMoves(t *testing.T) {
 	begun := a.claim(first, 1)[0]
 	a.give("two", first, ids[4:])
 
-	waiting, err := a.c.AssignedItems(a.ctx, "g", layout.DefaultQueue, first.ID(), 100)
+	waiting, err := batches.Of(a.c).Waiting(a.ctx, "g", layout.DefaultQueue, first.ID(), 100)
 	require.NoError(t, err)
 	require.NotContains(t, waiting, begun.ID)
 	require.NotContains(t, waiting, other[0].ID)
-	few, err := a.c.AssignedItems(a.ctx, "g", layout.DefaultQueue, first.ID(), 2)
+	few, err := batches.Of(a.c).Waiting(a.ctx, "g", layout.DefaultQueue, first.ID(), 2)
 	require.NoError(t, err)
 	require.Equal(t, waiting[:2], few, "the last come first")
 
 	to := layout.BatchChunk{Worker: second.ID(), ID: "new", Status: 1, CreatedAt: 5, Peer: "p"}
 	move := func(c layout.BatchChunk, ids ...layout.ID) int {
-		there, err := a.c.MoveToChunk(a.ctx, "g", first.ID(), c, ids, modeltest.AnyBatch)
+		there, err := batches.Of(a.c).Move(a.ctx, "g", first.ID(), c, ids, modeltest.AnyBatch)
 		require.NoError(t, err)
 		a.check()
 		return there
@@ -94,11 +95,11 @@ func TestWhatHasNotBegunMoves(t *testing.T) {
 		{"none", to, true, fdbmodel.ErrNotFound}, {"g", to, false, fdbmodel.ErrTransition},
 		{"g", layout.BatchChunk{ID: "x", Worker: "nobody"}, true, fdbmodel.ErrNotFound},
 	} {
-		_, err := a.c.MoveToChunk(a.ctx, c.batch, first.ID(), c.to, ids[7:],
+		_, err := batches.Of(a.c).Move(a.ctx, c.batch, first.ID(), c.to, ids[7:],
 			func(*layout.BatchRecord) bool { return c.may })
 		require.ErrorIs(t, err, c.want)
 	}
-	_, err = a.c.MoveToChunk(a.ctx, "g", first.ID(), to, make([]layout.ID, fdbmodel.MaxAssign+1), modeltest.AnyBatch)
+	_, err = batches.Of(a.c).Move(a.ctx, "g", first.ID(), to, make([]layout.ID, fdbmodel.MaxAssign+1), modeltest.AnyBatch)
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 	small, err := a.c.Register(a.ctx, layout.WorkerInfo{Functions: []string{"go:other"},
 		Capacity: layout.Resources{Slots: 1}})
@@ -111,20 +112,20 @@ func TestMovingUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
 		s := modeltest.NewStage(t)
-		require.NoError(t, s.C.CreateBatch(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
+		require.NoError(t, batches.Of(s.C).Create(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 		id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" })
 		from := layout.BatchChunk{Worker: s.Worker.ID(), ID: "from", Items: 1}
-		_, _, err := s.C.AssignChunk(s.Ctx, "g", from, []layout.ID{id}, modeltest.AnyBatch)
+		_, _, err := batches.Of(s.C).AssignChunk(s.Ctx, "g", from, []layout.ID{id}, modeltest.AnyBatch)
 		require.NoError(t, err)
 		second := secondWorker(s)
 		s.Faults.FailNext(fault, nil)
 		to := layout.BatchChunk{Worker: second.ID(), ID: "to"}
-		there, err := s.C.MoveToChunk(s.Ctx, "g", s.Worker.ID(), to, []layout.ID{id}, modeltest.AnyBatch)
+		there, err := batches.Of(s.C).Move(s.Ctx, "g", s.Worker.ID(), to, []layout.ID{id}, modeltest.AnyBatch)
 		require.NoError(t, err)
 		s.Faults.Flush()
 		require.Equal(t, 1, int(s.Faults.Counts().Injected[fault]), "the fault did not happen")
 		require.Equal(t, 1, there)
-		chunks, err := s.C.BatchChunks(s.Ctx, "g")
+		chunks, err := batches.Of(s.C).Chunks(s.Ctx, "g")
 		require.NoError(t, err)
 		from.Items, from.Moved, to.Items = 0, 1, 1
 		require.Equal(t, []layout.BatchChunk{from, to}, chunks)
@@ -137,7 +138,7 @@ func TestChunksCountWhatTheirWorkerLoses(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	dies, leaves, stays := a.register(), a.register(), a.register()
-	require.NoError(t, a.c.CreateBatch(a.ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
+	require.NoError(t, batches.Of(a.c).Create(a.ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 	ids := a.submit(9, true)
 	for i, w := range []*fdbmodel.Registration{dies, leaves, stays} {
 		a.give([]string{"dies", "leaves", "stays"}[i], w, ids[3*i:3*i+3])
@@ -166,15 +167,15 @@ func TestUnknownResultsOfLosses(t *testing.T) {
 	t.Parallel()
 	loses := func(lose func(s *modeltest.Stage, strike func())) func(s *modeltest.Stage, strike func()) {
 		return func(s *modeltest.Stage, strike func()) {
-			require.NoError(s.T, s.C.CreateBatch(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
+			require.NoError(s.T, batches.Of(s.C).Create(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 			owned := func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" }
 			ids := []layout.ID{s.Submit(owned), s.Submit(owned)}
 			chunk := layout.BatchChunk{Worker: s.Worker.ID(), ID: "c", Items: len(ids)}
-			_, _, err := s.C.AssignChunk(s.Ctx, "g", chunk, ids, modeltest.AnyBatch)
+			_, _, err := batches.Of(s.C).AssignChunk(s.Ctx, "g", chunk, ids, modeltest.AnyBatch)
 			require.NoError(s.T, err)
 			lose(s, strike)
 			s.Faults.Flush()
-			chunks, err := s.C.BatchChunks(s.Ctx, "g")
+			chunks, err := batches.Of(s.C).Chunks(s.Ctx, "g")
 			require.NoError(s.T, err)
 			require.Len(s.T, chunks, 1)
 			require.Equal(s.T, len(ids), chunks[0].Lost)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -20,13 +21,13 @@ func TestBatchesAreListedInTheirOrder(t *testing.T) {
 	a := newAssigning(t)
 	for i := range 7 {
 		b := &layout.BatchRecord{ID: fmt.Sprint("b", i), Template: []byte("{}"), CreatedAt: int64(100 - i)}
-		require.NoError(t, a.c.CreateBatch(a.ctx, b))
-		require.ErrorIs(t, a.c.CreateBatch(a.ctx, b), fdbmodel.ErrIDInUse)
+		require.NoError(t, batches.Of(a.c).Create(a.ctx, b))
+		require.ErrorIs(t, batches.Of(a.c).Create(a.ctx, b), fdbmodel.ErrIDInUse)
 	}
 	var got []string
 	after := ""
 	for {
-		page, err := a.c.Batches(a.ctx, after, 3)
+		page, err := batches.Of(a.c).List(a.ctx, after, 3)
 		require.NoError(t, err)
 		if len(page) == 0 {
 			break
@@ -37,13 +38,16 @@ func TestBatchesAreListedInTheirOrder(t *testing.T) {
 		after = page[len(page)-1].ID
 	}
 	require.Equal(t, []string{"b6", "b5", "b4", "b3", "b2", "b1", "b0"}, got)
-	_, err := a.c.Batches(a.ctx, "none", 3)
+	_, err := batches.Of(a.c).List(a.ctx, "none", 3)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	b, err := a.c.UpdateBatch(a.ctx, "b3", func(b *layout.BatchRecord) (bool, error) { b.Status = 1; return true, nil })
+	b, err := batches.Of(a.c).Update(a.ctx, "b3", func(b *layout.BatchRecord) (bool, error) {
+		b.Status = 1
+		return true, nil
+	})
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Status)
-	require.NoError(t, a.c.DropBatch(a.ctx, "b3"))
-	_, err = a.c.Batch(a.ctx, "b3")
+	require.NoError(t, batches.Of(a.c).Drop(a.ctx, "b3"))
+	_, err = batches.Of(a.c).Get(a.ctx, "b3")
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	a.check()
 }
@@ -56,19 +60,19 @@ func TestABatchThatWasCutOffIsTakenOver(t *testing.T) {
 	made := func(maker, digest string, at int64) *layout.BatchRecord {
 		return &layout.BatchRecord{ID: "b", Template: []byte("{}"), Maker: maker, Digest: []byte(digest), CreatedAt: at}
 	}
-	require.NoError(t, a.c.CreateBatch(a.ctx, made("first", "same", 1)))
-	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("other", "another", 2)), fdbmodel.ErrIDInUse)
-	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("other", "", 2)), fdbmodel.ErrIDInUse)
-	require.NoError(t, a.c.CreateBatch(a.ctx, made("second", "same", 3)))
-	require.ErrorIs(t, a.c.FinishBatch(a.ctx, "b", "first"), fdbmodel.ErrIDInUse)
-	require.NoError(t, a.c.FinishBatch(a.ctx, "b", "second"))
-	require.NoError(t, a.c.FinishBatch(a.ctx, "b", "second"))
-	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("third", "same", 4)), fdbmodel.ErrIDInUse)
-	page, err := a.c.Batches(a.ctx, "", 10)
+	require.NoError(t, batches.Of(a.c).Create(a.ctx, made("first", "same", 1)))
+	require.ErrorIs(t, batches.Of(a.c).Create(a.ctx, made("other", "another", 2)), fdbmodel.ErrIDInUse)
+	require.ErrorIs(t, batches.Of(a.c).Create(a.ctx, made("other", "", 2)), fdbmodel.ErrIDInUse)
+	require.NoError(t, batches.Of(a.c).Create(a.ctx, made("second", "same", 3)))
+	require.ErrorIs(t, batches.Of(a.c).Finish(a.ctx, "b", "first"), fdbmodel.ErrIDInUse)
+	require.NoError(t, batches.Of(a.c).Finish(a.ctx, "b", "second"))
+	require.NoError(t, batches.Of(a.c).Finish(a.ctx, "b", "second"))
+	require.ErrorIs(t, batches.Of(a.c).Create(a.ctx, made("third", "same", 4)), fdbmodel.ErrIDInUse)
+	page, err := batches.Of(a.c).List(a.ctx, "", 10)
 	require.NoError(t, err)
 	require.Len(t, page, 1)
 	require.EqualValues(t, 3, page[0].CreatedAt)
-	require.ErrorIs(t, a.c.FinishBatch(a.ctx, "none", "first"), fdbmodel.ErrNotFound)
+	require.ErrorIs(t, batches.Of(a.c).Finish(a.ctx, "none", "first"), fdbmodel.ErrNotFound)
 	a.check()
 }
 
@@ -76,23 +80,23 @@ func TestAChunkGrows(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	w := a.register()
-	require.NoError(t, a.c.CreateBatch(a.ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
+	require.NoError(t, batches.Of(a.c).Create(a.ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 	ids := a.submit(5, true)
 	one := layout.BatchChunk{Worker: w.ID(), ID: "one", Items: 4, Status: 1}
-	there, added, err := a.c.AssignChunk(a.ctx, "g", one, ids[:2], modeltest.AnyBatch)
+	there, added, err := batches.Of(a.c).AssignChunk(a.ctx, "g", one, ids[:2], modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true}, there)
 	require.Equal(t, 2, added)
-	there, added, err = a.c.AssignChunk(a.ctx, "g", one, ids[1:4], modeltest.AnyBatch)
+	there, added, err = batches.Of(a.c).AssignChunk(a.ctx, "g", one, ids[1:4], modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true, true}, there)
 	require.Equal(t, 2, added)
 	took := a.claim(w, 1)
 	two := layout.BatchChunk{Worker: w.ID(), ID: "two", Items: 1}
-	there, _, err = a.c.AssignChunk(a.ctx, "g", two, ids, modeltest.AnyBatch)
+	there, _, err = batches.Of(a.c).AssignChunk(a.ctx, "g", two, ids, modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{false, false, false, false, true}, there, "the others are another chunk's")
-	there, _, err = a.c.AssignChunk(a.ctx, "g", one, []layout.ID{took[0].ID}, modeltest.AnyBatch)
+	there, _, err = batches.Of(a.c).AssignChunk(a.ctx, "g", one, []layout.ID{took[0].ID}, modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, there, "it runs")
 	open, err := a.c.OwnerOpen(a.ctx, "g")
@@ -107,20 +111,20 @@ func TestAChunkGrows(t *testing.T) {
 	again, _, err := a.c.HeldRetries(a.ctx, "g", a.c.Now())
 	require.NoError(t, err)
 	require.Equal(t, 1, again)
-	chunks, err := a.c.BatchChunks(a.ctx, "g")
+	chunks, err := batches.Of(a.c).Chunks(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, []layout.BatchChunk{{ID: "one", Worker: w.ID(), Items: 4, Status: 1},
 		{ID: "two", Worker: w.ID(), Items: 1}},
 		chunks)
-	chunk, err := a.c.UpdateChunk(a.ctx, "g", "two",
+	chunk, err := batches.Of(a.c).UpdateChunk(a.ctx, "g", "two",
 		func(c *layout.BatchChunk) (bool, error) { c.Status = 5; return true, nil })
 	require.NoError(t, err)
 	require.Equal(t, 5, chunk.Status)
-	_, err = a.c.UpdateChunk(a.ctx, "g", "none", nil)
+	_, err = batches.Of(a.c).UpdateChunk(a.ctx, "g", "none", nil)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	_, _, err = a.c.AssignChunk(a.ctx, "g", one, ids, func(*layout.BatchRecord) bool { return false })
+	_, _, err = batches.Of(a.c).AssignChunk(a.ctx, "g", one, ids, func(*layout.BatchRecord) bool { return false })
 	require.ErrorIs(t, err, fdbmodel.ErrTransition)
-	_, _, err = a.c.AssignChunk(a.ctx, "none", one, ids, modeltest.AnyBatch)
+	_, _, err = batches.Of(a.c).AssignChunk(a.ctx, "none", one, ids, modeltest.AnyBatch)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	a.check()
 }
@@ -190,16 +194,16 @@ func TestBatchUnderUnknownCommits(t *testing.T) {
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
 		s := modeltest.NewStage(t)
 		s.Faults.FailNext(fault, nil)
-		require.NoError(t, s.C.CreateBatch(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
+		require.NoError(t, batches.Of(s.C).Create(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 		s.Faults.Flush()
 		id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" })
 		s.Faults.FailNext(fault, nil)
 		chunk := layout.BatchChunk{Worker: s.Worker.ID(), ID: "c"}
-		there, _, err := s.C.AssignChunk(s.Ctx, "g", chunk, []layout.ID{id}, modeltest.AnyBatch)
+		there, _, err := batches.Of(s.C).AssignChunk(s.Ctx, "g", chunk, []layout.ID{id}, modeltest.AnyBatch)
 		require.NoError(t, err)
 		s.Faults.Flush()
 		require.Equal(t, []bool{true}, there)
-		chunks, err := s.C.BatchChunks(s.Ctx, "g")
+		chunks, err := batches.Of(s.C).Chunks(s.Ctx, "g")
 		require.NoError(t, err)
 		require.Equal(t, []layout.BatchChunk{chunk}, chunks)
 	}
@@ -214,15 +218,15 @@ func TestMakersUnderUnknownCommits(t *testing.T) {
 		}
 		for at, maker := range []string{"first", "second"} {
 			s.Faults.FailNext(fault, nil)
-			require.NoError(t, s.C.CreateBatch(s.Ctx, made(maker, int64(at))))
+			require.NoError(t, batches.Of(s.C).Create(s.Ctx, made(maker, int64(at))))
 			s.Faults.Flush()
 		}
 		s.Faults.FailNext(fault, nil)
-		require.NoError(t, s.C.FinishBatch(s.Ctx, "g", "second"))
+		require.NoError(t, batches.Of(s.C).Finish(s.Ctx, "g", "second"))
 		s.Faults.Flush()
 		require.Equal(t, 3, int(s.Faults.Counts().Injected[fault]), "the fault did not happen")
-		require.ErrorIs(t, s.C.FinishBatch(s.Ctx, "g", "first"), fdbmodel.ErrIDInUse)
-		b, err := s.C.Batch(s.Ctx, "g")
+		require.ErrorIs(t, batches.Of(s.C).Finish(s.Ctx, "g", "first"), fdbmodel.ErrIDInUse)
+		b, err := batches.Of(s.C).Get(s.Ctx, "g")
 		require.NoError(t, err)
 		require.True(t, b.Made)
 		require.Equal(t, "second", b.Maker)

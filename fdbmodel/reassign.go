@@ -23,28 +23,58 @@ func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason
 	}
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
-			outcomes, err = c.reassignIn(ctx, tx, reassignment{from: from, to: to, reason: reason}, ids)
+		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+			assigned, err := c.AssignTx(ctx, tx, Assignment{From: from, To: to, Reason: reason}, ids)
+			outcomes = assigned.Outcomes
 			return err
 		})
 		if err == nil && slices.Contains(outcomes, Applied) {
-			c.hub.wakeWorker(to)
+			c.WakeWorker(to)
 		}
 		return outcomes, err
 	})
 }
 
-// reassignment is who gets what waits for another worker.
-type reassignment struct {
-	from, to layout.WorkerID
-	reason   string
-	// may says whether the other worker gets a future: others are refused. nil is for all; it
-	// is an error if the worker can't run one.
-	may func(*layout.Row, *layout.WorkerInfo) bool
+// Assignment gives futures to a worker.
+type Assignment struct {
+	To layout.WorkerID
+	// From is the worker that they wait for alone. Defaults to none: they wait for a
+	// worker of their own, or are in the pool.
+	From layout.WorkerID
+	// Reason is recorded with them, at most 64 bytes.
+	Reason string
+	// May says whether futures that wait for From are moved: others are refused. Defaults to
+	// all, and an error if the worker can't run one.
+	May func(*layout.Row, *layout.WorkerInfo) bool
 }
 
-func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, r reassignment, ids []layout.ID) ([]Outcome, error) {
-	info, err := c.requireAlive(ctx, tx, r.to)
+// Assigned is the answer to an Assignment, for each of its futures.
+type Assigned struct {
+	Outcomes []Outcome
+	// There says whether it is with the worker for that reason then.
+	There []bool
+}
+
+// AssignTx makes an assignment in the caller's transaction, of at most MaxAssign futures. It
+// returns the outcomes and errors of Assign, or of Reassign if From is set. After the commit
+// the caller calls WakeWorker.
+func (c *Cluster) AssignTx(ctx context.Context, tx kv.Tx, a Assignment, ids []layout.ID) (Assigned, error) {
+	if a.From == "" {
+		return c.assignIn(ctx, tx, a, ids)
+	}
+	outcomes, err := c.reassignIn(ctx, tx, a, ids)
+	there := make([]bool, len(outcomes))
+	for i, o := range outcomes {
+		there[i] = o != Refused
+	}
+	return Assigned{outcomes, there}, err
+}
+
+// WakeWorker has a worker of this process look at once for what it was assigned.
+func (c *Cluster) WakeWorker(worker layout.WorkerID) { c.hub.wakeWorker(worker) }
+
+func (c *Cluster) reassignIn(ctx context.Context, tx kv.Tx, r Assignment, ids []layout.ID) ([]Outcome, error) {
+	info, err := c.requireAlive(ctx, tx, r.To)
 	if err != nil {
 		return nil, err
 	}
@@ -58,15 +88,15 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, r reassignment,
 		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
-		assign := Event{Kind: EventAssign, Token: layout.Token{Worker: r.to}, Reason: r.reason, Now: now}
-		if row.Attempts.Assigned != r.from {
+		assign := Event{Kind: EventAssign, Token: layout.Token{Worker: r.To}, Reason: r.Reason, Now: now}
+		if row.Attempts.Assigned != r.From {
 			if _, outcome := Next(row, assign); outcome == Already {
 				outcomes[i] = Already
 			}
 			continue
 		}
-		freed, outcome := Next(row, Event{Kind: EventUnassign, Token: layout.Token{Worker: r.from}, Now: now})
-		if outcome != Applied || r.may != nil && !r.may(&row, info) {
+		freed, outcome := Next(row, Event{Kind: EventUnassign, Token: layout.Token{Worker: r.From}, Now: now})
+		if outcome != Applied || r.May != nil && !r.May(&row, info) {
 			continue
 		}
 		after, outcome := Next(freed, assign)
@@ -80,7 +110,7 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, r reassignment,
 		w.apply(&row, &after)
 	}
 	if slices.Contains(outcomes, Applied) {
-		w.callWorker(r.to)
+		w.callWorker(r.To)
 	}
 	if err := w.Flush(ctx); err != nil {
 		return nil, err

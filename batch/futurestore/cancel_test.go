@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -87,7 +88,7 @@ func TestNothingIsGivenOutOfABatchThatIsBeingCancelled(t *testing.T) {
 	s := &store{futurestore.New(d.cluster, futurestore.Options{}), d}
 	b := &batch.Batch{ID: "11111111-2222-4333-8444-555555555555", Template: suiteFunction, MaxAttempts: 1}
 	require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}}))
-	_, err := d.cluster.UpdateBatch(t.Context(), b.ID, func(r *layout.BatchRecord) (bool, error) {
+	_, err := batches.Of(d.cluster).Update(t.Context(), b.ID, func(r *layout.BatchRecord) (bool, error) {
 		r.CancelledAt, r.Reason = 7, "enough"
 		return true, nil
 	})

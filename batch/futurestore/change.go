@@ -25,7 +25,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	assigned, added, err := s.assign(ctx, b.ID, recordOf(c), slices.Compact(items))
 	if added > 0 {
 		// Only this says how many; a chunk that says too few misleads people alone.
-		made, failed := s.cluster.UpdateChunk(ctx, b.ID, c.ID, func(c *layout.BatchChunk) (bool, error) {
+		made, failed := s.batches.UpdateChunk(ctx, b.ID, c.ID, func(c *layout.BatchChunk) (bool, error) {
 			c.Items += added
 			c.Status, c.FinishedAt = int(batch.InProgress), 0
 			return true, nil
@@ -34,7 +34,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 		err = errors.Join(err, failed)
 	}
 	if added > 0 && b.Status == batch.Created {
-		_, failed := s.cluster.UpdateBatch(ctx, b.ID, func(r *layout.BatchRecord) (bool, error) {
+		_, failed := s.batches.Update(ctx, b.ID, func(r *layout.BatchRecord) (bool, error) {
 			write := batch.Status(r.Status) == batch.Created
 			r.Status = int(batch.InProgress)
 			return write, nil
@@ -60,7 +60,7 @@ func (s *Store) assign(ctx context.Context, id string, chunk layout.BatchChunk, 
 			ids[i] = layout.BatchItemID(id, index)
 		}
 		a := &answers[at]
-		a.there, a.added, a.err = s.cluster.AssignChunk(ctx, id, chunk, ids, isOpen)
+		a.there, a.added, a.err = s.batches.AssignChunk(ctx, id, chunk, ids, isOpen)
 		return a.err == nil
 	})
 	var assigned []int
@@ -90,7 +90,7 @@ func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return nil, err
 	}
-	records, err := s.cluster.BatchChunks(ctx, id)
+	records, err := s.batches.Chunks(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Store) Release(ctx context.Context, id, chunk string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c, err := s.cluster.UpdateChunk(ctx, id, chunk, func(c *layout.BatchChunk) (bool, error) {
+	c, err := s.batches.UpdateChunk(ctx, id, chunk, func(c *layout.BatchChunk) (bool, error) {
 		write := !batch.Status(c.Status).Over()
 		if write {
 			c.Status, c.FinishedAt = int(batch.Failed), s.cluster.Now().UnixMilli()
@@ -126,7 +126,7 @@ func (s *Store) Release(ctx context.Context, id, chunk string) (int, error) {
 	}
 	released := 0
 	for first := 0; first < b.Items; first += itemPage {
-		rows, err := s.cluster.BatchItems(ctx, id, first, min(itemPage, b.Items-first))
+		rows, err := s.batches.Items(ctx, id, first, min(itemPage, b.Items-first))
 		if err != nil {
 			return released, err
 		}
@@ -171,7 +171,7 @@ func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) er
 	if _, err := s.Get(ctx, id); err != nil {
 		return err
 	}
-	r, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
+	r, err := s.batches.Update(ctx, id, func(r *layout.BatchRecord) (bool, error) {
 		if batch.Status(r.Status).Over() {
 			return false, fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
 		}
@@ -200,7 +200,7 @@ func (s *Store) completeCancel(ctx context.Context, r *layout.BatchRecord) (layo
 	if err != nil {
 		return *r, err
 	}
-	return s.cluster.UpdateBatch(ctx, r.ID, func(r *layout.BatchRecord) (bool, error) {
+	return s.batches.Update(ctx, r.ID, func(r *layout.BatchRecord) (bool, error) {
 		if r.CancelledAt == 0 {
 			return false, nil
 		}
@@ -217,7 +217,7 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 	}
 	retried := 0
 	for first := 0; first < b.Items; first += itemPage {
-		rows, err := s.cluster.BatchItems(ctx, id, first, min(itemPage, b.Items-first))
+		rows, err := s.batches.Items(ctx, id, first, min(itemPage, b.Items-first))
 		if err != nil {
 			return retried, err
 		}
@@ -250,7 +250,7 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 }
 
 func (s *Store) reopen(ctx context.Context, id string) error {
-	_, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
+	_, err := s.batches.Update(ctx, id, func(r *layout.BatchRecord) (bool, error) {
 		r.Status, r.Reason, r.FinishedAt = int(batch.InProgress), "", 0
 		return true, nil
 	})
@@ -284,7 +284,7 @@ func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
 		err = s.cluster.DropOwner(ctx, Queue(&b.Template), b.ID)
 	}
 	if err == nil {
-		err = s.cluster.DropBatch(ctx, b.ID)
+		err = s.batches.Drop(ctx, b.ID)
 	}
 	return translate(err)
 }
@@ -293,7 +293,7 @@ func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
 func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) error {
 	after := ""
 	for {
-		page, err := s.cluster.Batches(ctx, after, listPage)
+		page, err := s.batches.List(ctx, after, listPage)
 		if err != nil || len(page) == 0 {
 			return translate(err)
 		}

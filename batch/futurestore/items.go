@@ -27,7 +27,7 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 	var items []batch.Item
 	var held int64
 	for from = max(from, 0); from < b.Items && len(items) < limit; from += itemPage {
-		rows, err := s.cluster.BatchItems(ctx, id, from, min(itemPage, b.Items-from))
+		rows, err := s.batches.Items(ctx, id, from, min(itemPage, b.Items-from))
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func (s *Store) Result(ctx context.Context, id string, index int) (*batch.Result
 	if index < 0 || index >= b.Items {
 		return nil, fmt.Errorf("item %d of batch %s: %w", index, id, batch.ErrNotFound)
 	}
-	rows, err := s.cluster.BatchItems(ctx, id, index, 1)
+	rows, err := s.batches.Items(ctx, id, index, 1)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Store) Result(ctx context.Context, id string, index int) (*batch.Result
 
 // chunkWorkers are the workers of a batch's chunks.
 func (s *Store) chunkWorkers(ctx context.Context, id string) (map[string]string, error) {
-	chunks, err := s.cluster.BatchChunks(ctx, id)
+	chunks, err := s.batches.Chunks(ctx, id)
 	if err != nil {
 		return nil, err
 	}

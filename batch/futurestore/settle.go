@@ -37,7 +37,7 @@ func (s *Store) SettleOpen(ctx context.Context, id string, now time.Time) (batch
 	if err != nil || !over {
 		return b, open, err
 	}
-	r, err := s.cluster.UpdateBatch(ctx, b.ID, func(r *layout.BatchRecord) (bool, error) {
+	r, err := s.batches.Update(ctx, b.ID, func(r *layout.BatchRecord) (bool, error) {
 		if !isOpen(r) {
 			return false, nil
 		}
@@ -53,7 +53,7 @@ func (s *Store) SettleOpen(ctx context.Context, id string, now time.Time) (batch
 
 // settleChunks ends the chunks that have no item in progress, and returns who has the items of the others.
 func (s *Store) settleChunks(ctx context.Context, id string, now time.Time) ([]batch.Load, error) {
-	chunks, err := s.cluster.BatchChunks(ctx, id)
+	chunks, err := s.batches.Chunks(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Store) settleChunks(ctx context.Context, id string, now time.Time) ([]b
 		if batch.Status(c.Status) != batch.InProgress {
 			continue
 		}
-		_, err := s.cluster.UpdateChunk(ctx, id, c.ID, func(c *layout.BatchChunk) (bool, error) {
+		_, err := s.batches.UpdateChunk(ctx, id, c.ID, func(c *layout.BatchChunk) (bool, error) {
 			write := batch.Status(c.Status) == batch.InProgress
 			if c.Status = int(batch.Done); c.Lost > 0 {
 				c.Status = int(batch.Failed)
@@ -97,14 +97,14 @@ func (s *Store) Move(ctx context.Context, from string, to *batch.Chunk, most int
 		return 0, err
 	}
 	worker := layout.WorkerID(from)
-	waiting, err := s.cluster.AssignedItems(ctx, b.ID, Queue(&b.Template), worker, 2*most)
+	waiting, err := s.batches.Waiting(ctx, b.ID, Queue(&b.Template), worker, 2*most)
 	if err != nil {
 		return 0, err
 	}
 	chunk := recordOf(to)
 	moved := 0
 	for ids := range slices.Chunk(waiting[:(len(waiting)+1)/2], fdbmodel.MaxAssign) {
-		n, err := s.cluster.MoveToChunk(ctx, b.ID, worker, chunk, ids, isOpen)
+		n, err := s.batches.Move(ctx, b.ID, worker, chunk, ids, isOpen)
 		if moved += n; err != nil {
 			return moved, translate(err)
 		}

@@ -30,6 +30,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -47,11 +48,14 @@ type Options struct {
 // by the cluster's workers.
 type Store struct {
 	cluster *fdbmodel.Cluster
+	batches *batches.Batches
 	options Options
 }
 
 // New returns the store of a cluster, which remains the caller's.
-func New(cluster *fdbmodel.Cluster, o Options) *Store { return &Store{cluster: cluster, options: o} }
+func New(cluster *fdbmodel.Cluster, o Options) *Store {
+	return &Store{cluster: cluster, batches: batches.Of(cluster), options: o}
+}
 
 // Describe implements batch.Store.
 func (s *Store) Describe() (name string, durable bool) {
@@ -109,14 +113,14 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 		Status: int(batch.Created), Reason: b.Reason, CreatedAt: b.CreatedAt.UnixMilli(),
 		Maker: rand.Text(), Digest: batch.Digest(b, arguments),
 	}
-	if err := s.cluster.CreateBatch(ctx, &record); err != nil {
+	if err := s.batches.Create(ctx, &record); err != nil {
 		return translate(err)
 	}
 	// Items that an interrupted call created are the same.
 	if err := s.submit(ctx, b, function, arguments); err != nil {
 		return translate(err)
 	}
-	return translate(s.cluster.FinishBatch(ctx, b.ID, record.Maker))
+	return translate(s.batches.Finish(ctx, b.ID, record.Maker))
 }
 
 // Function returns the name of a template's function in a cluster. It returns
@@ -275,7 +279,7 @@ func (s *Store) Get(ctx context.Context, id string) (batch.Batch, error) {
 
 // made returns the record of a batch whose items exist.
 func (s *Store) made(ctx context.Context, id string) (layout.BatchRecord, error) {
-	r, err := s.cluster.Batch(ctx, id)
+	r, err := s.batches.Get(ctx, id)
 	if err == nil && !r.Made {
 		err = fmt.Errorf("batch %s: %w", id, fdbmodel.ErrNotFound)
 	}
@@ -319,7 +323,7 @@ func (s *Store) List(ctx context.Context, active bool, after string, limit int) 
 		size = min(limit, listPage)
 	}
 	for len(list) < limit {
-		page, err := s.cluster.Batches(ctx, after, size)
+		page, err := s.batches.List(ctx, after, size)
 		if err != nil {
 			return nil, translate(err)
 		}
@@ -342,7 +346,7 @@ func (s *Store) List(ctx context.Context, active bool, after string, limit int) 
 
 // SetReason implements batch.Store.
 func (s *Store) SetReason(ctx context.Context, id, reason string) error {
-	_, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
+	_, err := s.batches.Update(ctx, id, func(r *layout.BatchRecord) (bool, error) {
 		if !isOpen(r) {
 			return false, fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
 		}

@@ -206,7 +206,7 @@ func globalKinds() []KeyKind {
 			of[BatchRecord](), "", carried, "a batch", "its creator, and the operation that ends it"},
 		{KeyBatchChunk, SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchChunksPart), text("chunk")),
 			FormatRecord, of[BatchChunk](), "", carried, "the part of a batch that one worker was given",
-			"AssignChunk, MoveToChunk, and the loss of its worker"},
+			"batches.AssignChunk, batches.Move, and the loss of its worker"},
 		{KeyBatchTime, SubBatches, false, in(fixed(BatchByTime), number("created_ms"), text("batch")), FormatEmpty, nil, "",
 			carried, "the order of batches", "its creator"},
 		{KeyConfig, SubConfig, false, nil, FormatRecord, of[Config](), "", carried,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
@@ -113,8 +114,9 @@ func (p *Population) hold(t *testing.T) {
 	require.NoError(t, err)
 	p.Held = [2]layout.ID{got[0].ID, got[1].ID}
 	batch := &layout.BatchRecord{ID: "b", Template: []byte("{}"), Made: true, CreatedAt: 7}
-	require.NoError(t, p.C.CreateBatch(ctx, batch))
-	_, _, err = p.C.AssignChunk(ctx, "b", layout.BatchChunk{Worker: p.Worker.ID(), ID: "c"}, p.Held[1:], AnyBatch)
+	require.NoError(t, batches.Of(p.C).Create(ctx, batch))
+	chunk := layout.BatchChunk{Worker: p.Worker.ID(), ID: "c"}
+	_, _, err = batches.Of(p.C).AssignChunk(ctx, "b", chunk, p.Held[1:], AnyBatch)
 	require.NoError(t, err)
 }
 

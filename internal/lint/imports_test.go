@@ -58,7 +58,7 @@ const root = "."
 const everyone = "internal/clock"
 
 // importTable is the one table of allowed imports. Arrows point one way: kv and
-// tuple, layout, read, fdbmodel, its rooms joblog, schedule, audit, inspect and transfer, futures
+// tuple, layout, read, fdbmodel, its rooms batches, joblog, schedule, audit, inspect and transfer, futures
 // and workers side by side, batch and protocol, cmd. A package that is not in
 // it fails the test.
 func importTable() map[string]imports {
@@ -101,6 +101,7 @@ func importTable() map[string]imports {
 			"fdbmodel/internal/index")},
 		"fdbmodel":          {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/internal/...")},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
+		"fdbmodel/batches":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":   {ours: slices.Clone(model)},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},
@@ -143,12 +144,14 @@ func importTable() map[string]imports {
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},
 
-		"batch":             {},
-		"batch/memstore":    {ours: []string{"batch"}},
-		"batch/grouping":    {ours: []string{"futures", "internal/clock", "workers"}},
-		"batch/jobqueue":    {ours: append(slices.Clone(model), "fdbmodel/joblog"), others: []string{prometheus}},
-		"batch/mongostore":  {ours: []string{"batch"}, others: []string{mongo}},
-		"batch/futurestore": {ours: append(slices.Clone(application), "batch"), others: []string{uuid, msgpack}},
+		"batch":            {},
+		"batch/memstore":   {ours: []string{"batch"}},
+		"batch/grouping":   {ours: []string{"futures", "internal/clock", "workers"}},
+		"batch/jobqueue":   {ours: append(slices.Clone(model), "fdbmodel/joblog"), others: []string{prometheus}},
+		"batch/mongostore": {ours: []string{"batch"}, others: []string{mongo}},
+		"batch/futurestore": {
+			ours: append(slices.Clone(application), "batch", "fdbmodel/batches"), others: []string{uuid, msgpack},
+		},
 		"batch/head": {
 			ours:   append(slices.Clone(application), "batch", "batch/futurestore", "internal/seam"),
 			others: []string{uuid, prometheus},
@@ -207,7 +210,8 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
-			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/schedule",
+			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect", "fdbmodel/joblog",
+				"fdbmodel/schedule",
 				"fdbmodel/kv/faultkv",
 				"fdbmodel/kv/embedded",
 				"internal/storetest"),
@@ -233,7 +237,7 @@ func importTable() map[string]imports {
 		},
 		"internal/sim": {
 			ours: append(slices.Clone(whole), "internal/seam", "fdbmodel/kv/kvtest/reference", "fdbmodel/reference",
-				"batch", "batch/head", "batch/futurestore"),
+				"fdbmodel/batches", "batch", "batch/head", "batch/futurestore"),
 			others: append(tests(), uuid, pebble),
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
@@ -206,7 +207,7 @@ func (w *world) checkBatches(ctx context.Context) error {
 		if b.id == "" {
 			continue
 		}
-		rows, err := w.reader.BatchItems(ctx, b.id, 0, len(b.request.Arguments))
+		rows, err := batches.Of(w.reader).Items(ctx, b.id, 0, len(b.request.Arguments))
 		if err != nil {
 			return err
 		}
@@ -218,7 +219,7 @@ func (w *world) checkBatches(ctx context.Context) error {
 				return fmt.Errorf("item %d of batch %s: %w", i, b.id, err)
 			}
 		}
-		chunks, err := w.reader.BatchChunks(ctx, b.id)
+		chunks, err := batches.Of(w.reader).Chunks(ctx, b.id)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerworker"
@@ -147,7 +148,7 @@ func (w *simWorld) checkBatch(ctx context.Context, b *simBatch) (open int) {
 	if b.id == "" {
 		return len(b.request.Arguments)
 	}
-	rows, err := w.client.BatchItems(ctx, b.id, 0, len(b.request.Arguments))
+	rows, err := batches.Of(w.client).Items(ctx, b.id, 0, len(b.request.Arguments))
 	if err != nil || len(rows) != len(b.request.Arguments) {
 		w.flaw("batch %s has %d of %d items: %v", b.id, len(rows), len(b.request.Arguments), err)
 		return 1

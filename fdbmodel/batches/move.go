@@ -1,4 +1,4 @@
-package fdbmodel
+package batches
 
 import (
 	"context"
@@ -6,18 +6,19 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// AssignedItems returns up to limit items of a batch that wait for a worker alone, the one
+// Waiting returns up to limit items of a batch that wait for a worker alone, the one
 // that it takes last first, from a snapshot.
-func (c *Cluster) AssignedItems(ctx context.Context, batch, queue string, worker layout.WorkerID, limit int,
+func (s *Batches) Waiting(ctx context.Context, batch, queue string, worker layout.WorkerID, limit int,
 ) ([]layout.ID, error) {
 	var ids []layout.ID
-	prefix := c.keys.AssignedTo(worker)
-	own := c.keys.AssignedOf(worker, queue, batch)
-	err := c.View(ctx, func(tx kv.Attempt) error {
+	prefix := s.keys.AssignedTo(worker)
+	own := s.keys.AssignedOf(worker, queue, batch)
+	err := s.cluster.View(ctx, func(tx kv.Attempt) error {
 		ids = nil
 		page, err := tx.Snapshot().GetRange(kv.Prefix(own), kv.RangeOptions{Limit: limit, Reverse: true}).Wait(ctx)
 		for _, item := range page.Items {
@@ -32,32 +33,32 @@ func (c *Cluster) AssignedItems(ctx context.Context, batch, queue string, worker
 	return ids, err
 }
 
-// MoveToChunk moves up to MaxAssign items of a batch that wait for one worker to the worker
-// of a chunk in one transaction, so that nobody else can take them in between, and writes the
+// Move moves up to fdbmodel.MaxAssign items of a batch that wait for one worker to the worker
+// of a chunk in one transaction, so that no other worker can take them in between, and writes the
 // chunk's record if it has none. It and those of the chunks that they were in say how many
 // items they have then. Items that the first worker has begun, or has no longer, stay, as do
 // those that the second can't run, or has failed before. It returns how many are with the
-// chunk then. It returns ErrNotFound if the batch or the second worker does not exist, and
-// ErrTransition unless may returns true for the batch. An unknown commit is retried, and counts
+// chunk then. It returns fdbmodel.ErrNotFound if the batch or the second worker does not exist, and
+// fdbmodel.ErrTransition unless may returns true for the batch. An unknown commit is retried, and counts
 // nothing twice.
-func (c *Cluster) MoveToChunk(ctx context.Context, batch string, from layout.WorkerID, to layout.BatchChunk,
+func (s *Batches) Move(ctx context.Context, batch string, from layout.WorkerID, to layout.BatchChunk,
 	items []layout.ID, may func(*layout.BatchRecord) bool,
 ) (there int, err error) {
-	if len(items) > MaxAssign {
-		return 0, fmt.Errorf("%w: %d items to move: at most %d at a time", layout.ErrBadSpec, len(items), MaxAssign)
+	if len(items) > fdbmodel.MaxAssign {
+		return 0, fmt.Errorf("%w: %d items to move: at most %d at a time", layout.ErrBadSpec, len(items), fdbmodel.MaxAssign)
 	}
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
-		b, err := c.readBatch(ctx, tx, batch)
+	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+		b, err := s.read(ctx, tx, batch)
 		if err != nil {
 			return err
 		}
 		if !may(&b) {
-			return fmt.Errorf("batch %s: %w", batch, ErrTransition)
+			return fmt.Errorf("batch %s: %w", batch, fdbmodel.ErrTransition)
 		}
 		was := map[layout.ID]string{}
-		outcomes, err := c.reassignIn(ctx, tx, reassignment{
-			from: from, to: to.Worker, reason: to.ID,
-			may: func(row *layout.Row, info *layout.WorkerInfo) bool {
+		assigned, err := s.cluster.AssignTx(ctx, tx, fdbmodel.Assignment{
+			From: from, To: to.Worker, Reason: to.ID,
+			May: func(row *layout.Row, info *layout.WorkerInfo) bool {
 				was[row.ID] = row.Attempts.Reason
 				return row.Spec.Owner == batch && mayMove(row, info)
 			},
@@ -67,21 +68,21 @@ func (c *Cluster) MoveToChunk(ctx context.Context, batch string, from layout.Wor
 		}
 		moved := map[string]int{}
 		there = 0
-		for i, o := range outcomes {
-			if o == Applied {
+		for i, o := range assigned.Outcomes {
+			if o == fdbmodel.Applied {
 				moved[was[items[i]]]++
 			}
-			if o != Refused {
+			if o != fdbmodel.Refused {
 				there++
 			}
 		}
-		return moveCounts(ctx, tx, c.keys, batch, to, moved)
+		return moveCounts(ctx, tx, s.keys, batch, to, moved)
 	})
 	if err != nil {
 		return 0, err
 	}
 	if there > 0 {
-		c.hub.wakeWorker(to.Worker)
+		s.cluster.WakeWorker(to.Worker)
 	}
 	return there, nil
 }
