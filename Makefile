@@ -39,6 +39,13 @@ INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
 # several times as long under it; a long run has it everywhere.
 RACED := /(fdbmodel|fdbmodel/(joblog|schedule)|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
+# What make test tests: the model, the stores that need nothing installed, the client and the workers. Its calls are
+# those of make test-all for fewer packages, so that neither repeats what the other has run.
+CORE := /(fdbmodel(/(batches|joblog|schedule|audit|inspect|layout|read|reference|transfer(/archive)?|tuple|internal/.*|$\
+kv|kv/(embedded|faultkv|kvtest(/reference)?)))?|futures(/futurestest)?|workers|batch(/(batchtest|memstore))?|$\
+internal/(budget|bubble|clock|connlimit|faultdisk|lint|ratelog|socket|timetable|trust))$$
+SCOPE := all
+UNITS = $(GO) list ./... | grep -E '$(if $(filter core,$(SCOPE)),$(CORE),.)'
 # What is tested without C, as in the binary: the processes that functions run in.
 UNC   := /workers/wasm$$
 # Packages with files for FoundationDB; vet has seen the others.
@@ -55,7 +62,7 @@ TestEndOfAClosedLog|TestConformanceOfModes|TestConformanceOnDisk|TestMachine|Tes
 TestUnknownResults|TestManyDependants|TestYearOfACrontab|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
 TestRequestsThatAreTooLarge|TestCut|TestSharedFiles|TestLongStream)$$
-PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/schedule ./fdbmodel/kv/embedded ./fdbmodel/kv/remote ./futures/httpapi ./batch/rest ./workers/objects/...
+PLAIN := /(fdbmodel|fdbmodel/(schedule|kv/embedded|kv/remote)|futures/httpapi|batch/rest|workers/objects(/.*)?)$$
 # Tests of many steps that a short run has on the embedded store alone: they are about time, turns and limits, or
 # repeat on a server what others show there. A long run has them on FoundationDB too.
 FDB_LATER := ^(TestPatienceWithWhatRunsElsewhere|TestNothingIsChargedThatNeverStarted|TestAnEndDoesNotWaitForASlot|$\
@@ -74,12 +81,12 @@ TestAnyNumberOfParentsEnds|TestCallsAreFewUnderLoad)$$
 # has no files with tags it is found out once.
 VET = GOFLAGS="$$($(GO) env GOFLAGS) -tags=$(1)" $(GO) vet
 # Stages of the tests that need nothing installed.
-UNIT_STAGES := unit-raced unit-plain unit-rest unit-wasm
+UNIT_STAGES = unit-raced unit-plain unit-rest $(if $(filter core,$(SCOPE)),,unit-wasm)
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-fdb demo test test-unit $(UNIT_STAGES) test-fdb test-mongo test-interop test-long \
+.PHONY: help build build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm test-fdb test-mongo test-interop test-long \
 	long-unit long-images long-fdb long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
@@ -98,13 +105,17 @@ demo: build ## run the main job on real input: a WASM function over the Go sourc
 	./$(BIN) demo
 
 # Compilers and tests that collect less garbage need a fifth less of the processor.
-test: export GOGC = 400
+test test-all: export GOGC = 400
 
-test: lint ## run the tests; at most 8 minutes on two cores
+test: ## run the tests of the model, its stores, the client and the workers; at most 5 minutes on two cores
+	@$(MAKE) --no-print-directory --keep-going lint test-unit SCOPE=core
+	@echo "SKIP: $$($(GO) list ./... | grep -cvE '$(CORE)') packages, FoundationDB and MongoDB; make test-all tests all"
+
+test-all: lint ## run all tests, also on FoundationDB where it is installed; at most 15 minutes on two cores
 	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 test-unit test-fdb test-mongo
 
 lint:
-	$(call VET,$(TAGS)) ./...
+	$(call VET,$(TAGS)) $$($(UNITS))
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 
 test-unit: # a stage that fails does not keep the next one from running
@@ -114,16 +125,16 @@ endif
 	@failed=0; for stage in $(UNIT_STAGES); do $(MAKE) --no-print-directory $$stage || failed=1; done; exit $$failed
 
 unit-raced:
-	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) -skip '$(PLAIN_TESTS)' $$($(GO) list ./... | grep -E '$(RACED)')
+	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) -skip '$(PLAIN_TESTS)' $$($(UNITS) | grep -E '$(RACED)')
 
 unit-plain:
-	$(GO) test -tags $(TAGS) $(SHORT) -run '$(PLAIN_TESTS)' $(PLAIN_PACKAGES)
+	$(GO) test -tags $(TAGS) $(SHORT) -run '$(PLAIN_TESTS)' $$($(UNITS) | grep -E '$(PLAIN)')
 
 unit-rest:
-	$(GO) test -tags $(TAGS) $(SHORT) $$($(GO) list ./... | grep -vE -e '$(RACED)' -e '$(UNC)')
+	$(GO) test -tags $(TAGS) $(SHORT) $$($(UNITS) | grep -vE -e '$(RACED)' -e '$(UNC)')
 
 unit-wasm:
-	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) $$($(GO) list ./... | grep -E '$(UNC)')
+	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) $$($(UNITS) | grep -E '$(UNC)')
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
@@ -189,7 +200,7 @@ fuzz: ## fuzz each decoder for half a minute
 generate: ## write the generated pages of docs/reference
 	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/layout ./internal/lint ./protocol -run 'TestDocs' -update
 
-check: test ## the tests, then a tidy module and a clean tree
+check: test-all ## all tests, then a tidy module and a clean tree
 	$(GO) mod tidy -diff
 	@test -z "$$(git status --porcelain)" || { echo "the tree is not clean"; git status --short; exit 1; }
 

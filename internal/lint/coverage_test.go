@@ -152,7 +152,7 @@ func TestDocsCoverage(t *testing.T) {
 }
 
 // TestCoverageNamesTestsThatRun checks that the tests that the page names exist,
-// and that make test runs them.
+// and that make test-all runs them.
 func TestCoverageNamesTestsThatRun(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(coveragePage)))

@@ -45,7 +45,7 @@ list) if [ "$*" = "list ./..." ]; then exec '%[2]s' "$@"; fi ;;
 esac
 `
 
-// testRuns are the calls of go test that make test makes where all that it looks
+// testRuns are the calls of go test that make test-all makes where all that it looks
 // for is installed.
 func testRuns(t *testing.T) []testRun {
 	t.Helper()
@@ -57,7 +57,7 @@ func testRuns(t *testing.T) []testRun {
 	dir := t.TempDir()
 	calls, stand := filepath.Join(dir, "calls"), filepath.Join(dir, "go")
 	require.NoError(t, os.WriteFile(stand, fmt.Appendf(nil, recorder, calls, real), 0o700))
-	command := exec.Command("make", "test", "GO="+stand, "CC_FOUND=yes", "FDB_FOUND=yes",
+	command := exec.Command("make", "test-all", "GO="+stand, "CC_FOUND=yes", "FDB_FOUND=yes",
 		"MONGO_MODULES="+filepath.Join(dir, "modules"), "--assume-old=lint")
 	command.Dir = moduleRoot(t)
 	command.Env = slices.DeleteFunc(os.Environ(), func(e string) bool {
@@ -167,7 +167,7 @@ func (x *testIndex) check(name testName, runs []testRun) string {
 			case isSkipped(f):
 				all = "is skipped"
 			case !slices.ContainsFunc(runs, func(r testRun) bool { return r.runs(file, name.function) }):
-				all = "is not run by make test"
+				all = "is not run by make test-all"
 			default:
 				return x.checkPart(name)
 			}
@@ -229,7 +229,7 @@ func collect(file goFile, into map[string]bool) {
 	})
 }
 
-// isSkipped reports whether a test does nothing where make test runs it: in a
+// isSkipped reports whether a test does nothing where make test-all runs it: in a
 // short run, without variables that ask for more.
 func isSkipped(f *ast.FuncDecl) bool {
 	for _, s := range f.Body.List {
@@ -323,10 +323,10 @@ func TestRoot(t *testing.T) {
 		{"a", "TestA", "other"}: "has no part other", {"a", "TestNot", ""}: "does not exist",
 		{"b", "TestA", ""}: "does not exist", {"a", "TestNever", ""}: "is skipped", {"a", "TestLong", ""}: "is skipped",
 		{"a", "TestNotShort", ""}: "is skipped", {"a", "TestRoot", ""}: "",
-		{"a", "TestServer", ""}:  "is not run by make test",
-		{"a", "TestWindows", ""}: "is not run by make test", {"b", "TestB", ""}: "",
-		{"b", "TestOther", ""}: "is not run by make test", {"c/d", "TestD", ""}: "",
-		{"c/d", "TestLeftOut", ""}: "is not run by make test",
+		{"a", "TestServer", ""}:  "is not run by make test-all",
+		{"a", "TestWindows", ""}: "is not run by make test-all", {"b", "TestB", ""}: "",
+		{"b", "TestOther", ""}: "is not run by make test-all", {"c/d", "TestD", ""}: "",
+		{"c/d", "TestLeftOut", ""}: "is not run by make test-all",
 	} {
 		require.Equal(t, says, x.check(name, runs), name)
 	}
