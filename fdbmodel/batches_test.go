@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 func TestBatchesAreListedInTheirOrder(t *testing.T) {
@@ -239,11 +240,11 @@ func TestMakersUnderUnknownCommits(t *testing.T) {
 func TestAMethodThatNamesAFile(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
-	one, err := a.c.PutModule(a.ctx, []byte("one"), "set/one.wasm")
+	one, err := modules.Of(a.c).Put(a.ctx, []byte("one"), "set/one.wasm")
 	require.NoError(t, err)
-	two, err := a.c.PutModule(a.ctx, []byte("two"), "single")
+	two, err := modules.Of(a.c).Put(a.ctx, []byte("two"), "single")
 	require.NoError(t, err)
-	_, err = a.c.PutModule(a.ctx, []byte("one"), "set/other")
+	_, err = modules.Of(a.c).Put(a.ctx, []byte("one"), "set/other")
 	require.NoError(t, err)
 	for name, want := range map[string]string{
 		"wasm:set/one.wasm": "wasm:" + one.CID, "wasm:set/other": "wasm:" + one.CID,

@@ -5,13 +5,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel/internal/pieces"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-)
-
-const (
-	chunksPerTx = 10 // pieces of one transaction
-	readAhead   = 8  // pieces that are requested at once
 )
 
 // PutArgs writes arguments of up to MaxPut bytes for a future that is submitted
@@ -53,41 +49,13 @@ func (c *Cluster) putChunks(ctx context.Context, id layout.ID, ref layout.ChunkR
 			ErrTooLarge, len(value), layout.MaxPut)
 	}
 	ref.Size, ref.Count = int64(len(value)), layout.Pieces(int64(len(value)))
-	return ref, c.putPieces(ctx, value, func(i int) []byte { return c.keys.Chunk(id, ref, i) })
-}
-
-func (c *Cluster) putPieces(ctx context.Context, value []byte, key func(i int) []byte) error {
-	count := layout.Pieces(int64(len(value)))
-	for first := 0; first < count; first += chunksPerTx {
-		_, err := c.Transact(ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
-			for i := first; i < min(first+chunksPerTx, count); i++ {
-				tx.Set(key(i), value[i*layout.ChunkSize:min((i+1)*layout.ChunkSize, len(value))])
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readPieces reassembles a large value. A missing piece is ErrNotFound.
-func (c *Cluster) readPieces(ctx context.Context, size int64, key func(i int) []byte) ([]byte, error) {
-	if size < 0 || size > layout.MaxPut {
-		return nil, fmt.Errorf("%w: reference to %d bytes", layout.ErrBadRecord, size)
-	}
-	value := make([]byte, size)
-	if err := c.fillPieces(ctx, value, layout.Pieces(size), 0, key); err != nil {
-		return nil, err
-	}
-	return value, nil
+	return ref, pieces.Put(ctx, c, value, func(i int) []byte { return c.keys.Chunk(id, ref, i) })
 }
 
 // readChunks returns a large value of a future. ErrNotFound says that the
 // future was discarded meanwhile.
 func (c *Cluster) readChunks(ctx context.Context, id layout.ID, ref layout.ChunkRef) ([]byte, error) {
-	value, err := c.readPieces(ctx, ref.Size, func(i int) []byte { return c.keys.Chunk(id, ref, i) })
+	value, err := pieces.Read(ctx, c, ref.Size, func(i int) []byte { return c.keys.Chunk(id, ref, i) })
 	if err != nil {
 		err = fmt.Errorf("%s of future %s: %w", ref.Kind, id, err)
 	}

@@ -215,6 +215,31 @@ func (c *Cluster) View(ctx context.Context, fn func(kv.Attempt) error) error {
 	return err
 }
 
+// EachKey calls fn for each key of a range, read in pages at different versions.
+func (c *Cluster) EachKey(ctx context.Context, r kv.Range, fn func(kv.KeyValue) error) error {
+	const page = 500
+	for {
+		var items kv.Page
+		err := c.View(ctx, func(tx kv.Attempt) error {
+			var err error
+			items, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: page}).Wait(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, item := range items.Items {
+			if err := fn(item); err != nil {
+				return err
+			}
+		}
+		if !items.More {
+			return nil
+		}
+		r.Begin = kv.After(items.Items[len(items.Items)-1].Key)
+	}
+}
+
 // lockedReader shares one source of randomness among goroutines.
 type lockedReader struct {
 	mu sync.Mutex

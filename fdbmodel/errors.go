@@ -11,11 +11,11 @@ import (
 var (
 	// ErrTooLarge is returned when arguments, a result or a module exceed
 	// their limit.
-	ErrTooLarge = errors.New("too large")
+	ErrTooLarge = layout.ErrTooLarge
 	// ErrNotFound is returned when a future, worker, function or module does
 	// not exist: it never existed, its retention has passed, or it was
 	// discarded.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = layout.ErrNotFound
 	// ErrIDInUse is returned by submit when the id or idempotency key belongs
 	// to a future with other content.
 	ErrIDInUse = errors.New("id is in use by a different future")

@@ -47,12 +47,6 @@ func CountTransitions() (rows []MetTransition, restore func()) {
 	}
 }
 
-// Retire is the first step of RemoveModule.
-func (c *Cluster) Retire(ctx context.Context, id string) error {
-	_, err := c.retire(ctx, id, 1)
-	return err
-}
-
 // GiveBack is the first step of Leave.
 func (r *Registration) GiveBack(ctx context.Context) error {
 	_, _, err := r.cluster.endAllClaims(ctx, r.info.ID, EventRelinquish)

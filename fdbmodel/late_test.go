@@ -60,13 +60,6 @@ func newLateTwins(t *testing.T) *lateTwins {
 	return l
 }
 
-// storeModule stores a module and returns its content id.
-func (l *lateTwins) storeModule(code, alias string) string {
-	module, err := l.c.PutModule(l.ctx, []byte(code), alias)
-	require.NoError(l, err)
-	return module.CID
-}
-
 // strike makes the next commit with a tag late, its result unknown, and calls
 // meanwhile before the transaction is retried.
 func (l *lateTwins) strike(tag string, meanwhile func()) {
@@ -110,31 +103,6 @@ func TestLateTwinsDoNotLand(t *testing.T) {
 				l.submit(specs...)
 			})
 			require.NotContains(l, claimedBy(l.waker, l.workers[0], 3), l.ids[0])
-		},
-		"store a module, and give its alias to another": func(l *lateTwins) {
-			other := l.storeModule("other", "")
-			l.strike("futura-code", func() {})
-			l.storeModule("module", "a")
-			require.NoError(l, l.c.SetAlias(l.ctx, "a", other))
-		},
-		"set an alias, and set it to another": func(l *lateTwins) {
-			one, other := l.storeModule("one", ""), l.storeModule("other", "")
-			l.strike("futura-code", func() {})
-			require.NoError(l, l.c.SetAlias(l.ctx, "a", one))
-			require.NoError(l, l.c.SetAlias(l.ctx, "a", other))
-		},
-		"remove an alias, and set it again": func(l *lateTwins) {
-			module := l.storeModule("module", "a")
-			l.strike("futura-code", func() {})
-			require.NoError(l, l.c.RemoveAlias(l.ctx, "a"))
-			require.NoError(l, l.c.SetAlias(l.ctx, "a", module))
-		},
-		"remove a module, and store it again": func(l *lateTwins) {
-			module := l.storeModule("module", "a")
-			l.strike("futura-code", func() {})
-			_, err := l.c.RemoveModule(l.ctx, module, false)
-			require.NoError(l, err)
-			l.storeModule("module", "a")
 		},
 		"claim with an error, and claim nothing": func(l *lateTwins) {
 			ctx, end := context.WithCancel(l.ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // TestNothingIsTakenOfWhatIsPaused has a worker of the process obey at once, and go on as
@@ -24,7 +25,7 @@ func TestNothingIsTakenOfWhatIsPaused(t *testing.T) {
 	info.Queues = []string{layout.DefaultQueue, "mail"}
 	near, err := s.C.Register(s.Ctx, info)
 	require.NoError(t, err)
-	module, err := s.C.PutModule(s.Ctx, []byte("module"), "tool")
+	module, err := modules.Of(s.C).Put(s.Ctx, []byte("module"), "tool")
 	require.NoError(t, err)
 	for _, c := range []struct {
 		what, name string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/futura-run/futura/fdbmodel/internal/pieces"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -21,21 +22,16 @@ const maxLeftUploads = 8
 // Write and of reads; after one, Written says how much counts. It costs two reads for each
 // of up to eight such uploads, one where there are none, and beyond that what copying takes.
 func (u *ResultUpload) Resume(ctx context.Context, size int64) (int64, error) {
-	if u.size > 0 {
-		return 0, fmt.Errorf("%s: %d bytes are written already: resume before the first Write", u.of, u.size)
+	if n := u.Written(); n > 0 {
+		return 0, fmt.Errorf("%s: %d bytes are written already: resume before the first Write", ofResult(u.id), n)
 	}
-	left, err := u.left(ctx, min(size, u.most))
+	left, err := u.left(ctx, min(size, layout.MaxPut))
 	if err != nil || left.Size == 0 {
 		return 0, err
 	}
-	c := u.cluster
-	from := &Upload{cluster: c, of: u.of, size: left.Size, key: func(i int) []byte { return c.keys.Chunk(u.id, left, i) }}
-	n, err := io.Copy(&u.Upload, from.Reader(ctx))
-	return n, err
+	key := func(i int) []byte { return u.cluster.keys.Chunk(u.id, left, i) }
+	return io.Copy(&u.Upload, pieces.Stored(u.cluster, ofResult(u.id), left.Size, key).Reader(ctx))
 }
-
-// Rewind forgets what was written: the next Write is the first one, and replaces it.
-func (u *ResultUpload) Rewind() { u.size, u.tail = 0, u.tail[:0] }
 
 // left returns the longest beginning of a result of size bytes that is stored, of no bytes
 // if there is none.
@@ -62,15 +58,15 @@ func (c *Cluster) uploads(ctx context.Context, tx kv.Attempt, id layout.ID, visi
 		if err != nil || first.Token == "" {
 			return err
 		}
-		pieces := kv.Prefix(c.keys.Chunks(id, first))
-		one, whole, err := pieceAt(ctx, tx, pieces, kind, true)
+		stored := kv.Prefix(c.keys.Chunks(id, first))
+		one, whole, err := pieceAt(ctx, tx, stored, kind, true)
 		if err != nil {
 			return err
 		}
 		if first.Count == 1 {
 			visit(one, whole)
 		}
-		all.Begin = pieces.End
+		all.Begin = stored.End
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Sections is what is read in parts that begin and end at multiples of a unit: a
-// ResultReader, a ModuleReader.
+// ResultReader, a modules.Reader.
 type Sections interface {
 	Size() int64
 	Unit() int64

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/internal/pieces"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -67,7 +67,7 @@ func (r *ResultReader) ReadAt(ctx context.Context, p []byte, offset int64) error
 	case r.result.ValueRef != nil:
 		ref := r.result.ValueRef
 		key := func(i int) []byte { return r.cluster.keys.Chunk(r.id, *ref, i) }
-		err := r.cluster.fillPieces(ctx, p, ref.Count, int(offset/layout.ChunkSize), key)
+		err := pieces.Fill(ctx, r.cluster, p, ref.Count, int(offset/layout.ChunkSize), key)
 		if err != nil {
 			err = fmt.Errorf("%s of future %s: %w", ref.Kind, r.id, err)
 		}
@@ -177,40 +177,4 @@ func (c *Cluster) objectValue(ctx context.Context, id layout.ID, result *layout.
 		return nil, err
 	}
 	return value, nil
-}
-
-// fillPieces fills p with pieces of a value of count pieces, from one on. A missing
-// piece is ErrNotFound.
-func (c *Cluster) fillPieces(ctx context.Context, p []byte, count, from int, key func(i int) []byte) error {
-	for first := from; len(p) > 0; first += readAhead {
-		part := p[:min(len(p), readAhead*layout.ChunkSize)]
-		p = p[len(part):]
-		err := c.View(ctx, func(tx kv.Attempt) error {
-			var pending [readAhead]kv.Pending[[]byte]
-			n := layout.Pieces(int64(len(part)))
-			for i := range n {
-				pending[i] = tx.Snapshot().Get(key(first + i))
-			}
-			for i := range n {
-				piece, err := pending[i].Wait(ctx)
-				if err != nil {
-					return err
-				}
-				if piece == nil {
-					return fmt.Errorf("%w: chunk %d of %d", ErrNotFound, first+i+1, count)
-				}
-				into := part[i*layout.ChunkSize : min((i+1)*layout.ChunkSize, len(part))]
-				if len(piece) != len(into) {
-					return fmt.Errorf("%w: chunk %d of %d has %d bytes, not %d", layout.ErrBadRecord, first+i+1, count,
-						len(piece), len(into))
-				}
-				copy(into, piece)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

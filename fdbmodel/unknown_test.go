@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // TestUnknownResults makes one commit of each operation end with an unknown
@@ -340,32 +341,32 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-code": func(s *modeltest.Stage, strike func()) {
 			strike()
-			info, err := s.C.PutModule(s.Ctx, []byte("module"), "name")
+			info, err := modules.Of(s.C).Put(s.Ctx, []byte("module"), "name")
 			require.NoError(s.T, err)
-			got, err := s.C.GetModule(s.Ctx, info.CID)
+			got, err := modules.Of(s.C).Get(s.Ctx, info.CID)
 			require.NoError(s.T, err)
 			require.Equal(s.T, "module", string(got))
 		},
 		"futura-code of aliases": func(s *modeltest.Stage, strike func()) {
-			info, err := s.C.PutModule(s.Ctx, []byte("module"), "")
+			info, err := modules.Of(s.C).Put(s.Ctx, []byte("module"), "")
 			require.NoError(s.T, err)
 			strike()
-			require.NoError(s.T, s.C.SetAlias(s.Ctx, "name", info.CID))
+			require.NoError(s.T, modules.Of(s.C).SetAlias(s.Ctx, "name", info.CID))
 			function, err := s.C.ResolveFunction(s.Ctx, "wasm:name")
 			require.NoError(s.T, err)
 			require.Equal(s.T, "wasm:"+info.CID, function)
 			strike()
-			require.NoError(s.T, s.C.RemoveAlias(s.Ctx, "name"))
-			require.ErrorIs(s.T, s.C.RemoveAlias(s.Ctx, "name"), fdbmodel.ErrNotFound)
+			require.NoError(s.T, modules.Of(s.C).RemoveAlias(s.Ctx, "name"))
+			require.ErrorIs(s.T, modules.Of(s.C).RemoveAlias(s.Ctx, "name"), fdbmodel.ErrNotFound)
 		},
 		"futura-code of a removal": func(s *modeltest.Stage, strike func()) {
-			info, err := s.C.PutModule(s.Ctx, []byte("module"), "name")
+			info, err := modules.Of(s.C).Put(s.Ctx, []byte("module"), "name")
 			require.NoError(s.T, err)
 			strike()
-			removed, err := s.C.RemoveModule(s.Ctx, info.CID, false)
+			removed, err := modules.Of(s.C).Remove(s.Ctx, info.CID, false)
 			require.NoError(s.T, err)
 			require.Equal(s.T, []string{"name"}, removed.Aliases)
-			_, err = s.C.GetModule(s.Ctx, info.CID)
+			_, err = modules.Of(s.C).Get(s.Ctx, info.CID)
 			require.ErrorIs(s.T, err, fdbmodel.ErrNotFound)
 		},
 		"futura-janitor": func(s *modeltest.Stage, strike func()) {

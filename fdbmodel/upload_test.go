@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // uploadSizes are about pieces and transactions.
@@ -75,18 +76,18 @@ func TestUploadsOfModules(t *testing.T) {
 	s := modeltest.NewStage(t)
 	for _, size := range uploadSizes[1:] {
 		module := noise(size)
-		cid, err := fdbmodel.ModuleCID(module)
+		cid, err := modules.CID(module)
 		require.NoError(t, err)
-		u := s.C.UploadModule(s.Ctx, cid)
+		u := modules.Of(s.C).Upload(s.Ctx, cid)
 		_, err = u.Write(module)
 		require.NoError(t, err)
 		info, err := u.End()
 		require.NoError(t, err)
 		require.Equal(t, cid, info.CID)
-		got, err := s.C.GetModule(s.Ctx, cid)
+		got, err := modules.Of(s.C).Get(s.Ctx, cid)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(module, got))
-		r, err := s.C.OpenModule(s.Ctx, cid)
+		r, err := modules.Of(s.C).Open(s.Ctx, cid)
 		require.NoError(t, err)
 		seeker := fdbmodel.NewSeeker(s.Ctx, r)
 		at := rand.Int64N(int64(size))
@@ -96,14 +97,14 @@ func TestUploadsOfModules(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(module[at:], got))
 	}
-	other, err := fdbmodel.ModuleCID([]byte("other"))
+	other, err := modules.CID([]byte("other"))
 	require.NoError(t, err)
-	u := s.C.UploadModule(s.Ctx, other)
+	u := modules.Of(s.C).Upload(s.Ctx, other)
 	_, err = u.Write([]byte("module"))
 	require.NoError(t, err)
 	_, err = u.End()
 	require.ErrorIs(t, err, layout.ErrBadRecord)
-	_, err = s.C.OpenModule(s.Ctx, other)
+	_, err = modules.Of(s.C).Open(s.Ctx, other)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
 

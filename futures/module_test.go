@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
@@ -62,7 +63,7 @@ func (m *copier) RunModule(ctx context.Context, call workers.ModuleCall) (out wo
 
 // copyOf submits a module that copies the results of futures.
 func (o *objectTeam) copyOf(asObject bool, inputs ...*futures.Future) *futures.Future {
-	info, err := o.client.Cluster().PutModule(o.ctx, []byte("copy"), "copy")
+	info, err := modules.Of(o.client.Cluster()).Put(o.ctx, []byte("copy"), "copy")
 	require.NoError(o.t, err)
 	task := futures.Task{Function: "wasm:" + info.CID, Codec: futures.CodecInputs, AsObject: asObject}
 	task.MaxRetries = new(int)

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 func explode() { panic("boom") }
@@ -157,10 +158,10 @@ func TestFunctionThatIsNotKnownAfterAllIsPutBack(t *testing.T) {
 	require.Equal(t, layout.Realized, stateOf(b, id))
 }
 
-// modules is a ModuleRunner that does what the call's first argument says.
-type modules struct{ b *bed }
+// askedModules is a ModuleRunner that does what the call's first argument says.
+type askedModules struct{ b *bed }
 
-func (m modules) RunModule(ctx context.Context, call ModuleCall) (ModuleOutcome, error) {
+func (m askedModules) RunModule(ctx context.Context, call ModuleCall) (ModuleOutcome, error) {
 	code, err := call.Load(ctx)
 	if err != nil {
 		return ModuleOutcome{}, err
@@ -187,9 +188,9 @@ func (m modules) RunModule(ctx context.Context, call ModuleCall) (ModuleOutcome,
 func TestModules(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	module, err := b.cluster.PutModule(b.ctx, []byte("code"), "alias")
+	module, err := modules.Of(b.cluster).Put(b.ctx, []byte("code"), "alias")
 	require.NoError(t, err)
-	b.start(Options{Slots: 1, Modules: modules{b}}, nil)
+	b.start(Options{Slots: 1, Modules: askedModules{b}}, nil)
 	call := func(verb string) layout.ID {
 		return b.one("wasm:alias/method", func(s *fdbmodel.Submission) {
 			s.Args, s.Spec.Argv, s.Spec.Env = []byte("stdin"), []string{verb}, map[string]string{"A": "a"}

@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // passages notes what passes through middleware.
@@ -56,7 +57,7 @@ func (f moduleFunc) RunModule(ctx context.Context, call ModuleCall) (ModuleOutco
 func TestMiddlewareIsAroundEveryCall(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+	code, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
 	require.NoError(t, err)
 	module := "wasm:" + code.CID
 	seen := &passages{}
@@ -94,7 +95,7 @@ func TestMiddlewareIsAroundEveryCall(t *testing.T) {
 func TestWhatMiddlewareChanges(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+	code, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
 	require.NoError(t, err)
 	module := "wasm:" + code.CID
 	flaky := errors.New("flaky")
@@ -183,7 +184,7 @@ func TestWhatMiddlewareChanges(t *testing.T) {
 func TestAModuleKeepsItsFailure(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+	code, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
 	require.NoError(t, err)
 	modules := moduleFunc(func(context.Context, ModuleCall) (ModuleOutcome, error) {
 		return ModuleOutcome{Kind: layout.KindExit, ExitCode: 3, Message: "exit 3", Stderr: []byte("why")}, nil
@@ -230,7 +231,7 @@ func TestATimeoutPassesThroughMiddleware(t *testing.T) {
 func TestAStreamOfAModuleIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+	code, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
 	require.NoError(t, err)
 	calls := 0
 	modules := moduleFunc(func(_ context.Context, call ModuleCall) (ModuleOutcome, error) {

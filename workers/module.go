@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 const modulePrefix = "wasm:"
@@ -26,7 +27,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.timeAllowed(w.cluster.Now()),
 		MemoryLimit: w.policy.Memory(f.Requirements().RAM), MaxMemory: w.policy.MaxMemory,
 		Load: func(ctx context.Context) ([]byte, error) {
-			module, err := w.cluster.GetModule(ctx, cid)
+			module, err := modules.Of(w.cluster).Get(ctx, cid)
 			if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadRecord) {
 				missing.Store(&err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -28,7 +29,7 @@ func (s seenCalls) RunModule(_ context.Context, call ModuleCall) (ModuleOutcome,
 func TestMemoryGrows(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+	code, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
 	require.NoError(t, err)
 	calls := make(chan int64, 10)
 	b.start(Options{Slots: 1, RAM: 1000, Modules: hungry(calls)}, nil)
@@ -92,7 +93,7 @@ func TestPolicyOfAWorker(t *testing.T) {
 	for range 3 {
 		paced = append(paced, b.one("go:stuck", asks(0, true)))
 	}
-	code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+	code, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
 	require.NoError(t, err)
 	large, small := b.one("go:large"), b.one("go:small")
 	module := b.one("wasm:"+code.CID, asks(0, true))
@@ -141,7 +142,7 @@ func TestModuleWithoutATimeoutEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := virtualBed(t)
-			code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+			code, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
 			require.NoError(t, err)
 			calls := make(endless, 1)
 			b.start(Options{Slots: 1, Modules: calls, ModuleTimeout: c.set}, nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // TestSnoozedFunctionRunsAgain is asked for five times and has one attempt.
@@ -98,7 +99,7 @@ func TestClaimedAheadAndExpired(t *testing.T) {
 func TestDeadlineOfAModule(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	info, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+	info, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
 	require.NoError(t, err)
 	calls := make(chan time.Duration, 1)
 	b.start(Options{Slots: 1, Modules: moduleFunc(func(_ context.Context, call ModuleCall) (ModuleOutcome, error) {

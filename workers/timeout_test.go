@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -78,7 +79,7 @@ func TestRunnerKeepsTheTimeoutOfAModule(t *testing.T) {
 	b := virtualBed(t)
 	runner := make(deadlineRunner, 1)
 	b.start(Options{Slots: 1, Modules: runner}, nil)
-	module, err := b.cluster.PutModule(b.ctx, []byte("module"), "")
+	module, err := modules.Of(b.cluster).Put(b.ctx, []byte("module"), "")
 	require.NoError(t, err)
 	began := b.clock.Now()
 	id := b.one("wasm:"+module.CID, func(s *fdbmodel.Submission) { s.Spec.Timeout = time.Second })

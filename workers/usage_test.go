@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -59,7 +60,7 @@ func TestTimedOutModulesAreMetered(t *testing.T) {
 			return ModuleOutcome{Kind: layout.KindTimeout, Message: "ran too long", ExitCode: -1,
 				Usage: layout.Usage{CPUUser: 2 * time.Second, CPUSys: time.Second, Memory: 5}}, nil
 		})}, nil)
-		module, err := b.cluster.PutModule(b.ctx, []byte("module"), "")
+		module, err := modules.Of(b.cluster).Put(b.ctx, []byte("module"), "")
 		require.NoError(t, err)
 		ids := b.submit(b.describe("wasm:"+module.CID, func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 0 }))
 		b.awaitOver(ids...)

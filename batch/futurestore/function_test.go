@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // TestAnEntryNamesTheExport resolves a method that is a file, and one that names an
@@ -14,7 +15,7 @@ import (
 func TestAnEntryNamesTheExport(t *testing.T) {
 	t.Parallel()
 	d := newData(t)
-	module, err := d.cluster.PutModule(t.Context(), []byte("plain"), "plain")
+	module, err := modules.Of(d.cluster).Put(t.Context(), []byte("plain"), "plain")
 	require.NoError(t, err)
 	file, entry := suiteFunction, batch.Config{Entry: "main"}
 	start, err := futurestore.Function(t.Context(), d.cluster, &file)

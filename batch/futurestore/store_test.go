@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -50,7 +51,7 @@ func newData(t *testing.T) *data {
 	t.Cleanup(db.underWay.Wait)
 	cluster, err := fdbmodel.Open(context.Background(), db, "batches", fdbmodel.Options{})
 	require.NoError(t, err)
-	_, err = cluster.PutModule(t.Context(), []byte("echo"),
+	_, err = modules.Of(cluster).Put(t.Context(), []byte("echo"),
 		batch.FunctionAlias(suiteFunction.FunctionID, suiteFunction.Method))
 	require.NoError(t, err)
 	return &data{db: db, cluster: cluster, workers: map[string]*named{}}

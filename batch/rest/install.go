@@ -13,7 +13,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/source"
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -82,7 +82,7 @@ func (s *server) install(w http.ResponseWriter, r *http.Request) error {
 // installModule stores one module. Its id is its CID unless one is given.
 func (s *server) installModule(ctx context.Context, to *installed, method string, code []byte) error {
 	if to.FunctionID == "" {
-		cid, err := fdbmodel.ModuleCID(code)
+		cid, err := modules.CID(code)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (s *server) check(ctx context.Context, m source.Module) error {
 // store stores a module.
 func (s *server) store(ctx context.Context, to *installed, m source.Module) error {
 	stack.Yield(ctx)
-	stored, err := s.options.Client.Cluster().PutModule(ctx, m.Code, batch.FunctionAlias(to.FunctionID, m.Method))
+	stored, err := modules.Of(s.options.Client.Cluster()).Put(ctx, m.Code, batch.FunctionAlias(to.FunctionID, m.Method))
 	if err != nil {
 		return err
 	}

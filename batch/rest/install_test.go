@@ -17,8 +17,8 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/rest"
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -80,7 +80,7 @@ func TestAModuleIsInstalled(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	f := newFixture(t, rest.Options{Client: client})
-	cid, err := fdbmodel.ModuleCID(echoModule)
+	cid, err := modules.CID(echoModule)
 	require.NoError(t, err)
 	var got installed
 	id := "bafybeie3nlygbnuxhvqv3gvwa2hmd4tcfzk5jtvscwl6qs3ljn5tknlt4q"
@@ -134,7 +134,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 	} {
 		f.send("POST", installPath, string(packed)).Problem(422, "bad_archive", says)
 	}
-	modules, err := client.Cluster().Modules(t.Context())
+	modules, err := modules.Of(client.Cluster()).List(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, modules)
 }
@@ -153,7 +153,7 @@ func TestModulesAreChecked(t *testing.T) {
 	// One module that can't run keeps the others of its archive out.
 	packed := archive(t, entry{"good.wasm", tar.TypeReg, echoModule}, entry{"odd.wasm", tar.TypeReg, odd})
 	f.send("POST", installPath, string(packed)).Problem(422, "bad_module", "odd")
-	modules, err := client.Cluster().Modules(t.Context())
+	modules, err := modules.Of(client.Cluster()).List(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, modules)
 }
@@ -224,7 +224,7 @@ func TestAContentIDIsChecked(t *testing.T) {
 	manifest := fmt.Sprintf(`{"runtime":{"url":"/fn.tar.gz","checksum":"%x"}}`, sha256.Sum256(packed))
 	at := source(t, manifest, packed) + "/manifest.json"
 	for content, matches := range map[string]bool{string(packed): true, manifest: true, "another": false} {
-		cid, err := fdbmodel.ModuleCID([]byte(content))
+		cid, err := modules.CID([]byte(content))
 		require.NoError(t, err)
 		answer := f.send("POST", installPath, `{"uri":"`+at+`","cid":"`+cid+`"}`)
 		if matches {

@@ -11,7 +11,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // Limits of an archive's content.
@@ -36,7 +36,7 @@ func IsModule(content []byte) bool { return bytes.HasPrefix(content, []byte(magi
 
 // Unpack calls fn with each module of a tar.gz, in its order. The archive holds
 // at most 1,000 files and directories, 256 MiB of them unpacked, below its top, and
-// at most 64 modules of up to fdbmodel.MaxModule each; other files than modules are
+// at most 64 modules of up to modules.MaxSize each; other files than modules are
 // passed over. It returns ErrArchive for any other archive, fn's errors, and those of m.
 func Unpack(ctx context.Context, m Meter, archive []byte, fn func(Module) error) error {
 	m = orNone(m)
@@ -124,8 +124,8 @@ func readModule(ctx context.Context, m Meter, file io.Reader, size int64) ([]byt
 	if !IsModule(begin) {
 		return nil, nil
 	}
-	if size > fdbmodel.MaxModule {
-		return nil, badArchive("a module of %d bytes: at most %d", size, int64(fdbmodel.MaxModule))
+	if size > modules.MaxSize {
+		return nil, badArchive("a module of %d bytes: at most %d", size, int64(modules.MaxSize))
 	}
 	if err := m.Reserve(ctx, size); err != nil {
 		return nil, notRead{err}

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // MaxArchive is the largest archive of a function, in bytes.
@@ -235,7 +235,7 @@ const rawCID = "bafkrei"
 // vouches reports whether a content id is that of one of the contents.
 func vouches(cid string, contents ...[]byte) bool {
 	for _, content := range contents {
-		if of, err := fdbmodel.ModuleCID(content); err == nil && of == cid {
+		if of, err := modules.CID(content); err == nil && of == cid {
 			return true
 		}
 	}

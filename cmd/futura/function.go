@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/workers/wasm"
@@ -41,15 +42,15 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
-	if info.Size() > fdbmodel.MaxModule {
+	if info.Size() > modules.MaxSize {
 		return fmt.Errorf("%w: %s has %d bytes, a module at most %d",
-			fdbmodel.ErrTooLarge, file, info.Size(), fdbmodel.MaxModule)
+			fdbmodel.ErrTooLarge, file, info.Size(), modules.MaxSize)
 	}
 	module, err := os.ReadFile(file)
 	if err != nil {
 		return usageError{err}
 	}
-	cid, err := fdbmodel.ModuleCID(module)
+	cid, err := modules.CID(module)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 		return usageError{fmt.Errorf("%s: %w", file, err)}
 	}
 	return a.openOrMake(ctx, func(c *futures.Client) error {
-		stored, err := c.Cluster().PutModule(ctx, module, alias)
+		stored, err := modules.Of(c.Cluster()).Put(ctx, module, alias)
 		if err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (a *app) functionListCommand() *cobra.Command {
 		Use: "list", Short: "List the stored WASM modules", Example: "  futura function list", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
-				stored, err := c.Cluster().Modules(cmd.Context())
+				stored, err := modules.Of(c.Cluster()).List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -117,11 +118,11 @@ func (a *app) functionAliasCommand() *cobra.Command {
 			alias := strings.TrimPrefix(args[0], wasmPrefix)
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				if remove {
-					return c.Cluster().RemoveAlias(cmd.Context(), alias)
+					return modules.Of(c.Cluster()).RemoveAlias(cmd.Context(), alias)
 				}
 				id, err := moduleOf(cmd.Context(), c, args[1])
 				if err == nil {
-					err = c.Cluster().SetAlias(cmd.Context(), alias, id)
+					err = modules.Of(c.Cluster()).SetAlias(cmd.Context(), alias, id)
 				}
 				if err != nil {
 					return err
@@ -162,7 +163,7 @@ func (a *app) functionRemoveCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				removed, err := c.Cluster().RemoveModule(cmd.Context(), id, force)
+				removed, err := modules.Of(c.Cluster()).Remove(cmd.Context(), id, force)
 				if errors.Is(err, fdbmodel.ErrInUse) {
 					return fmt.Errorf("%w: wait for them or cancel them, or use --force, which lets them fail", err)
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -218,7 +219,7 @@ func aliasesOf(ctx context.Context, c *fdbmodel.Cluster, functions []string) (ma
 	if !slices.ContainsFunc(functions, isModule) {
 		return nil, nil
 	}
-	modules, err := c.Modules(ctx)
+	modules, err := modules.Of(c).List(ctx)
 	names := map[string]string{}
 	for i := range modules {
 		names[modules[i].CID] = strings.Join(modules[i].Aliases, ",")

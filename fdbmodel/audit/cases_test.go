@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -416,14 +417,14 @@ var breakRest = []breakage{
 		tx.Set(p.C.Keys().Alias("lost"), layout.Encode(&layout.AliasRecord{CID: "bafk"}))
 	}},
 	{"piece of a module gone", only(audit.InvariantModule), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		cid, err := fdbmodel.ModuleCID([]byte("not really a module"))
+		cid, err := modules.CID([]byte("not really a module"))
 		require.NoError(t, err)
 		tx.Clear(p.C.Keys().CodeBody(cid, 0))
 	}},
 	{"pieces of a module misnumbered", only(audit.InvariantModule),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			module := []byte("not really a module")
-			cid, err := fdbmodel.ModuleCID(module)
+			cid, err := modules.CID(module)
 			require.NoError(t, err)
 			tx.Clear(p.C.Keys().CodeBody(cid, 0))
 			tx.Set(p.C.Keys().CodeBody(cid, 1), module)

@@ -41,6 +41,10 @@ func IsUnreadable(err error) bool {
 
 // Conditions of the data in the store.
 var (
+	// ErrNotFound is returned when what a request names does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrTooLarge is returned when a value exceeds its limit. Nothing was changed.
+	ErrTooLarge = errors.New("too large")
 	// ErrNewerRecord is returned when a record was written by a newer version
 	// of Futura. The record is left unchanged.
 	ErrNewerRecord = errors.New("written by a newer version of futura; upgrade this process")

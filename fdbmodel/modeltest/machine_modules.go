@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // moduleFunction is the function of the module that the machine stores and removes.
@@ -14,7 +15,7 @@ const moduleFunction = "wasm:bafkreid22a25tmxdexyq2cmr6w3z4anbbonycsec454ni3btl3
 func moduleBytes() []byte { return []byte("the machine's module") }
 
 func (m *Machine) store(ctx context.Context) (change, error) {
-	module, err := m.C.PutModule(ctx, moduleBytes(), "m")
+	module, err := modules.Of(m.C).Put(ctx, moduleBytes(), "m")
 	m.logf("store %s: %v", module.CID, err)
 	if err == nil && "wasm:"+module.CID != moduleFunction {
 		m.fail("the module's function is wasm:%s", module.CID)
@@ -25,7 +26,7 @@ func (m *Machine) store(ctx context.Context) (change, error) {
 // unstore removes the module, rarely by force.
 func (m *Machine) unstore(ctx context.Context) (change, error) {
 	force := m.random.IntN(5) == 0
-	_, err := m.C.RemoveModule(ctx, moduleFunction[len("wasm:"):], force)
+	_, err := modules.Of(m.C).Remove(ctx, moduleFunction[len("wasm:"):], force)
 	m.logf("unstore (force %t): %v", force, err)
 	m.unstored = err == nil && !force
 	refused := []error{fdbmodel.ErrNotFound, fdbmodel.ErrInUse, fdbmodel.ErrTransition}

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -290,7 +291,7 @@ func JobsConsumer() joblog.Consumer { return joblog.Consumer{Queue: Jobs, Name: 
 // addGlobals adds what is not a future: a module, a schedule, a pause and a log of jobs.
 func (p *Population) addGlobals(t *testing.T) {
 	ctx := context.Background()
-	_, err := p.C.PutModule(ctx, []byte("not really a module"), "alias")
+	_, err := modules.Of(p.C).Put(ctx, []byte("not really a module"), "alias")
 	require.NoError(t, err)
 	daily := layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
 	_, _, err = schedule.Of(p.C).Put(ctx, daily, true)

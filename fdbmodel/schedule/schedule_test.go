@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
@@ -304,12 +305,12 @@ func TestSchedulesInPages(t *testing.T) {
 func TestRefusedFiring(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	_, err := s.C.PutModule(s.Ctx, []byte("a module"), "report")
+	_, err := modules.Of(s.C).Put(s.Ctx, []byte("a module"), "report")
 	require.NoError(t, err)
 	put(s, func(r *layout.ScheduleRecord) { r.Spec.Function = "wasm:report" })
-	cid, err := fdbmodel.ModuleCID([]byte("a module"))
+	cid, err := modules.CID([]byte("a module"))
 	require.NoError(t, err)
-	_, err = s.C.RemoveModule(s.Ctx, cid, true)
+	_, err = modules.Of(s.C).Remove(s.Ctx, cid, true)
 	require.NoError(t, err)
 	put(s, func(r *layout.ScheduleRecord) { r.Name = "zz" })
 	require.Equal(t, 1, fire(s), "the others fire")

@@ -21,6 +21,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -57,11 +58,11 @@ func requireSameCluster(t *testing.T, from, to *fdbmodel.Cluster) {
 	after, err := to.Counts(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-	modules, err := from.Modules(context.Background())
+	stored, err := modules.Of(from).List(context.Background())
 	require.NoError(t, err)
-	same, err := to.Modules(context.Background())
+	same, err := modules.Of(to).List(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, modules, same)
+	require.Equal(t, stored, same)
 	report, err := audit.Check(context.Background(), to, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
 	"github.com/futura-run/futura/workers"
@@ -209,7 +210,7 @@ func TestModulesRunByAStandIn(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c := futurestest.New(t)
-	module, err := c.Client.Cluster().PutModule(ctx, []byte("code"), "tool")
+	module, err := modules.Of(c.Client.Cluster()).Put(ctx, []byte("code"), "tool")
 	require.NoError(t, err)
 	task := futures.Task{Function: "wasm:tool", Argv: []string{"-v"}, Args: []byte("in")}
 	f, err := c.Client.Submit(ctx, task)

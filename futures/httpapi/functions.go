@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
@@ -35,7 +35,7 @@ func FunctionOf(m *layout.Module) Function {
 func (s *server) registerFunctions() {
 	put := operation(http.MethodPost, functionsPath, "put-function", "Store a WASM module",
 		"The body is the module, up to 64 MiB. It is stored under its content id; storing it again changes nothing.")
-	put.MaxBodyBytes = fdbmodel.MaxModule + 1
+	put.MaxBodyBytes = modules.MaxSize + 1
 	put.DefaultStatus = http.StatusCreated
 	stack.Register(s.Stack, stack.Admin, put, s.putFunction)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, functionsPath, "list-functions",
@@ -60,7 +60,7 @@ func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*functi
 	if err := CheckModule(ctx, s.checkModule, in.RawBody); err != nil {
 		return nil, err
 	}
-	m, err := s.client.Cluster().PutModule(ctx, in.RawBody, in.Alias)
+	m, err := modules.Of(s.client.Cluster()).Put(ctx, in.RawBody, in.Alias)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func CheckModule(ctx context.Context, check func(ctx context.Context, cid string
 	if check == nil {
 		return nil
 	}
-	cid, err := fdbmodel.ModuleCID(code)
+	cid, err := modules.CID(code)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ type functionsOutput struct {
 }
 
 func (s *server) listFunctions(ctx context.Context, _ *struct{}) (*functionsOutput, error) {
-	modules, err := s.client.Cluster().Modules(ctx)
+	modules, err := modules.Of(s.client.Cluster()).List(ctx)
 	if err != nil {
 		return nil, err
 	}

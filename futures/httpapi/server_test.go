@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
@@ -56,7 +56,7 @@ func TestModules(t *testing.T) {
 	t.Parallel()
 	good := append([]byte("\x00asm\x01\x00\x00\x00"), 0, 2, 0, 0)
 	f := newFixture(t, httpapi.Options{CheckModule: func(_ context.Context, cid string, module []byte) error {
-		if id, err := fdbmodel.ModuleCID(module); err != nil || id != cid {
+		if id, err := modules.CID(module); err != nil || id != cid {
 			return errors.New("not its id")
 		}
 		if !bytes.HasPrefix(module, good[:8]) {
@@ -88,7 +88,7 @@ func TestModules(t *testing.T) {
 	post("", "not a module").Problem(http.StatusUnprocessableEntity, "bad_module", "not a WebAssembly module")
 	post("?alias=a/b/c", string(good)).Problem(http.StatusBadRequest, "bad_name", "a/b/c")
 	post("", "").Problem(http.StatusBadRequest, "bad_request", "body")
-	post("", string(good[:8])+strings.Repeat("x", fdbmodel.MaxModule)).
+	post("", string(good[:8])+strings.Repeat("x", modules.MaxSize)).
 		Problem(http.StatusRequestEntityTooLarge, "too_large", "limit=67108865")
 }
 

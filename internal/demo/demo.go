@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/examples/wasm/countlines/summary"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers"
@@ -181,7 +182,7 @@ func (d *demo) publish(ctx context.Context, report *Report) (string, error) {
 	if d.options.Typed {
 		return "go:" + typedName, nil
 	}
-	module, err := d.client.Cluster().PutModule(ctx, d.options.Module, "countlines")
+	module, err := modules.Of(d.client.Cluster()).Put(ctx, d.options.Module, "countlines")
 	if err != nil {
 		return "", err
 	}

@@ -58,13 +58,13 @@ const root = "."
 const everyone = "internal/clock"
 
 // importTable is the one table of allowed imports. Arrows point one way: kv and
-// tuple, layout, read, fdbmodel, its rooms batches, joblog, schedule, audit, inspect and transfer, futures
+// tuple, layout, read, fdbmodel, its rooms batches, joblog, modules, schedule, audit, inspect and transfer, futures
 // and workers side by side, batch and protocol, cmd. A package that is not in
 // it fails the test.
 func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
-	application := append(slices.Clone(model), "fdbmodel/inspect", "futures", "workers", "workers/...")
+	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/modules", "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
@@ -97,12 +97,14 @@ func importTable() map[string]imports {
 		"fdbmodel/read":             {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/reference":        {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
 		"fdbmodel/internal/index":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/internal/pieces":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/lane": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read",
 			"fdbmodel/internal/index")},
 		"fdbmodel":          {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/internal/...")},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/batches":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":   {ours: slices.Clone(model)},
+		"fdbmodel/modules":  {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/joblog",
@@ -116,7 +118,8 @@ func importTable() map[string]imports {
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
-			ours:   append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "futures", "futures/httpapi/stack"),
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/modules", "futures",
+				"futures/httpapi/stack"),
 			others: []string{huma, prometheus},
 		},
 		"futures/httpapi/stack": {
@@ -124,7 +127,8 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/reference", "fdbmodel/schedule", "internal/seam", "workers/objects",
+			ours: append(slices.Clone(model), "fdbmodel/modules", "fdbmodel/reference", "fdbmodel/schedule", "internal/seam",
+				"workers/objects",
 				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock", "internal/ratelog",
 				"internal/socket"),
 			others: []string{msgpack, uuid, prometheus, system},
@@ -156,7 +160,7 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(application), "batch", "batch/futurestore", "internal/seam"),
 			others: []string{uuid, prometheus},
 		},
-		"batch/source": {ours: []string{"fdbmodel"}},
+		"batch/source": {ours: []string{"fdbmodel", "fdbmodel/modules"}},
 		"batch/rest": {
 			ours: append(slices.Clone(application), "batch", "batch/futurestore", "batch/head", "batch/source",
 				"futures/httpapi", "futures/httpapi/stack"),
@@ -179,7 +183,8 @@ func importTable() map[string]imports {
 			others: []string{uuid, xrate, xsync, prometheus},
 		},
 		"protocol/peerworker": {
-			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "workers", "batch", "batch/futurestore", "batch/source",
+			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "fdbmodel/modules", "workers", "batch", "batch/futurestore",
+				"batch/source",
 				"protocol", "protocol/p2p", "internal/ratelog", "internal/seam"),
 			others: []string{prometheus, uuid},
 		},
@@ -211,7 +216,7 @@ func importTable() map[string]imports {
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
 			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect", "fdbmodel/joblog",
-				"fdbmodel/schedule",
+				"fdbmodel/modules", "fdbmodel/schedule",
 				"fdbmodel/kv/faultkv",
 				"fdbmodel/kv/embedded",
 				"internal/storetest"),

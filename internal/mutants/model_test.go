@@ -166,7 +166,7 @@ func submitMutants() []mutant {
 		{name: "arguments that were swept are submitted", file: file, by: model(),
 			old: "if err == nil && value == nil {",
 			new: "if err == nil && value == nil && false {"},
-		{name: "a piece of the wrong size is read", file: "fdbmodel/stream.go", by: model(),
+		{name: "a piece of the wrong size is read", file: "fdbmodel/internal/pieces/pieces.go", by: model(),
 			old: "len(piece) != len(into) {",
 			new: "len(piece) != len(into) && false {"},
 		{name: "a worker does not hear of a cancel", file: "fdbmodel/cancel.go", by: append(model(), suite{of: "workers"}),

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/batch/head"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
@@ -51,7 +52,7 @@ func TestCancelOfABatchThatWaitsForItsPace(t *testing.T) {
 	p.start(workers.Options{Slots: 4, Modules: p.modules(wasm.Config{PoolSize: 1})},
 		map[string]workers.Function{"echo": echo})
 	h := p.head()
-	_, err := p.client.Cluster().PutModule(p.ctx, assemble("wasi_snapshot_preview1", "fd_write"), "nothing")
+	_, err := modules.Of(p.client.Cluster()).Put(p.ctx, assemble("wasi_snapshot_preview1", "fd_write"), "nothing")
 	require.NoError(t, err)
 	arguments := make([][]string, 8)
 	for i := range arguments {

@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
@@ -102,7 +103,7 @@ func (p *plant) modules(config wasm.Config) workers.ModuleRunner {
 
 // put stores a module and returns its function.
 func (p *plant) put(module []byte) string {
-	m, err := p.client.Cluster().PutModule(p.ctx, module, "")
+	m, err := modules.Of(p.client.Cluster()).Put(p.ctx, module, "")
 	require.NoError(p.t, err)
 	return "wasm:" + m.CID
 }

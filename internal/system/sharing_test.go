@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
@@ -125,7 +126,7 @@ func TestTwoClustersDoNotSeeEachOther(t *testing.T) {
 }
 
 func plantCID(t *testing.T) string {
-	cid, err := fdbmodel.ModuleCID(looping())
+	cid, err := modules.CID(looping())
 	require.NoError(t, err)
 	return cid
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
@@ -18,7 +19,7 @@ import (
 // submitIn submits a future of a module that requires a label.
 func (w *world) submitIn(zone string) (function string, id layout.ID) {
 	w.Helper()
-	m, err := w.cluster.PutModule(w.Context(), []byte("\x00asm\x01\x00\x00\x00"), "")
+	m, err := modules.Of(w.cluster).Put(w.Context(), []byte("\x00asm\x01\x00\x00\x00"), "")
 	require.NoError(w, err)
 	function = "wasm:" + m.CID
 	made, err := w.cluster.Submit(w.Context(), []fdbmodel.Submission{{Spec: layout.Spec{Function: function,

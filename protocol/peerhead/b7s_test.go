@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -93,7 +94,7 @@ func (n *b7sNode) work(o *protocol.WorkOrderBatch) {
 // submitModules submits futures of a module of the cluster.
 func (w *world) submitModules(retries int, arguments ...string) []layout.ID {
 	w.Helper()
-	m, err := w.cluster.PutModule(context.Background(), []byte("\x00asm\x01\x00\x00\x00"), "")
+	m, err := modules.Of(w.cluster).Put(context.Background(), []byte("\x00asm\x01\x00\x00\x00"), "")
 	require.NoError(w, err)
 	var subs []fdbmodel.Submission
 	for _, a := range arguments {
@@ -221,7 +222,7 @@ func TestWhatANodeCantBeSentRunsElsewhere(t *testing.T) {
 		w.submitModules(0, "a")
 		w.settle(2 * time.Minute)
 		require.NotEmpty(w, n.got)
-		modules, err := w.cluster.Modules(context.Background())
+		modules, err := modules.Of(w.cluster).List(context.Background())
 		require.NoError(w, err)
 		binary := []byte{0xff, 0xfe, 0}
 		made, err := w.cluster.Submit(context.Background(), []fdbmodel.Submission{{

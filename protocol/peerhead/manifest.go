@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // Manifests serves the modules of a cluster to nodes of b7s, which install from a manifest
@@ -56,7 +57,7 @@ func (s *Manifests) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := s.archives.use(cid, func() ([]byte, error) {
-		code, err := s.cluster.GetModule(r.Context(), cid)
+		code, err := modules.Of(s.cluster).Get(r.Context(), cid)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
@@ -29,7 +30,7 @@ func TestManifests(t *testing.T) {
 	cluster, err := fdbmodel.Open(ctx, modeltest.OpenMemory(t), "manifests", fdbmodel.Options{})
 	require.NoError(t, err)
 	code := append([]byte("\x00asm\x01\x00\x00\x00"), make([]byte, 100_000)...)
-	module, err := cluster.PutModule(ctx, code, "")
+	module, err := modules.Of(cluster).Put(ctx, code, "")
 	require.NoError(t, err)
 	m := peerhead.NewManifests(cluster, []byte(strings.Repeat("k", 32)))
 	server := httptest.NewServer(m)
@@ -64,7 +65,7 @@ func TestManifests(t *testing.T) {
 		require.Equal(t, code, got)
 	}
 	other := peerhead.NewManifests(cluster, []byte(strings.Repeat("o", 32)))
-	unknown, err := fdbmodel.ModuleCID([]byte("\x00asm unknown"))
+	unknown, err := modules.CID([]byte("\x00asm unknown"))
 	require.NoError(t, err)
 	for _, path := range []string{
 		"/", "/x", other.Path(module.CID), m.Path(unknown), strings.Replace(m.Path(module.CID), "manifest.json", "x", 1),

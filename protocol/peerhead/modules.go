@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // moduleCache has the archives of modules that are being sent to nodes of b7s, each once.
@@ -41,7 +41,7 @@ func (c *moduleCache) use(id string, load func() ([]byte, error)) *sentModule {
 	if first {
 		m = &sentModule{ready: make(chan struct{})}
 		c.by[id] = m
-		c.bytes += fdbmodel.MaxModule // until its size is known
+		c.bytes += modules.MaxSize // until its size is known
 	}
 	m.users++
 	c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *moduleCache) use(id string, load func() ([]byte, error)) *sentModule {
 		if m.err != nil { // the next user tries again
 			delete(c.by, id)
 		}
-		c.bytes += int64(len(m.code)) - fdbmodel.MaxModule
+		c.bytes += int64(len(m.code)) - modules.MaxSize
 		c.mu.Unlock()
 		close(m.ready)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // TestModulesThatAreSentAreBounded has peers read many large modules slowly.
@@ -53,6 +53,6 @@ func TestModulesThatAreReadAtOnceAreBounded(t *testing.T) {
 		return []byte{0}, nil
 	}
 	c.leave("0", c.use("0", read))
-	require.Equal(t, maxSending/fdbmodel.MaxModule, deep)
+	require.Equal(t, maxSending/modules.MaxSize, deep)
 	require.Zero(t, c.bytes)
 }

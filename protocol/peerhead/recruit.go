@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 )
@@ -68,7 +69,7 @@ func (h *Head) recruitAll(ctx context.Context, now time.Time) (next time.Time) {
 	if len(asked) == 0 {
 		return next
 	}
-	modules, err := h.options.Cluster.Modules(ctx)
+	modules, err := modules.Of(h.options.Cluster).List(ctx)
 	if err != nil || len(modules) == 0 {
 		return h.postpone(asked, now.Add(moduleEvery))
 	}

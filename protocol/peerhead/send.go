@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // OpenModule opens a module of the cluster for a peer, by its content id: a
@@ -22,14 +23,14 @@ func (h *Head) OpenModule(ctx context.Context, to PeerID, id string) (io.ReadSee
 	if p == nil || p.membership() == nil {
 		return nil, 0, fmt.Errorf("%w: modules are for peers that have said hello", fs.ErrNotExist)
 	}
-	r, err := h.options.Cluster.OpenModule(ctx, id)
+	r, err := modules.Of(h.options.Cluster).Open(ctx, id)
 	if errors.Is(err, fdbmodel.ErrNotFound) {
 		return nil, 0, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	content := fdbmodel.NewSeeker(ctx, &sharedModule{ModuleReader: r, id: id, pieces: &h.pieces})
+	content := fdbmodel.NewSeeker(ctx, &sharedModule{Reader: r, id: id, pieces: &h.pieces})
 	return &sentModuleReader{content, p.transferring(transferModule, id, 0, r.Size())}, r.Size(), nil
 }
 
@@ -95,7 +96,7 @@ func (c *pieces) put(name string, piece []byte) {
 
 // sharedModule is a module whose pieces several readers share.
 type sharedModule struct {
-	*fdbmodel.ModuleReader
+	*modules.Reader
 	id     string
 	pieces *pieces
 }
@@ -110,7 +111,7 @@ func (m *sharedModule) ReadAt(ctx context.Context, p []byte, offset int64) error
 		}
 		read, err, shared := m.pieces.reading.Do(name, func() (any, error) {
 			piece := make([]byte, len(p))
-			if err := m.ModuleReader.ReadAt(ctx, piece, offset); err != nil {
+			if err := m.Reader.ReadAt(ctx, piece, offset); err != nil {
 				return nil, err
 			}
 			m.pieces.put(name, piece)

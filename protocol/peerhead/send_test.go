@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
@@ -21,7 +22,7 @@ func TestModulesAreSentInPieces(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		ctx := context.Background()
 		module := bytes.Repeat([]byte("\x00asm and so on. "), 2<<16)
-		info, err := w.cluster.PutModule(ctx, module, "")
+		info, err := modules.Of(w.cluster).Put(ctx, module, "")
 		require.NoError(w, err)
 		_, _, err = w.head.OpenModule(ctx, "stranger", info.CID)
 		require.ErrorIs(w, err, fs.ErrNotExist)

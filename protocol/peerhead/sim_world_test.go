@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/protocol"
 )
@@ -118,7 +119,7 @@ func (w *simWorld) begin(store *embedded.Store) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	module, err := w.client.PutModule(w.over, []byte(simCode), "")
+	module, err := modules.Of(w.client).Put(w.over, []byte(simCode), "")
 	if err != nil {
 		w.t.Fatal(err)
 	}

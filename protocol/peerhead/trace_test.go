@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
@@ -67,7 +68,7 @@ func TestOrdersOfB7SCarryATraceOfAll(t *testing.T) {
 				w.settle(time.Minute) // it takes part now
 				module := w.rows(w.submitModules(0))
 				require.Empty(w, module)
-				modules, err := w.cluster.Modules(w.Context())
+				modules, err := modules.Of(w.cluster).List(w.Context())
 				require.NoError(w, err)
 				subs := make([]fdbmodel.Submission, 2)
 				for i, trace := range []string{"00-a-1-01", second} {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/source"
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/protocol"
 )
@@ -157,7 +157,7 @@ func (f *installedFunctions) install(ctx context.Context, head string, m *protoc
 
 // check refuses modules that can't run, or that there is no room for.
 func (f *installedFunctions) check(ctx context.Context, m *source.Module) error {
-	stored, err := f.worker.node.cluster.Modules(ctx)
+	stored, err := modules.Of(f.worker.node.cluster).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (f *installedFunctions) check(ctx context.Context, m *source.Module) error 
 	if total > f.worker.options.ModuleCache {
 		return fmt.Errorf("%d bytes of installed modules: at most %d", total, f.worker.options.ModuleCache)
 	}
-	cid, err := fdbmodel.ModuleCID(m.Code)
+	cid, err := modules.CID(m.Code)
 	if err != nil || f.worker.options.CheckModule == nil {
 		return err
 	}

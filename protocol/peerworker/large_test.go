@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
@@ -33,7 +33,7 @@ func TestALargeModuleAndResultTravel(t *testing.T) {
 	size := 8 << 20
 	long := os.Getenv("FUTURA_LONG") == "1"
 	if long {
-		size = fdbmodel.MaxModule
+		size = modules.MaxSize
 	}
 	module := bytes.Repeat([]byte("\x00asm and so on. "), size/16)[:size]
 	cid := cidOf(t, module)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // Bounds of fetching a module.
@@ -22,8 +23,8 @@ const (
 	maxDownloads = 8
 )
 
-// modules are the modules of the worker's own cluster.
-type modules struct {
+// moduleCache is the modules of the worker's own cluster.
+type moduleCache struct {
 	worker *Worker
 	mu     sync.Mutex
 	// fetching are those on their way, each from the head that names it: no head waits for
@@ -47,15 +48,15 @@ type fetching struct {
 	err  error
 }
 
-func newModules(w *Worker) *modules {
-	return &modules{worker: w, fetching: map[blobName]*fetching{}, here: map[string]lastUse{},
+func newModules(w *Worker) *moduleCache {
+	return &moduleCache{worker: w, fetching: map[blobName]*fetching{}, here: map[string]lastUse{},
 		downloads: map[string]chan struct{}{},
 		turns:     make(chan struct{}, maxDownloads),
 		cut:       spools{clock: w.options.clock, by: map[blobName]cutSpool{}}}
 }
 
 // isHere reports whether a module is in the cluster.
-func (m *modules) isHere(ctx context.Context, head, cid string) (bool, error) {
+func (m *moduleCache) isHere(ctx context.Context, head, cid string) (bool, error) {
 	m.mu.Lock()
 	_, here := m.here[cid]
 	m.mu.Unlock()
@@ -65,7 +66,7 @@ func (m *modules) isHere(ctx context.Context, head, cid string) (bool, error) {
 	if here {
 		return true, nil
 	}
-	stored, err := m.worker.node.cluster.Modules(ctx)
+	stored, err := modules.Of(m.worker.node.cluster).List(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -76,14 +77,14 @@ func (m *modules) isHere(ctx context.Context, head, cid string) (bool, error) {
 	return true, nil
 }
 
-func (m *modules) use(head, cid string) {
+func (m *moduleCache) use(head, cid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.here[cid] = lastUse{m.worker.options.clock.Now(), m.worker.party(head)}
 }
 
 // fetch gets a module of a head, once however many of its orders ask.
-func (m *modules) fetch(ctx context.Context, head, cid string) error {
+func (m *moduleCache) fetch(ctx context.Context, head, cid string) error {
 	name := blobName{head, cid}
 	m.mu.Lock()
 	if _, here := m.here[cid]; here {
@@ -111,7 +112,7 @@ func (m *modules) fetch(ctx context.Context, head, cid string) error {
 	}
 }
 
-func (m *modules) fetchOne(ctx context.Context, head, cid string) error {
+func (m *moduleCache) fetchOne(ctx context.Context, head, cid string) error {
 	waiting, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	for _, turns := range []chan struct{}{m.turnsOf(head), m.turns} {
@@ -137,7 +138,7 @@ func (m *modules) fetchOne(ctx context.Context, head, cid string) error {
 
 // turnsOf returns the turns of a head's downloads: half of all, unless it is the only head that
 // the worker may have, so that one that sends slowly holds up no other.
-func (m *modules) turnsOf(head string) chan struct{} {
+func (m *moduleCache) turnsOf(head string) chan struct{} {
 	w := m.worker
 	party, most := w.party(head), maxDownloads
 	if w.options.AllowAnyHead || len(w.heads) > 1 {
@@ -152,8 +153,8 @@ func (m *modules) turnsOf(head string) chan struct{} {
 }
 
 // store stores a module, and removes others that take too much room.
-func (m *modules) store(ctx context.Context, head string, code []byte, alias string) error {
-	info, err := m.worker.node.cluster.PutModule(ctx, code, alias)
+func (m *moduleCache) store(ctx context.Context, head string, code []byte, alias string) error {
+	info, err := modules.Of(m.worker.node.cluster).Put(ctx, code, alias)
 	if err != nil {
 		return err
 	}
@@ -163,13 +164,13 @@ func (m *modules) store(ctx context.Context, head string, code []byte, alias str
 
 // download gets a module, which the network verifies, and stores it. What was cut off is
 // kept for a while, and not fetched again.
-func (m *modules) download(ctx context.Context, name blobName) (size int64, err error) {
+func (m *moduleCache) download(ctx context.Context, name blobName) (size int64, err error) {
 	code, err := m.cut.take(name)
 	if err != nil {
 		return 0, err
 	}
 	last, report := code.size, m.worker.transferring(TransferModule, name)
-	err = m.worker.network.Fetch(ctx, name.head, name.id, fdbmodel.MaxModule, code.reader(), code,
+	err = m.worker.network.Fetch(ctx, name.head, name.id, modules.MaxSize, code.reader(), code,
 		func(done, total int64) {
 			m.worker.counts.fetchedBytes.Add(done - last)
 			last = done
@@ -188,9 +189,9 @@ func (m *modules) download(ctx context.Context, name blobName) (size int64, err 
 
 // awaitRoom waits while chunks use as many bytes of other modules as may be kept, unless those
 // of the head use less than its share.
-func (m *modules) awaitRoom(ctx context.Context, head, cid string) error {
+func (m *moduleCache) awaitRoom(ctx context.Context, head, cid string) error {
 	for {
-		stored, err := m.worker.node.cluster.Modules(ctx)
+		stored, err := modules.Of(m.worker.node.cluster).List(ctx)
 		if err != nil {
 			return err
 		}
@@ -215,7 +216,7 @@ func (m *modules) awaitRoom(ctx context.Context, head, cid string) error {
 }
 
 // used are the modules that chunks use, with the parties whose chunks do.
-func (m *modules) used() map[string]map[string]bool {
+func (m *moduleCache) used() map[string]map[string]bool {
 	used := map[string]map[string]bool{}
 	for _, c := range m.worker.all() {
 		if used[c.record.Module] == nil {
@@ -228,8 +229,8 @@ func (m *modules) used() map[string]map[string]bool {
 
 // evict removes modules that no chunk uses and that nobody has installed, while there are too
 // many bytes of them: first those that the party with most of them has used the longest ago.
-func (m *modules) evict(ctx context.Context, but string) error {
-	stored, err := m.worker.node.cluster.Modules(ctx)
+func (m *moduleCache) evict(ctx context.Context, but string) error {
+	stored, err := modules.Of(m.worker.node.cluster).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -239,7 +240,7 @@ func (m *modules) evict(ctx context.Context, but string) error {
 		m.mu.Lock()
 		delete(m.here, s.CID)
 		m.mu.Unlock()
-		_, err := m.worker.node.cluster.RemoveModule(ctx, s.CID, false)
+		_, err := modules.Of(m.worker.node.cluster).Remove(ctx, s.CID, false)
 		switch {
 		case err == nil:
 			m.worker.log.Info("removed a module that was not used for the longest time", "module", s.CID, "bytes", s.Size)
@@ -252,7 +253,7 @@ func (m *modules) evict(ctx context.Context, but string) error {
 }
 
 // surplus are the modules to be removed, so that no more are left than are kept.
-func (m *modules) surplus(stored []layout.Module, used map[string]map[string]bool) (out []layout.Module) {
+func (m *moduleCache) surplus(stored []layout.Module, used map[string]map[string]bool) (out []layout.Module) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	total, of := int64(0), map[string]int64{}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -47,7 +47,7 @@ func moduleOrder(cid string, arguments ...[]string) *protocol.WorkOrderBatch {
 }
 
 func cidOf(t testing.TB, code []byte) string {
-	cid, err := fdbmodel.ModuleCID(code)
+	cid, err := modules.CID(code)
 	require.NoError(t, err)
 	return cid
 }
@@ -117,7 +117,7 @@ func TestModulesThatWereNotUsedForLongAreRemoved(t *testing.T) {
 		h.all(order.ChunkID, 1)
 		w.idle()
 	}
-	stored, err := w.node.cluster.Modules(t.Context())
+	stored, err := modules.Of(w.node.cluster).List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, stored, 2)
 	for _, s := range stored {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 )
@@ -294,7 +295,7 @@ func TestModulesOfAHeadThatHasMostGoFirst(t *testing.T) {
 	}
 	use(other, 'o')
 	require.Equal(t, 1, other.fetches, "its module was not removed")
-	stored, err := w.node.cluster.Modules(t.Context())
+	stored, err := modules.Of(w.node.cluster).List(t.Context())
 	require.NoError(t, err)
 	found := false
 	for _, m := range stored {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -68,7 +69,7 @@ func (s *spool) close() {
 
 // store makes what was written a module of a cluster.
 func (s *spool) store(ctx context.Context, c *fdbmodel.Cluster, cid string) error {
-	upload := c.UploadModule(ctx, cid)
+	upload := modules.Of(c).Upload(ctx, cid)
 	if _, err := io.Copy(upload, s.reader()); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type Worker struct {
 	functions   map[string]workers.Function
 	node        *node
 	runner      *runner // nil if items are futures of the store, which remembers them
-	modules     *modules
+	modules     *moduleCache
 	// functionsOfB7S are those that heads of b7s have installed.
 	functionsOfB7S *installedFunctions
 	blobs          *blobs

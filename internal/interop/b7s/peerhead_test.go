@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -68,7 +69,7 @@ func openHead(t *testing.T, d dialect, grace ...time.Duration) *openedHead {
 	})
 	h.peers.Serve(h.host)
 	require.NoError(t, h.host.Start())
-	module, err := cluster.PutModule(ctx, emptyModule(), "")
+	module, err := modules.Of(cluster).Put(ctx, emptyModule(), "")
 	require.NoError(t, err)
 	h.cid = module.CID
 	return h

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package modules_test
 
 import (
 	"context"
@@ -12,7 +12,10 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 func openModules(t *testing.T) (context.Context, *fdbmodel.Cluster) {
@@ -35,12 +38,12 @@ func submitOne(ctx context.Context, c *fdbmodel.Cluster, s fdbmodel.Submission) 
 func TestRemoveModule(t *testing.T) {
 	t.Parallel()
 	ctx, c := openModules(t)
-	kept, err := c.PutModule(ctx, []byte("kept"), "kept")
+	kept, err := modules.Of(c).Put(ctx, []byte("kept"), "kept")
 	require.NoError(t, err)
 	large := make([]byte, 20*layout.ChunkSize)
-	m, err := c.PutModule(ctx, large, "one")
+	m, err := modules.Of(c).Put(ctx, large, "one")
 	require.NoError(t, err)
-	require.NoError(t, c.SetAlias(ctx, "two", m.CID))
+	require.NoError(t, modules.Of(c).SetAlias(ctx, "two", m.CID))
 
 	// Each place where a future waits counts, with a method as well.
 	uses := []fdbmodel.Submission{
@@ -51,7 +54,7 @@ func TestRemoveModule(t *testing.T) {
 	for _, s := range uses {
 		id, err := submitOne(ctx, c, s)
 		require.NoError(t, err)
-		_, err = c.RemoveModule(ctx, m.CID, false)
+		_, err = modules.Of(c).Remove(ctx, m.CID, false)
 		require.ErrorIs(t, err, fdbmodel.ErrInUse)
 		require.ErrorContains(t, err, id.String())
 		// A refused removal changes nothing.
@@ -63,27 +66,27 @@ func TestRemoveModule(t *testing.T) {
 		}
 	}
 
-	removed, err := c.RemoveModule(ctx, m.CID, false)
+	removed, err := modules.Of(c).Remove(ctx, m.CID, false)
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "two"}, removed.Aliases)
-	_, err = c.GetModule(ctx, m.CID)
+	_, err = modules.Of(c).Get(ctx, m.CID)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	for _, function := range []string{"wasm:one", "wasm:two", "wasm:" + m.CID} {
 		_, err = submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: function}})
 		require.ErrorIs(t, err, fdbmodel.ErrNotFound, function)
 	}
-	_, err = c.RemoveModule(ctx, m.CID, false)
+	_, err = modules.Of(c).Remove(ctx, m.CID, false)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	modules, err := c.Modules(ctx)
+	stored, err := modules.Of(c).List(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []layout.Module{kept}, modules)
+	require.Equal(t, []layout.Module{kept}, stored)
 
 	// Another process that has resolved the function before is told as well.
 	other, err := fdbmodel.Open(ctx, c.Database(), "modules", fdbmodel.Options{})
 	require.NoError(t, err)
 	_, err = other.ResolveFunction(ctx, "wasm:"+kept.CID)
 	require.NoError(t, err)
-	_, err = c.RemoveModule(ctx, kept.CID, false)
+	_, err = modules.Of(c).Remove(ctx, kept.CID, false)
 	require.NoError(t, err)
 	_, err = submitOne(ctx, other, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:" + kept.CID}})
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
@@ -96,20 +99,20 @@ func TestRemoveModule(t *testing.T) {
 func TestRemoveModuleByForce(t *testing.T) {
 	t.Parallel()
 	ctx, c := openModules(t)
-	m, err := c.PutModule(ctx, []byte("module"), "one")
+	m, err := modules.Of(c).Put(ctx, []byte("module"), "one")
 	require.NoError(t, err)
 	id, err := submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:one"}, Key: "k"})
 	require.NoError(t, err)
-	_, err = c.RemoveModule(ctx, m.CID, true)
+	_, err = modules.Of(c).Remove(ctx, m.CID, true)
 	require.NoError(t, err)
 	row, err := c.Get(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, layout.Ready, row.State())
 	// Stored again, it runs.
-	again, err := c.PutModule(ctx, []byte("module"), "")
+	again, err := modules.Of(c).Put(ctx, []byte("module"), "")
 	require.NoError(t, err)
 	require.Equal(t, m.CID, again.CID)
-	_, err = c.GetModule(ctx, m.CID)
+	_, err = modules.Of(c).Get(ctx, m.CID)
 	require.NoError(t, err)
 }
 
@@ -117,18 +120,18 @@ func TestRemoveModuleByForce(t *testing.T) {
 func TestModuleThatIsBeingRemoved(t *testing.T) {
 	t.Parallel()
 	ctx, c := openModules(t)
-	m, err := c.PutModule(ctx, []byte("module"), "one")
+	m, err := modules.Of(c).Put(ctx, []byte("module"), "one")
 	require.NoError(t, err)
 	_, err = submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:one"}})
 	require.NoError(t, err)
-	require.NoError(t, c.Retire(ctx, m.CID))
+	require.NoError(t, modules.Of(c).Retire(ctx, m.CID))
 	_, err = submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:one"}})
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	require.ErrorContains(t, err, "is being removed")
-	require.ErrorIs(t, c.SetAlias(ctx, "two", m.CID), fdbmodel.ErrNotFound)
-	_, err = c.GetModule(ctx, m.CID)
+	require.ErrorIs(t, modules.Of(c).SetAlias(ctx, "two", m.CID), fdbmodel.ErrNotFound)
+	_, err = modules.Of(c).Get(ctx, m.CID)
 	require.NoError(t, err, "what runs goes on")
-	_, err = c.PutModule(ctx, []byte("module"), "")
+	_, err = modules.Of(c).Put(ctx, []byte("module"), "")
 	require.NoError(t, err)
 	_, err = submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:one"}})
 	require.NoError(t, err)
@@ -137,17 +140,17 @@ func TestModuleThatIsBeingRemoved(t *testing.T) {
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	ctx, c := openModules(t)
-	m, err := c.PutModule(ctx, []byte("module"), "")
+	m, err := modules.Of(c).Put(ctx, []byte("module"), "")
 	require.NoError(t, err)
-	require.ErrorIs(t, c.SetAlias(ctx, "no/such/name", m.CID), layout.ErrBadName)
-	require.ErrorIs(t, c.SetAlias(ctx, "one", "bafk"), fdbmodel.ErrNotFound)
-	require.NoError(t, c.SetAlias(ctx, "one", m.CID))
-	require.NoError(t, c.SetAlias(ctx, "one", m.CID))
+	require.ErrorIs(t, modules.Of(c).SetAlias(ctx, "no/such/name", m.CID), layout.ErrBadName)
+	require.ErrorIs(t, modules.Of(c).SetAlias(ctx, "one", "bafk"), fdbmodel.ErrNotFound)
+	require.NoError(t, modules.Of(c).SetAlias(ctx, "one", m.CID))
+	require.NoError(t, modules.Of(c).SetAlias(ctx, "one", m.CID))
 	function, err := c.ResolveFunction(ctx, "wasm:one")
 	require.NoError(t, err)
 	require.Equal(t, "wasm:"+m.CID, function)
-	require.NoError(t, c.RemoveAlias(ctx, "one"))
-	require.ErrorIs(t, c.RemoveAlias(ctx, "one"), fdbmodel.ErrNotFound)
+	require.NoError(t, modules.Of(c).RemoveAlias(ctx, "one"))
+	require.ErrorIs(t, modules.Of(c).RemoveAlias(ctx, "one"), fdbmodel.ErrNotFound)
 	_, err = c.ResolveFunction(ctx, "wasm:one")
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
@@ -166,7 +169,7 @@ func TestRemoveModuleWhileOthersSubmit(t *testing.T) {
 		others[i] = other
 	}
 	for range rounds {
-		m, err := c.PutModule(ctx, []byte("module"), "one")
+		m, err := modules.Of(c).Put(ctx, []byte("module"), "one")
 		require.NoError(t, err)
 		var all sync.WaitGroup
 		for _, other := range others {
@@ -178,7 +181,7 @@ func TestRemoveModuleWhileOthersSubmit(t *testing.T) {
 				}
 			})
 		}
-		if _, err = c.RemoveModule(ctx, m.CID, false); err != nil {
+		if _, err = modules.Of(c).Remove(ctx, m.CID, false); err != nil {
 			require.ErrorIs(t, err, fdbmodel.ErrInUse)
 		}
 		all.Wait()
@@ -188,7 +191,7 @@ func TestRemoveModuleWhileOthersSubmit(t *testing.T) {
 		for i := range rows {
 			ids[i] = rows[i].ID
 		}
-		if _, err := c.GetModule(ctx, m.CID); err != nil {
+		if _, err := modules.Of(c).Get(ctx, m.CID); err != nil {
 			require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 			require.Empty(t, rows, "futures without their module")
 			removed++
@@ -201,34 +204,61 @@ func TestRemoveModuleWhileOthersSubmit(t *testing.T) {
 	t.Logf("removed in %d of %d rounds", removed, rounds)
 }
 
-// TestRepeatedSubmitSaysWhatDiffers submits under one key what is not the same.
-func TestRepeatedSubmitSaysWhatDiffers(t *testing.T) {
+// TestLateTwinsOfModules has the first attempt of an operation land, if it can, after its retry
+// and after something that follows: that stays.
+func TestLateTwinsOfModules(t *testing.T) {
 	t.Parallel()
-	ctx, c := openModules(t)
-	first := func() fdbmodel.Submission {
-		return fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}, Key: "k", Args: make([]byte, 5000)}
+	put := func(s *modeltest.Stage, code, alias string) string {
+		m, err := modules.Of(s.C).Put(s.Ctx, []byte(code), alias)
+		require.NoError(s.T, err)
+		return m.CID
 	}
-	id, err := submitOne(ctx, c, first())
-	require.NoError(t, err)
-	for differs, change := range map[string]func(*fdbmodel.Submission){
-		"function": func(s *fdbmodel.Submission) { s.Spec.Function = "go:g" },
-		"codec":    func(s *fdbmodel.Submission) { s.Spec.Codec = layout.CodecJSON },
-		"queue":    func(s *fdbmodel.Submission) { s.Spec.Queue = "q" },
-		"argv":     func(s *fdbmodel.Submission) { s.Spec.Argv = []string{"a"} },
-		"environment": func(s *fdbmodel.Submission) {
-			s.Spec.Env = map[string]string{"A": "b"}
+	for name, play := range map[string]func(s *modeltest.Stage, m *modules.Modules, strike func()) (want string){
+		"store a module, and give its alias to another": func(s *modeltest.Stage, m *modules.Modules, strike func()) string {
+			other := put(s, "other", "")
+			strike()
+			put(s, "module", "a")
+			require.NoError(s.T, m.SetAlias(s.Ctx, "a", other))
+			return other
 		},
-		"arguments": func(s *fdbmodel.Submission) { s.Args[4999] = 1 },
+		"set an alias, and set it to another": func(s *modeltest.Stage, m *modules.Modules, strike func()) string {
+			one, other := put(s, "one", ""), put(s, "other", "")
+			strike()
+			require.NoError(s.T, m.SetAlias(s.Ctx, "a", one))
+			require.NoError(s.T, m.SetAlias(s.Ctx, "a", other))
+			return other
+		},
+		"remove an alias, and set it again": func(s *modeltest.Stage, m *modules.Modules, strike func()) string {
+			module := put(s, "module", "a")
+			strike()
+			require.NoError(s.T, m.RemoveAlias(s.Ctx, "a"))
+			require.NoError(s.T, m.SetAlias(s.Ctx, "a", module))
+			return module
+		},
+		"remove a module, and store it again": func(s *modeltest.Stage, m *modules.Modules, strike func()) string {
+			module := put(s, "module", "a")
+			strike()
+			_, err := m.Remove(s.Ctx, module, false)
+			require.NoError(s.T, err)
+			return put(s, "module", "a")
+		},
 	} {
-		s := first()
-		change(&s)
-		_, err := submitOne(ctx, c, s)
-		require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
-		require.ErrorContains(t, err, "with other "+differs)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := modeltest.NewStage(t)
+			struck := false
+			want := play(s, modules.Of(s.C), func() {
+				struck = true
+				s.Faults.FailNext(faultkv.UnknownLate, func(tag string) bool { return tag == "futura-code" })
+			})
+			require.True(t, struck)
+			s.Faults.Flush()
+			function, err := s.C.ResolveFunction(s.Ctx, "wasm:a")
+			require.NoError(t, err)
+			require.Equal(t, "wasm:"+want, function)
+			_, err = modules.Of(s.C).Get(s.Ctx, want)
+			require.NoError(t, err)
+			require.Empty(t, s.Problems())
+		})
 	}
-	s := first()
-	s.Spec.Priority, s.Spec.MaxRetries = 9, 9
-	again, err := submitOne(ctx, c, s)
-	require.NoError(t, err)
-	require.Equal(t, id, again)
 }

@@ -1,4 +1,4 @@
-package fdbmodel
+package modules_test
 
 import (
 	"testing"
@@ -7,9 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
 // TestModuleCIDIsThatOfTheLibrary compares content ids with those of the library
@@ -21,7 +23,7 @@ func TestModuleCIDIsThatOfTheLibrary(t *testing.T) {
 		module := rapid.SliceOf(rapid.Byte()).Draw(t, "module")
 		want, err := cid.V1Builder{Codec: cid.Raw, MhType: sha256}.Sum(module)
 		require.NoError(t, err)
-		got, err := ModuleCID(module)
+		got, err := modules.CID(module)
 		require.NoError(t, err)
 		require.Equal(t, want.String(), got)
 		parsed, err := cid.Parse(got)
@@ -35,26 +37,26 @@ func TestOneBadRecordFailsNoList(t *testing.T) {
 	t.Parallel()
 	db := embedded.OpenMemory(embedded.Options{})
 	defer func() { require.NoError(t, db.Close()) }()
-	c, err := Open(t.Context(), db, "c", Options{})
+	c, err := fdbmodel.Open(t.Context(), db, "c", fdbmodel.Options{})
 	require.NoError(t, err)
-	good, err := c.PutModule(t.Context(), []byte("good"), "first")
+	good, err := modules.Of(c).Put(t.Context(), []byte("good"), "first")
 	require.NoError(t, err)
-	bad, err := c.PutModule(t.Context(), []byte("bad"), "second")
+	bad, err := modules.Of(c).Put(t.Context(), []byte("bad"), "second")
 	require.NoError(t, err)
-	newer, err := c.PutModule(t.Context(), []byte("newer"), "third")
+	newer, err := modules.Of(c).Put(t.Context(), []byte("newer"), "third")
 	require.NoError(t, err)
 	_, err = kv.Transact(t.Context(), db, kv.Retry{}, func(tx kv.Attempt) error {
-		tx.Set(c.keys.CodeInfo(bad.CID), []byte("\x01no record"))
-		tx.Set(c.keys.CodeInfo(newer.CID), []byte("\xff"))
-		tx.Set(c.keys.Alias("damaged"), []byte("\x01no record"))
-		tx.Set(append(c.keys.Global(layout.SubCode), 0xff), nil) // not even a key of one
+		tx.Set(c.Keys().CodeInfo(bad.CID), []byte("\x01no record"))
+		tx.Set(c.Keys().CodeInfo(newer.CID), []byte("\xff"))
+		tx.Set(c.Keys().Alias("damaged"), []byte("\x01no record"))
+		tx.Set(append(c.Keys().Global(layout.SubCode), 0xff), nil) // not even a key of one
 		return nil
 	})
 	require.NoError(t, err)
-	modules, err := c.Modules(t.Context())
+	stored, err := modules.Of(c).List(t.Context())
 	require.NoError(t, err)
 	sizes, aliases := map[string]int64{}, map[string][]string{}
-	for _, m := range modules {
+	for _, m := range stored {
 		sizes[m.CID], aliases[m.CID] = m.Size, m.Aliases
 	}
 	require.Equal(t, map[string]int64{good.CID: 4, bad.CID: 0, newer.CID: 0}, sizes)
