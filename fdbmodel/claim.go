@@ -132,7 +132,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	}
 	if len(taken) > 0 {
 		r.hold(token.Sequence, taken)
-		r.cluster.noteClaimed(len(taken), result.Version)
+		r.cluster.claims.tell(len(taken), result.Version)
 		r.inRing = false
 	}
 	return answer, nil

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,14 +64,16 @@ type Cluster struct {
 	marked marked
 	pauses pauses
 
-	limiter limiter
-
 	objectsMu sync.Mutex
 	objects   ObjectReader
 
 	hinterMu sync.Mutex
 	hinter   Hinter
 	mail     mailHearers
+
+	roomsMu sync.Mutex
+	rooms   map[any]any
+	claims  claimListeners
 
 	resolved resolvedNames
 	lost     lostListeners
@@ -109,7 +112,6 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	c.ids.Random = c.random
 	c.hub = newHub()
 	c.lineOrder.Store(int64(c.random.uint64() >> orderBits))
-	c.limiter.ended = make(chan struct{}, 1)
 	wanted := o.Config
 	if wanted.Shards == 0 && kv.TraitsOf(db).Opening != "" {
 		wanted.Shards = 1
@@ -196,6 +198,47 @@ func (c *Cluster) DrawSessionID() (layout.SessionID, error) {
 
 // Keys returns the maker of the cluster's keys.
 func (c *Cluster) Keys() layout.Keyspace { return c.keys }
+
+// Room returns what a room of the model keeps for this cluster: what open returned when it was
+// first asked for with the key, whose type is the room's own. open must not ask for a room.
+func (c *Cluster) Room(key any, open func() any) any {
+	c.roomsMu.Lock()
+	defer c.roomsMu.Unlock()
+	room, opened := c.rooms[key]
+	if !opened {
+		if c.rooms == nil {
+			c.rooms = map[any]any{}
+		}
+		room = open()
+		c.rooms[key] = room
+	}
+	return room
+}
+
+// OnClaims has fn called after each commit by which this process has claimed n futures, or by
+// which, below 0, as many of its claims have ended, with the version of the commit.
+func (c *Cluster) OnClaims(fn func(n int, version kv.Version)) { c.claims.add(fn) }
+
+// claimListeners are called in the order in which they were added.
+type claimListeners struct {
+	mu  sync.Mutex
+	fns []func(int, kv.Version)
+}
+
+func (l *claimListeners) add(fn func(int, kv.Version)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fns = append(slices.Clip(l.fns), fn)
+}
+
+func (l *claimListeners) tell(n int, version kv.Version) {
+	l.mu.Lock()
+	fns := l.fns
+	l.mu.Unlock()
+	for _, fn := range fns {
+		fn(n, version)
+	}
+}
 
 // RetryPolicy returns the policy for repeating the cluster's transactions, with
 // its own clock and randomness.

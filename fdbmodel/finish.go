@@ -202,7 +202,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		return nil, err
 	}
 	r.release(completions, f.exhausted)
-	r.cluster.noteClaimed(-count(f.outcomes, Applied), result.Version)
+	r.cluster.claims.tell(-count(f.outcomes, Applied), result.Version)
 	r.noteLost(completions, f.outcomes)
 	r.noteRefused(completions)
 	c.announce(ctx, result.Version, f.after)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -17,15 +18,15 @@ type (
 	// most submits per second, of a whole cluster.
 	Limits = layout.Limits
 	// LimitUsage is how much of them is used.
-	LimitUsage = fdbmodel.LimitUsage
+	LimitUsage = quota.Usage
 	// LimitError says which limit is exceeded, and when to come back. Errors.Is holds for
 	// ErrLimit.
-	LimitError = fdbmodel.LimitError
+	LimitError = quota.LimitError
 )
 
 // ErrLimit is returned by Submit when a limit of the cluster is exceeded and the task
 // does not wait for room. Every LimitError matches it.
-var ErrLimit = fdbmodel.ErrLimit
+var ErrLimit = quota.ErrLimit
 
 // WaitForRoom has the submit wait while a limit of the cluster is exceeded; see
 // Task.WaitForRoom.
@@ -36,7 +37,7 @@ func (c *Client) Limits(ctx context.Context) (Limits, LimitUsage, error) {
 	if err := c.usable(); err != nil {
 		return Limits{}, LimitUsage{}, err
 	}
-	return c.cluster.Limits(ctx)
+	return quota.Of(c.cluster).Get(ctx)
 }
 
 // SetLimits changes the limits of the cluster; see fdbmodel.Cluster.SetLimits.
@@ -44,14 +45,14 @@ func (c *Client) SetLimits(ctx context.Context, change func(*Limits)) (Limits, e
 	if err := c.usable(); err != nil {
 		return Limits{}, err
 	}
-	return c.cluster.SetLimits(ctx, change)
+	return quota.Of(c.cluster).Set(ctx, change)
 }
 
 // admit returns a LimitError if the cluster has no room for n more futures, or waits
 // until it has. The caller calls done once they are committed, or are not.
 func (c *Client) admit(ctx context.Context, n int, wait bool) (done func(), err error) {
 	err = c.findRoom(ctx, n, wait, func(ctx context.Context, n int) (err error) {
-		done, err = c.cluster.AdmitUntil(ctx, n)
+		done, err = quota.Of(c.cluster).AdmitUntil(ctx, n)
 		return err
 	})
 	return done, err

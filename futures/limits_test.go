@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
@@ -46,7 +46,7 @@ func TestPutsThatExceedALimit(t *testing.T) {
 			require.Equal(t, 5, r.Len())
 		}
 	}
-	require.Equal(t, fdbmodel.LimitRate, limit.Limit)
+	require.Equal(t, quota.LimitRate, limit.Limit)
 	_, err = c.Put(ctx, strings.NewReader("value"), futures.PutOptions{WaitForRoom: true})
 	require.NoError(t, err)
 }
@@ -70,7 +70,7 @@ func TestSubmitsThatExceedALimit(t *testing.T) {
 	require.Len(t, made, 4)
 	_, err = c.SubmitMany(ctx, plainTasks(2))
 	require.ErrorAs(t, err, &limit)
-	require.Equal(t, fdbmodel.LimitPending, limit.Limit)
+	require.Equal(t, quota.LimitPending, limit.Limit)
 	require.Positive(t, limit.RetryAfter)
 	_, err = c.Submit(ctx, plainTasks(1)[0])
 	require.NoError(t, err)
@@ -213,7 +213,7 @@ func TestAWaitForRoomThatEndsWhileItAsks(t *testing.T) {
 	c := newClient(t, storetest.New(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := 0
-	full := &futures.LimitError{Limit: fdbmodel.LimitPending, Max: 2, Used: 2, RetryAfter: time.Millisecond}
+	full := &futures.LimitError{Limit: quota.LimitPending, Max: 2, Used: 2, RetryAfter: time.Millisecond}
 	err := c.FindRoom(ctx, func(ctx context.Context, _ int) error {
 		if asked++; asked == 1 {
 			return full

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/workers/objects/held"
 )
 
@@ -86,7 +87,7 @@ func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, e
 	if err := c.identifyValue(&v); err != nil {
 		return nil, err
 	}
-	if err := c.findRoom(ctx, 1, o.WaitForRoom, c.cluster.AdmitValues); err != nil {
+	if err := c.findRoom(ctx, 1, o.WaitForRoom, quota.Of(c.cluster).AdmitValues); err != nil {
 		return nil, err
 	}
 	whole, err := c.place(ctx, r, &v, &o)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -66,7 +67,7 @@ func (l *life) awaitLimit(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-timer.C():
-	case <-l.worker.cluster.ClaimEnded():
+	case <-quota.Of(l.worker.cluster).ClaimEnded():
 	case <-ctx.Done():
 	}
 }
@@ -110,7 +111,7 @@ func (l *life) request() (fdbmodel.ClaimRequest, bool) {
 }
 
 func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int, error) {
-	may, again, err := l.worker.cluster.MayClaim(ctx, request.Max)
+	may, again, err := quota.Of(l.worker.cluster).MayClaim(ctx, request.Max)
 	if l.limited = again; err != nil || may == 0 {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 )
@@ -109,7 +110,7 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 	j.role.gap, j.beats.gap, j.mail.gap = config.DeadAfter/2, config.DeadAfter/2, 2*sweepEvery
 	j.keepRole = duty{name: "the janitor's role", every: config.Heartbeat, run: atIntervals(j.takeRole)}
 	j.measure = duty{name: "measuring of the store", every: config.Heartbeat,
-		run: atIntervals(func(ctx context.Context, _ time.Time) error { return cluster.WriteUsage(ctx) })}
+		run: atIntervals(func(ctx context.Context, _ time.Time) error { return quota.Of(cluster).WriteUsage(ctx) })}
 	j.duties = []duty{
 		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
 		{name: "promote", every: promoteEvery, run: inBatches(cluster.PromoteDue)},

@@ -8,8 +8,8 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
 // TestBatchesThatExceedALimit are refused before anything is made of them.
@@ -17,7 +17,7 @@ func TestBatchesThatExceedALimit(t *testing.T) {
 	t.Parallel()
 	d := newData(t)
 	s := futurestore.New(d.cluster, futurestore.Options{})
-	_, err := d.cluster.SetLimits(t.Context(), func(l *layout.Limits) { l.Pending = 5 })
+	_, err := quota.Of(d.cluster).Set(t.Context(), func(l *layout.Limits) { l.Pending = 5 })
 	require.NoError(t, err)
 	create := func(items int) (string, error) {
 		b := batch.Batch{ID: uuid.NewString(), Template: suiteFunction, MaxAttempts: 1, Items: items}
@@ -25,7 +25,7 @@ func TestBatchesThatExceedALimit(t *testing.T) {
 	}
 	id, err := create(4)
 	require.NoError(t, err)
-	var limit *fdbmodel.LimitError
+	var limit *quota.LimitError
 	refused, err := create(2)
 	require.ErrorAs(t, err, &limit)
 	require.Positive(t, limit.RetryAfter)
@@ -35,7 +35,7 @@ func TestBatchesThatExceedALimit(t *testing.T) {
 	require.ErrorAs(t, err, &limit)
 	require.Zero(t, limit.RetryAfter)
 	require.Equal(t, 6, limit.Asked)
-	_, used, err := d.cluster.Limits(t.Context())
+	_, used, err := quota.Of(d.cluster).Get(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 4, used.Pending)
 	list, err := s.List(t.Context(), false, "", 10)

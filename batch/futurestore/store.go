@@ -32,6 +32,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
 // goPrefix begins a function id that is a Go function of the workers.
@@ -90,7 +91,7 @@ type as struct {
 // Unwrap returns the error and the sentinel.
 func (e as) Unwrap() []error { return []error{e.error, e.sentinel} }
 
-// Create implements batch.Store. It returns a fdbmodel.LimitError, and makes nothing, if
+// Create implements batch.Store. It returns a quota.LimitError, and makes nothing, if
 // the cluster has no room for all items: they are futures. They are part of the trace of
 // ctx, by layout.TraceKey.
 func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string) error {
@@ -105,7 +106,7 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if err != nil {
 		return err
 	}
-	if err := s.cluster.Admit(ctx, len(arguments)); err != nil {
+	if err := quota.Of(s.cluster).Admit(ctx, len(arguments)); err != nil {
 		return err
 	}
 	record := layout.BatchRecord{

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
 // submitting has each job submit futures, as a program does with SubmitTx of a client,
@@ -18,7 +19,7 @@ import (
 func (w *world) submitting(n int) jobqueue.Handler[int] {
 	return func(_ context.Context, job jobqueue.Job[int], out *jobqueue.Output) error {
 		out.Apply(func(ctx context.Context, tx kv.Tx) error {
-			if _, err := w.cluster.AdmitUntil(ctx, n); err != nil {
+			if _, err := quota.Of(w.cluster).AdmitUntil(ctx, n); err != nil {
 				return err
 			}
 			subs := make([]fdbmodel.Submission, n)
@@ -41,7 +42,7 @@ const jobBatch = "cb24c8cd-9c67-4bfc-8c87-2ce2ef4d8f10"
 func TestAStageWaitsForRoomWithinLimits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const jobs, most = 20, 3
-		_, err := w.cluster.SetLimits(w.ctx, func(l *layout.Limits) { l.Pending = most })
+		_, err := quota.Of(w.cluster).Set(w.ctx, func(l *layout.Limits) { l.Pending = most })
 		require.NoError(w, err)
 		w.push(jobs)
 		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{MaxProcessing: jobs, OnFailure: jobqueue.Stop,
@@ -49,7 +50,7 @@ func TestAStageWaitsForRoomWithinLimits(t *testing.T) {
 		ended, waited := 0, false
 		for range 200 {
 			w.settle(time.Second)
-			_, used, err := w.cluster.Limits(w.ctx)
+			_, used, err := quota.Of(w.cluster).Get(w.ctx)
 			require.NoError(w, err)
 			require.LessOrEqual(w, used.Pending, int64(most))
 			waited = waited || s.Status().Trouble != nil
@@ -77,7 +78,7 @@ func TestAStageWaitsForRoomWithinLimits(t *testing.T) {
 // pending.
 func TestAStageParksWhatNeverFitsWithinLimits(t *testing.T) {
 	inWorld(t, func(w *world) {
-		_, err := w.cluster.SetLimits(w.ctx, func(l *layout.Limits) { l.Pending = 3 })
+		_, err := quota.Of(w.cluster).Set(w.ctx, func(l *layout.Limits) { l.Pending = 3 })
 		require.NoError(w, err)
 		w.push(1)
 		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{OnFailure: jobqueue.Park, MaxAttempts: 2}},

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
 // Output is what a job does to the store of its cluster. It happens once, in the
@@ -53,7 +54,7 @@ func (o *Output) Apply(fn func(ctx context.Context, tx kv.Tx) error) {
 // noRoom returns when there may be room in the cluster for what a job submits, 0 if that
 // is not what failed or there never is.
 func noRoom(err error) time.Duration {
-	var limit *fdbmodel.LimitError
+	var limit *quota.LimitError
 	if errors.As(err, &limit) {
 		return limit.RetryAfter
 	}

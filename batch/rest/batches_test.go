@@ -14,7 +14,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/rest"
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
@@ -36,7 +36,7 @@ type view struct {
 func TestBatchesBeyondALimit(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{})
-	f.head.refuse = &fdbmodel.LimitError{Limit: fdbmodel.LimitPending, Used: 2, Max: 2, Asked: 1, RetryAfter: time.Second}
+	f.head.refuse = &quota.LimitError{Limit: quota.LimitPending, Used: 2, Max: 2, Asked: 1, RetryAfter: time.Second}
 	const body = `{"template":{"function_id":"f","method":"m"},"arguments":[["a"]]}`
 	a := f.send("POST", submitPath, body)
 	require.Equal(t, http.StatusTooManyRequests, a.Status)

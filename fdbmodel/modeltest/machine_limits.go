@@ -4,23 +4,23 @@ import (
 	"context"
 	"errors"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
 // limitCluster sets limits and asks for room, which a reading that is new gives exactly.
 func (m *Machine) limitCluster(ctx context.Context) (change, error) {
 	set := layout.Limits{Pending: int64(m.random.IntN(12)), Running: int64(m.random.IntN(6))}
-	limits, err := m.C.SetLimits(ctx, func(l *layout.Limits) { *l = set })
+	limits, err := quota.Of(m.C).Set(ctx, func(l *layout.Limits) { *l = set })
 	if err != nil {
 		return none, err
 	}
 	n := 1 + m.random.IntN(4)
-	refused := m.C.Admit(ctx, n)
-	if refused != nil && !errors.Is(refused, fdbmodel.ErrLimit) {
+	refused := quota.Of(m.C).Admit(ctx, n)
+	if refused != nil && !errors.Is(refused, quota.ErrLimit) {
 		return none, refused
 	}
-	may, _, err := m.C.MayClaim(ctx, n)
+	may, _, err := quota.Of(m.C).MayClaim(ctx, n)
 	m.logf("limits %+v: %d more may be pending: %v; %d may run, %v", limits, n, refused, may, err)
 	if err != nil || len(m.loose) > 0 {
 		return none, err

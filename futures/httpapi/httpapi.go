@@ -22,6 +22,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -131,7 +132,7 @@ func Errors() []stack.ErrorCode {
 		{Err: fdbmodel.ErrTooManyKinds, Status: http.StatusConflict, Code: "too_many_kinds"},
 		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},
 		{Err: fdbmodel.ErrNotUnique, Status: http.StatusConflict, Code: "not_unique", Describe: describeNotUnique},
-		{Err: fdbmodel.ErrLimit, Status: http.StatusTooManyRequests, Code: "limit", Describe: describeLimit},
+		{Err: quota.ErrLimit, Status: http.StatusTooManyRequests, Code: "limit", Describe: describeLimit},
 		{Err: fdbmodel.ErrTransition, Status: http.StatusConflict, Code: "wrong_state"},
 		{Err: layout.ErrNewerRecord, Status: http.StatusInternalServerError, Code: "newer_record"},
 		{Err: layout.ErrBadRecord, Status: http.StatusInternalServerError, Code: "bad_record"},

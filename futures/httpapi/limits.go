@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -87,7 +87,7 @@ func describeLimit(err error, p *stack.Problem) {
 		return
 	}
 	about := map[string]any{"limit": limit.Limit, "max": limit.Max}
-	if limit.Limit != fdbmodel.LimitRate {
+	if limit.Limit != quota.LimitRate {
 		about["used"] = limit.Used
 	}
 	if after := limit.RetryAfter; after > 0 {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -96,23 +96,23 @@ func (c *clusterCollector) collectLimits(ctx context.Context, ch chan<- promethe
 	if err != nil {
 		return err
 	}
-	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, limit fdbmodel.Limit) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, limit quota.Limit) {
 		ch <- prometheus.MustNewConstMetric(d, kind, v, string(limit))
 	}
-	for limit, most := range map[fdbmodel.Limit]float64{
-		fdbmodel.LimitPending: float64(limits.Pending), fdbmodel.LimitRunning: float64(limits.Running),
-		fdbmodel.LimitBytes: float64(limits.Bytes), fdbmodel.LimitRate: limits.PerSecond,
+	for limit, most := range map[quota.Limit]float64{
+		quota.LimitPending: float64(limits.Pending), quota.LimitRunning: float64(limits.Running),
+		quota.LimitBytes: float64(limits.Bytes), quota.LimitRate: limits.PerSecond,
 	} {
 		if most > 0 {
 			send(c.limit, prometheus.GaugeValue, most, limit)
 		}
 	}
-	send(c.used, prometheus.GaugeValue, float64(used.Pending), fdbmodel.LimitPending)
-	send(c.used, prometheus.GaugeValue, float64(used.Running), fdbmodel.LimitRunning)
+	send(c.used, prometheus.GaugeValue, float64(used.Pending), quota.LimitPending)
+	send(c.used, prometheus.GaugeValue, float64(used.Running), quota.LimitRunning)
 	if used.HasBytes {
-		send(c.used, prometheus.GaugeValue, float64(used.Bytes), fdbmodel.LimitBytes)
+		send(c.used, prometheus.GaugeValue, float64(used.Bytes), quota.LimitBytes)
 	}
-	for limit, n := range c.client.Cluster().LimitsRefused() {
+	for limit, n := range quota.Of(c.client.Cluster()).Refused() {
 		send(c.refused, prometheus.CounterValue, float64(n), limit)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/internal/bench"
 )
 
@@ -19,14 +20,14 @@ func TestCostOfLimits(t *testing.T) {
 	const n = 1000
 	cost := func(limits layout.Limits) (asked, done bench.Usage) {
 		g := newGraphCost(t)
-		_, err := g.c.SetLimits(g.ctx, func(l *layout.Limits) { *l = limits })
+		_, err := quota.Of(g.c).Set(g.ctx, func(l *layout.Limits) { *l = limits })
 		require.NoError(t, err)
 		for range n / fdbmodel.MaxChange {
 			before := g.meter.Usage()
 			for range fdbmodel.MaxChange {
-				require.NoError(t, g.c.Admit(g.ctx, 1))
+				require.NoError(t, quota.Of(g.c).Admit(g.ctx, 1))
 			}
-			_, _, err := g.c.MayClaim(g.ctx, fdbmodel.MaxChange)
+			_, _, err := quota.Of(g.c).MayClaim(g.ctx, fdbmodel.MaxChange)
 			require.NoError(t, err)
 			middle := g.meter.Usage()
 			g.submit(fdbmodel.MaxChange, func(int) []layout.ID { return nil })
@@ -45,7 +46,7 @@ func TestCostOfLimits(t *testing.T) {
 	require.Equal(t, plain, limited)
 	require.LessOrEqual(t, asked.Mutations, int64(40), "leases")
 	require.Less(t, asked.Reads, int64(50))
-	require.Positive(t, fdbmodel.LimitsEvery/time.Millisecond)
+	require.Positive(t, quota.LimitsEvery/time.Millisecond)
 }
 
 func plus(a, b bench.Usage) bench.Usage { return since(a, since(bench.Usage{}, b)) }

@@ -57,14 +57,14 @@ const root = "."
 // everyone lists what every package except the two at the bottom may import.
 const everyone = "internal/clock"
 
-// importTable is the one table of allowed imports. Arrows point one way: kv and
-// tuple, layout, read, fdbmodel, its rooms batches, joblog, modules, schedule, audit, inspect and transfer, futures
-// and workers side by side, batch and protocol, cmd. A package that is not in
-// it fails the test.
+// importTable is the one table of allowed imports. Arrows point one way: kv and tuple, layout,
+// read, fdbmodel, its rooms, futures and workers side by side, batch and protocol, cmd. A package
+// that is not in it fails the test.
 func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
-	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/modules", "futures", "workers", "workers/...")
+	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/modules", "fdbmodel/quota",
+		"futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
@@ -105,20 +105,22 @@ func importTable() map[string]imports {
 		"fdbmodel/batches":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":   {ours: slices.Clone(model)},
 		"fdbmodel/modules":  {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
+		"fdbmodel/quota":    {ours: slices.Clone(model)},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
-		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},
+		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/quota", "fdbmodel/read"), others: []string{msgp}},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/joblog",
 			"fdbmodel/transfer/archive")},
 
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/reference", "fdbmodel/schedule", "internal/seam",
-				"internal/clock", "workers/objects/held", "workers/objects/hints"),
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/quota", "fdbmodel/reference",
+				"fdbmodel/schedule", "internal/seam", "internal/clock", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
-			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/modules", "futures",
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/modules", "fdbmodel/quota",
+				"futures",
 				"futures/httpapi/stack"),
 			others: []string{huma, prometheus},
 		},
@@ -127,7 +129,8 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/modules", "fdbmodel/reference", "fdbmodel/schedule", "internal/seam",
+			ours: append(slices.Clone(model), "fdbmodel/modules", "fdbmodel/quota", "fdbmodel/reference", "fdbmodel/schedule",
+				"internal/seam",
 				"workers/objects",
 				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock", "internal/ratelog",
 				"internal/socket"),
@@ -151,7 +154,9 @@ func importTable() map[string]imports {
 		"batch":            {},
 		"batch/memstore":   {ours: []string{"batch"}},
 		"batch/grouping":   {ours: []string{"futures", "internal/clock", "workers"}},
-		"batch/jobqueue":   {ours: append(slices.Clone(model), "fdbmodel/joblog"), others: []string{prometheus}},
+		"batch/jobqueue": {
+			ours: append(slices.Clone(model), "fdbmodel/joblog", "fdbmodel/quota"), others: []string{prometheus},
+		},
 		"batch/mongostore": {ours: []string{"batch"}, others: []string{mongo}},
 		"batch/futurestore": {
 			ours: append(slices.Clone(application), "batch", "fdbmodel/batches"), others: []string{uuid, msgpack},
@@ -216,7 +221,7 @@ func importTable() map[string]imports {
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
 			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect", "fdbmodel/joblog",
-				"fdbmodel/modules", "fdbmodel/schedule",
+				"fdbmodel/modules", "fdbmodel/quota", "fdbmodel/schedule",
 				"fdbmodel/kv/faultkv",
 				"fdbmodel/kv/embedded",
 				"internal/storetest"),

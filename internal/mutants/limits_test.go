@@ -2,13 +2,13 @@ package mutants
 
 // limitMutants are faults in the limits of a cluster.
 func limitMutants() []mutant {
-	const admit, read = "fdbmodel/limits_admit.go", "fdbmodel/limits.go"
-	model := suites{{of: "fdbmodel", run: "Limit|Tokens|ARunning"}}
+	const admit, read = "fdbmodel/quota/admit.go", "fdbmodel/quota/quota.go"
+	model := suites{{of: "fdbmodel/quota"}}
 	return []mutant{
 		{name: "what was submitted since the reading is forgotten", file: admit, by: model,
 			old: "now := used.Pending + l.submitted;", new: "now := used.Pending;"},
 		{name: "futures that are not committed yet are forgotten", file: read, by: model,
-			old: "l.underWay(c.clock.Now()), l.", new: "0, l."},
+			old: "l.underWay(q.cluster.Now()), l.", new: "0, l."},
 		{name: "claims that a reading does not see are forgotten", file: admit, by: model,
 			old: "\t\tn += c.n\n", new: "\t\t_ = c\n"},
 		{name: "an end that a reading has seen frees two places", file: admit, by: model,
@@ -32,11 +32,11 @@ func limitMutants() []mutant {
 		{name: "what never fits is said to fit later", file: admit, by: model,
 			old: "if int64(n) <= limits.Pending {", new: "if int64(n) <= 2*limits.Pending {"},
 		{name: "a put asks for no room", file: "futures/put.go", by: suites{{of: "futures", run: "Limit"}},
-			old: "if err := c.findRoom(ctx, 1, o.WaitForRoom, c.cluster.AdmitValues); err != nil {",
-			new: "if err := c.findRoom(ctx, 0, o.WaitForRoom, c.cluster.AdmitValues); err != nil {"},
+			old: "if err := c.findRoom(ctx, 1, o.WaitForRoom, quota.Of(c.cluster).AdmitValues); err != nil {",
+			new: "if err := c.findRoom(ctx, 0, o.WaitForRoom, quota.Of(c.cluster).AdmitValues); err != nil {"},
 		{name: "a batch asks for room for one", file: "batch/futurestore/store.go",
-			by: suites{{of: "batch/futurestore", run: "Limit"}}, old: "s.cluster.Admit(ctx, len(arguments))",
-			new: "s.cluster.Admit(ctx, min(1, len(arguments)))"},
+			by: suites{{of: "batch/futurestore", run: "Limit"}}, old: "quota.Of(s.cluster).Admit(ctx, len(arguments))",
+			new: "quota.Of(s.cluster).Admit(ctx, min(1, len(arguments)))"},
 		{name: "a job fails for want of room", file: "batch/jobqueue/output.go",
 			by:  suites{{of: "batch/jobqueue", run: "Limit"}},
 			old: "isOfStore(err) || noRoom(err) > 0 {", new: "isOfStore(err) {"},

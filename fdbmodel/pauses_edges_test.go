@@ -11,50 +11,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
-func TestLimitsHoldAtOnceWhereTheyAreSet(t *testing.T) {
-	t.Parallel()
-	s := modeltest.NewStage(t)
-	require.NoError(t, s.C.Admit(s.Ctx, 5))
-	_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.Pending = 5 })
-	require.NoError(t, err)
-	var limit *fdbmodel.LimitError
-	require.ErrorAs(t, s.C.Admit(s.Ctx, 6), &limit)
-	require.Zero(t, limit.RetryAfter, "it never fits")
-	s.Submit()
-	s.Clock.Advance(time.Second)
-	require.ErrorAs(t, s.C.Admit(s.Ctx, 5), &limit)
-	require.Positive(t, limit.RetryAfter, "all that may be is possible")
-	s.Clock.Advance(-time.Hour)
-	s.Submit()
-	require.ErrorAs(t, s.C.Admit(s.Ctx, 4), &limit, "a clock that was set back makes no reading new")
-}
-
-// TestAnEndOfAClaimIsHeardOfWithinLimits by who waits for it to claim others.
-func TestAnEndOfAClaimIsHeardOfWithinLimits(t *testing.T) {
-	t.Parallel()
-	s := modeltest.NewStage(t)
-	_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.Running = 1 })
-	require.NoError(t, err)
-	s.Submit()
-	may, _, err := s.C.MayClaim(s.Ctx, 5)
-	require.NoError(t, err)
-	require.Equal(t, 1, may)
-	f := s.Claim(s.Worker)
-	may, again, err := s.C.MayClaim(s.Ctx, 5)
-	require.NoError(t, err)
-	require.Zero(t, may)
-	require.True(t, again.After(s.Clock.Now()))
-	s.Finish(s.Worker, realize(&f[0]))
-	select {
-	case <-s.C.ClaimEnded():
-	default:
-		require.Fail(t, "nobody hears of it")
-	}
-	may, _, err = s.C.MayClaim(s.Ctx, 5)
-	require.NoError(t, err)
-	require.Equal(t, 1, may)
-}
-
 func TestPausesOfPartsAndNeighbours(t *testing.T) {
 	t.Parallel()
 	pauses := []fdbmodel.Pause{{What: layout.PauseFunction, Name: "go:a"}, {What: layout.PauseQueue, Name: "q"}}

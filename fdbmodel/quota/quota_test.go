@@ -1,4 +1,4 @@
-package fdbmodel_test
+package quota_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -36,19 +37,19 @@ func newCrowd(t *testing.T, n int, limits layout.Limits) *crowd {
 		require.NoError(t, err)
 		c.members = append(c.members, member)
 	}
-	_, err := c.members[0].SetLimits(c.ctx, func(l *layout.Limits) { *l = limits })
+	_, err := quota.Of(c.members[0]).Set(c.ctx, func(l *layout.Limits) { *l = limits })
 	require.NoError(t, err)
 	return c
 }
 
 // submit asks for admission and submits, and returns the limit that is exceeded, if one
 // is.
-func (c *crowd) submit(m *fdbmodel.Cluster, n int) *fdbmodel.LimitError {
+func (c *crowd) submit(m *fdbmodel.Cluster, n int) *quota.LimitError {
 	c.t.Helper()
-	err := m.Admit(c.ctx, n)
-	var limit *fdbmodel.LimitError
+	err := quota.Of(m).Admit(c.ctx, n)
+	var limit *quota.LimitError
 	if errors.As(err, &limit) {
-		require.ErrorIs(c.t, err, fdbmodel.ErrLimit)
+		require.ErrorIs(c.t, err, quota.ErrLimit)
 		return limit
 	}
 	require.NoError(c.t, err)
@@ -61,8 +62,8 @@ func (c *crowd) submit(m *fdbmodel.Cluster, n int) *fdbmodel.LimitError {
 	return nil
 }
 
-func (c *crowd) used() fdbmodel.LimitUsage {
-	_, used, err := c.members[0].Limits(c.ctx)
+func (c *crowd) used() quota.Usage {
+	_, used, err := quota.Of(c.members[0]).Get(c.ctx)
 	require.NoError(c.t, err)
 	return used
 }
@@ -77,8 +78,8 @@ func TestLimitOfPendingFutures(t *testing.T) {
 	require.Equal(t, 2, c.submit(m, 2).Asked)
 	require.Nil(t, c.submit(m, 1))
 	full := c.submit(m, 1)
-	require.Equal(t, &fdbmodel.LimitError{Limit: fdbmodel.LimitPending, Used: 10, Max: 10, Asked: 1,
-		RetryAfter: fdbmodel.LimitsEvery}, full)
+	require.Equal(t, &quota.LimitError{Limit: quota.LimitPending, Used: 10, Max: 10, Asked: 1,
+		RetryAfter: quota.LimitsEvery}, full)
 	require.Contains(t, full.Error(), "come back in 250ms")
 	never := c.submit(m, 11)
 	require.Zero(t, never.RetryAfter)
@@ -92,7 +93,7 @@ func TestLimitOfPendingFutures(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, answer.Futures, 3)
 	require.NotNil(t, c.submit(m, 1), "the reading is still the former one")
-	c.clock.Advance(fdbmodel.LimitsEvery)
+	c.clock.Advance(quota.LimitsEvery)
 	require.Nil(t, c.submit(m, 3))
 	require.NotNil(t, c.submit(m, 1))
 }
@@ -119,20 +120,20 @@ func TestLimitOfFuturesUnderWay(t *testing.T) {
 	var done [3]func()
 	for i := range done {
 		var err error
-		done[i], err = m.AdmitUntil(c.ctx, 1)
+		done[i], err = quota.Of(m).AdmitUntil(c.ctx, 1)
 		require.NoError(t, err)
 	}
-	_, err := m.AdmitUntil(c.ctx, 1)
-	require.ErrorIs(t, err, fdbmodel.ErrLimit)
+	_, err := quota.Of(m).AdmitUntil(c.ctx, 1)
+	require.ErrorIs(t, err, quota.ErrLimit)
 	done[0]() // it is not committed
-	_, err = m.AdmitUntil(c.ctx, 1)
+	_, err = quota.Of(m).AdmitUntil(c.ctx, 1)
 	require.NoError(t, err)
-	_, err = m.AdmitUntil(c.ctx, 1)
-	require.ErrorIs(t, err, fdbmodel.ErrLimit)
-	c.clock.Advance(fdbmodel.LimitsEvery - 1)
-	require.ErrorIs(t, m.Admit(c.ctx, 1), fdbmodel.ErrLimit)
+	_, err = quota.Of(m).AdmitUntil(c.ctx, 1)
+	require.ErrorIs(t, err, quota.ErrLimit)
+	c.clock.Advance(quota.LimitsEvery - 1)
+	require.ErrorIs(t, quota.Of(m).Admit(c.ctx, 1), quota.ErrLimit)
 	c.clock.Advance(1)
-	require.NoError(t, m.Admit(c.ctx, 3), "what is never said to be done counts for some time")
+	require.NoError(t, quota.Of(m).Admit(c.ctx, 3), "what is never said to be done counts for some time")
 	done[1]()
 	done[2]()
 }
@@ -143,12 +144,12 @@ func TestLimitsOfValues(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 1, layout.Limits{Pending: 1, PerSecond: 10})
 	m := c.members[0]
-	require.NoError(t, m.AdmitValues(c.ctx, 5))
-	require.ErrorIs(t, m.AdmitValues(c.ctx, 1), fdbmodel.ErrLimit, "the bucket owes some")
+	require.NoError(t, quota.Of(m).AdmitValues(c.ctx, 5))
+	require.ErrorIs(t, quota.Of(m).AdmitValues(c.ctx, 1), quota.ErrLimit, "the bucket owes some")
 	c.clock.Advance(time.Second)
 	require.Nil(t, c.submit(m, 1), "values are not pending")
 	require.NotNil(t, c.submit(m, 1))
-	require.Equal(t, map[fdbmodel.Limit]int64{fdbmodel.LimitRate: 1, fdbmodel.LimitPending: 1}, m.LimitsRefused())
+	require.Equal(t, map[quota.Limit]int64{quota.LimitRate: 1, quota.LimitPending: 1}, quota.Of(m).Refused())
 }
 
 // TestLimitsExceededByACrowd has processes with readings of different age submit as much
@@ -179,7 +180,7 @@ func TestLimitExceededAtOnce(t *testing.T) {
 	const limit, n = 640, 8
 	c := newCrowd(t, n, layout.Limits{Pending: limit})
 	for _, m := range c.members {
-		require.NoError(t, m.Admit(c.ctx, 1)) // and read; it submits nothing
+		require.NoError(t, quota.Of(m).Admit(c.ctx, 1)) // and read; it submits nothing
 	}
 	for refused := 0; refused < n; {
 		refused = 0
@@ -200,15 +201,15 @@ func TestTokensThatAreNotUsed(t *testing.T) {
 	c := newCrowd(t, n, layout.Limits{PerSecond: rate})
 	for _, m := range c.members {
 		for range 30 {
-			err := m.Admit(c.ctx, 1)
-			require.True(t, err == nil || errors.Is(err, fdbmodel.ErrLimit), err)
+			err := quota.Of(m).Admit(c.ctx, 1)
+			require.True(t, err == nil || errors.Is(err, quota.ErrLimit), err)
 			c.clock.Advance(20 * time.Millisecond)
 		}
 	}
 	c.clock.Advance(time.Hour)
 	admitted := 0
 	for _, m := range c.members {
-		for m.Admit(c.ctx, 1) == nil {
+		for quota.Of(m).Admit(c.ctx, 1) == nil {
 			admitted++
 		}
 	}
@@ -226,14 +227,14 @@ func TestLimitOfTheRateWithAWrongClock(t *testing.T) {
 		wrong, err := fdbmodel.Open(c.ctx, m.Database(), "crowd",
 			fdbmodel.Options{Clock: clock.NewVirtual(c.clock.Now().Add(ahead))})
 		require.NoError(t, err)
-		require.NoError(t, wrong.AdmitValues(c.ctx, 3), "it owes two")
+		require.NoError(t, quota.Of(wrong).AdmitValues(c.ctx, 3), "it owes two")
 		admitted := 0
 		for range 200 {
-			err := m.AdmitValues(c.ctx, 1)
+			err := quota.Of(m).AdmitValues(c.ctx, 1)
 			if err == nil {
 				admitted++
 			} else {
-				require.ErrorIs(t, err, fdbmodel.ErrLimit)
+				require.ErrorIs(t, err, quota.ErrLimit)
 			}
 			c.clock.Advance(10 * time.Millisecond)
 		}
@@ -262,7 +263,7 @@ func TestLimitOfRunningFutures(t *testing.T) {
 		}
 		for ended < storetest.Fewer(500, 100) {
 			i := random.IntN(n)
-			may, again, err := c.members[i].MayClaim(c.ctx, 100)
+			may, again, err := quota.Of(c.members[i]).MayClaim(c.ctx, 100)
 			require.NoError(t, err)
 			if may == 0 {
 				require.True(t, again.After(c.clock.Now()))
@@ -300,8 +301,8 @@ func TestLimitOfTheRate(t *testing.T) {
 			for c.clock.Now().Sub(start) < time.Duration(seconds)*time.Second {
 				for _, m := range c.members {
 					for range 20 {
-						err := m.Admit(c.ctx, calls.size)
-						var limit *fdbmodel.LimitError
+						err := quota.Of(m).Admit(c.ctx, calls.size)
+						var limit *quota.LimitError
 						if errors.As(err, &limit) {
 							require.Positive(t, limit.RetryAfter)
 							break
@@ -324,18 +325,18 @@ func TestLimitsAreSettings(t *testing.T) {
 	c := newCrowd(t, 2, layout.Limits{})
 	m := c.members[1]
 	require.Nil(t, c.submit(m, 5))
-	limits, err := c.members[0].SetLimits(c.ctx, func(l *layout.Limits) { l.Pending = 5 })
+	limits, err := quota.Of(c.members[0]).Set(c.ctx, func(l *layout.Limits) { l.Pending = 5 })
 	require.NoError(t, err)
 	require.Equal(t, layout.Limits{Pending: 5}, limits)
 	require.Nil(t, c.submit(m, 1), "it does not know yet")
-	c.clock.Advance(fdbmodel.LimitsSettled)
+	c.clock.Advance(quota.LimitsSettled)
 	require.NotNil(t, c.submit(m, 1))
-	_, err = c.members[0].SetLimits(c.ctx, func(l *layout.Limits) { l.Pending = 0 })
+	_, err = quota.Of(c.members[0]).Set(c.ctx, func(l *layout.Limits) { l.Pending = 0 })
 	require.NoError(t, err)
-	c.clock.Advance(fdbmodel.LimitsEvery)
+	c.clock.Advance(quota.LimitsEvery)
 	require.Nil(t, c.submit(m, 100))
 	for _, bad := range []layout.Limits{{Pending: -1}, {Running: -1}, {Bytes: -1}, {PerSecond: -1}, {PerSecond: 1e12}} {
-		_, err := m.SetLimits(c.ctx, func(l *layout.Limits) { *l = bad })
+		_, err := quota.Of(m).Set(c.ctx, func(l *layout.Limits) { *l = bad })
 		require.ErrorIs(t, err, layout.ErrBadConfig, fmt.Sprint(bad))
 	}
 }
@@ -354,22 +355,22 @@ func TestLimitOfBytes(t *testing.T) {
 		return c
 	}
 	c, other := open(db), open(unmeasured{db})
-	_, err := c.SetLimits(ctx, func(l *layout.Limits) { l.Bytes = 20_000 })
+	_, err := quota.Of(c).Set(ctx, func(l *layout.Limits) { l.Bytes = 20_000 })
 	require.NoError(t, err)
-	require.NoError(t, c.Admit(ctx, 1))
+	require.NoError(t, quota.Of(c).Admit(ctx, 1))
 	_, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Args: make([]byte, 30_000)}})
 	require.NoError(t, err)
-	require.NoError(t, other.Admit(ctx, 1), "nobody has measured")
-	require.NoError(t, c.WriteUsage(ctx))
-	virtual.Advance(fdbmodel.LimitsEvery)
+	require.NoError(t, quota.Of(other).Admit(ctx, 1), "nobody has measured")
+	require.NoError(t, quota.Of(c).WriteUsage(ctx))
+	virtual.Advance(quota.LimitsEvery)
 	for _, m := range []*fdbmodel.Cluster{c, other} {
-		var limit *fdbmodel.LimitError
-		require.ErrorAs(t, m.Admit(ctx, 1), &limit)
-		require.Equal(t, fdbmodel.LimitBytes, limit.Limit)
+		var limit *quota.LimitError
+		require.ErrorAs(t, quota.Of(m).Admit(ctx, 1), &limit)
+		require.Equal(t, quota.LimitBytes, limit.Limit)
 		require.Greater(t, limit.Used, 30_000.)
 	}
 	virtual.Advance(time.Hour)
-	require.NoError(t, other.Admit(ctx, 1), "the record is old")
+	require.NoError(t, quota.Of(other).Admit(ctx, 1), "the record is old")
 }
 
 // unmeasured hides that a store knows how much it holds.
@@ -381,23 +382,23 @@ func TestUnknownResultsOfLimits(t *testing.T) {
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-limits": func(s *modeltest.Stage, strike func()) {
 			strike()
-			_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.Running = 3 })
+			_, err := quota.Of(s.C).Set(s.Ctx, func(l *layout.Limits) { l.Running = 3 })
 			require.NoError(s.T, err)
 			s.Faults.Flush()
-			limits, _, err := s.C.Limits(s.Ctx)
+			limits, _, err := quota.Of(s.C).Get(s.Ctx)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.Limits{Running: 3}, limits)
 		},
 		"futura-rate": func(s *modeltest.Stage, strike func()) {
-			_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.PerSecond = 1 })
+			_, err := quota.Of(s.C).Set(s.Ctx, func(l *layout.Limits) { l.PerSecond = 1 })
 			require.NoError(s.T, err)
 			strike()
-			err = s.C.Admit(s.Ctx, 1)
+			err = quota.Of(s.C).Admit(s.Ctx, 1)
 			s.Faults.Flush()
 			if err != nil { // the token was taken, and nobody has it
-				require.ErrorIs(s.T, err, fdbmodel.ErrLimit)
+				require.ErrorIs(s.T, err, quota.ErrLimit)
 			}
-			require.ErrorIs(s.T, s.C.Admit(s.Ctx, 1), fdbmodel.ErrLimit)
+			require.ErrorIs(s.T, quota.Of(s.C).Admit(s.Ctx, 1), quota.ErrLimit)
 		},
 	})
 }
@@ -414,10 +415,10 @@ func TestRecordsOfTheRateThatCannotBe(t *testing.T) {
 				return nil
 			})
 			require.NoError(t, err)
-			require.NoError(t, c.members[0].Admit(c.ctx, 1), "%v at %d", tokens, at)
+			require.NoError(t, quota.Of(c.members[0]).Admit(c.ctx, 1), "%v at %d", tokens, at)
 			admitted := 0
 			for range 100 {
-				if c.members[0].Admit(c.ctx, 1) == nil {
+				if quota.Of(c.members[0]).Admit(c.ctx, 1) == nil {
 					admitted++
 				}
 			}

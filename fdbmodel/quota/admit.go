@@ -1,4 +1,4 @@
-package fdbmodel
+package quota
 
 import (
 	"context"
@@ -27,16 +27,16 @@ import (
 // The rate is a bucket in the store, of which processes lease tokens for some tenths of
 // a second: over T seconds at most rate*(T+1) futures are admitted, and once the futures
 // of one call more for each process.
-func (c *Cluster) Admit(ctx context.Context, n int) error {
-	return c.limiter.admit(ctx, c, n, true, nil)
+func (q *Quota) Admit(ctx context.Context, n int) error {
+	return q.limiter.admit(ctx, q, n, true, nil)
 }
 
 // AdmitUntil is Admit for futures that are committed while others ask: a reading does not
 // see them yet, so they are counted besides it until done is called, or for LimitsEvery.
 // What is committed at a reading and not done is counted twice meanwhile.
-func (c *Cluster) AdmitUntil(ctx context.Context, n int) (done func(), err error) {
-	l, f := &c.limiter, &flight{n: int64(n)}
-	err = l.admit(ctx, c, n, true, f)
+func (q *Quota) AdmitUntil(ctx context.Context, n int) (done func(), err error) {
+	l, f := &q.limiter, &flight{n: int64(n)}
+	err = l.admit(ctx, q, n, true, f)
 	return func() {
 		if !f.at.IsZero() {
 			l.mu.Lock()
@@ -66,23 +66,23 @@ func (l *limiter) underWay(now time.Time) (n int64) {
 
 // AdmitValues is Admit for n values that are put: their futures are over at once, so the
 // limit of pending ones does not bound them.
-func (c *Cluster) AdmitValues(ctx context.Context, n int) error {
-	return c.limiter.admit(ctx, c, n, false, nil)
+func (q *Quota) AdmitValues(ctx context.Context, n int) error {
+	return q.limiter.admit(ctx, q, n, false, nil)
 }
 
-// LimitsRefused returns how often Admit and AdmitValues of this process had no room for
+// Refused returns how often Admit and AdmitValues of this process had no room for
 // each limit. A submit that waits asks again and again.
-func (c *Cluster) LimitsRefused() map[Limit]int64 {
-	c.limiter.mu.Lock()
-	defer c.limiter.mu.Unlock()
-	return maps.Clone(c.limiter.refused)
+func (q *Quota) Refused() map[Limit]int64 {
+	q.limiter.mu.Lock()
+	defer q.limiter.mu.Unlock()
+	return maps.Clone(q.limiter.refused)
 }
 
 // admit asks for room for n futures, which will be pending or not.
-func (l *limiter) admit(ctx context.Context, c *Cluster, n int, pending bool, f *flight) error {
+func (l *limiter) admit(ctx context.Context, q *Quota, n int, pending bool, f *flight) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.take(ctx, c, n, pending)
+	err := l.take(ctx, q, n, pending)
 	var limit *LimitError
 	if errors.As(err, &limit) {
 		if l.refused == nil {
@@ -94,17 +94,17 @@ func (l *limiter) admit(ctx context.Context, c *Cluster, n int, pending bool, f 
 		if l.flights == nil {
 			l.flights = map[*flight]bool{}
 		}
-		f.at = c.clock.Now()
+		f.at = q.cluster.Now()
 		l.flights[f] = true
 	}
 	return err
 }
 
 // take takes the place of n futures, under the lock.
-func (l *limiter) take(ctx context.Context, c *Cluster, n int, pending bool) error {
-	now := c.clock.Now()
+func (l *limiter) take(ctx context.Context, q *Quota, n int, pending bool) error {
+	now := q.cluster.Now()
 	if !l.fresh(now) {
-		if err := l.look(ctx, c); err != nil {
+		if err := l.look(ctx, q); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (l *limiter) take(ctx context.Context, c *Cluster, n int, pending bool) err
 		return nil
 	}
 	if pending && limits.Pending > 0 && l.takesMore(int64(n)) {
-		if err := l.look(ctx, c); err != nil {
+		if err := l.look(ctx, q); err != nil {
 			return err
 		}
 		limits = l.reading.limits
@@ -122,7 +122,7 @@ func (l *limiter) take(ctx context.Context, c *Cluster, n int, pending bool) err
 		return err
 	}
 	if limits.PerSecond > 0 {
-		if err := l.takeTokens(ctx, c, n); err != nil {
+		if err := l.takeTokens(ctx, q, n); err != nil {
 			return err
 		}
 	}
@@ -165,8 +165,8 @@ const (
 )
 
 // takeTokens takes n submits from the lease of the process, or leases more.
-func (l *limiter) takeTokens(ctx context.Context, c *Cluster, n int) error {
-	now, rate := c.clock.Now(), l.reading.limits.PerSecond
+func (l *limiter) takeTokens(ctx context.Context, q *Quota, n int) error {
+	now, rate := q.cluster.Now(), l.reading.limits.PerSecond
 	if now.Before(l.leasedUntil) && l.tokens >= float64(n) {
 		l.tokens -= float64(n)
 		l.spent += float64(n)
@@ -181,9 +181,9 @@ func (l *limiter) takeTokens(ctx context.Context, c *Cluster, n int) error {
 	// Who needs few leases few: what is leased and not used is lost to the others.
 	want := math.Max(float64(n)-l.tokens, math.Min(rate*l.lease.Seconds(), 2*l.spent))
 	var leased, left float64
-	result, err := c.Transact(ctx, kv.Options{Tag: "futura-rate", NoSync: true}, func(tx kv.Attempt) error {
+	result, err := q.cluster.Transact(ctx, kv.Options{Tag: "futura-rate", NoSync: true}, func(tx kv.Attempt) error {
 		var err error
-		leased, left, err = c.leaseTokens(ctx, tx, want, float64(n)-l.tokens, rate)
+		leased, left, err = q.leaseTokens(ctx, tx, want, float64(n)-l.tokens, rate)
 		return err
 	})
 	if err != nil {
@@ -205,9 +205,9 @@ func (l *limiter) takeTokens(ctx context.Context, c *Cluster, n int) error {
 // leaseTokens takes up to want tokens from the bucket, and at least least, for which it
 // may owe some. It takes none if it has not one, and returns what is left. A landed
 // attempt whose result is unknown costs the tokens once more.
-func (c *Cluster) leaseTokens(ctx context.Context, tx kv.Tx, want, least, rate float64,
+func (q *Quota) leaseTokens(ctx context.Context, tx kv.Tx, want, least, rate float64,
 ) (leased, left float64, err error) {
-	key, now := c.keys.Rate(), layout.Millis(c.clock.Now())
+	key, now := q.keys.Rate(), layout.Millis(q.cluster.Now())
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -244,14 +244,14 @@ const (
 // process takes an eighth of what is left, and what it has ended itself. So with N
 // processes the limit is exceeded by at most N-1 times the greater of 1 and an eighth of
 // what was left when it was last read.
-func (c *Cluster) MayClaim(ctx context.Context, n int) (may int, again time.Time, err error) {
-	l := &c.limiter
+func (q *Quota) MayClaim(ctx context.Context, n int) (may int, again time.Time, err error) {
+	l := &q.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for looked := false; ; looked = true {
-		now := c.clock.Now()
+		now := q.cluster.Now()
 		if !l.fresh(now) {
-			if err := l.look(ctx, c); err != nil {
+			if err := l.look(ctx, q); err != nil {
 				return 0, time.Time{}, err
 			}
 			looked = true
@@ -277,8 +277,8 @@ func (c *Cluster) MayClaim(ctx context.Context, n int) (may int, again time.Time
 
 // noteClaimed notes how many futures this process has claimed, or, below 0, how many of
 // its claims have ended, by a commit with a version.
-func (c *Cluster) noteClaimed(n int, version kv.Version) {
-	l := &c.limiter
+func (q *Quota) noteClaimed(n int, version kv.Version) {
+	l := &q.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.reading.limits.Running == 0 || n == 0 {
@@ -314,4 +314,4 @@ func (l *limiter) unseenClaims(version kv.Version) (n int64) {
 
 // ClaimEnded returns a channel that receives once claims of this process have ended, if
 // the cluster has a limit of running futures: MayClaim may allow others.
-func (c *Cluster) ClaimEnded() <-chan struct{} { return c.limiter.ended }
+func (q *Quota) ClaimEnded() <-chan struct{} { return q.limiter.ended }

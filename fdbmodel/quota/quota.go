@@ -1,4 +1,6 @@
-package fdbmodel
+// Package quota bounds what a cluster holds and runs: futures that wait, futures that run,
+// submits for each second, and bytes.
+package quota
 
 import (
 	"context"
@@ -7,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -71,21 +74,40 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s: come back in %v, or wait for room", text, e.RetryAfter.Round(time.Millisecond))
 }
 
-// LimitUsage is what there is of what limits are for.
-type LimitUsage struct {
+// Usage is what there is of what limits are for.
+type Usage struct {
 	Pending, Running int64
 	// Bytes is what the store holds, and HasBytes whether that is known.
 	Bytes    int64
 	HasBytes bool
 }
 
-// SetLimits changes the limits of the cluster: change receives the present ones, may be
+// Quota is the limits of one cluster, and what this process knows of how much of them is
+// used. Its methods may be called from many goroutines.
+type Quota struct {
+	cluster *fdbmodel.Cluster
+	keys    layout.Keyspace
+	limiter limiter
+}
+
+// Of returns the quota of a cluster: one for all its callers.
+func Of(c *fdbmodel.Cluster) *Quota {
+	type key struct{}
+	return c.Room(key{}, func() any {
+		q := &Quota{cluster: c, keys: c.Keys()}
+		q.limiter.ended = make(chan struct{}, 1)
+		c.OnClaims(q.noteClaimed)
+		return q
+	}).(*Quota)
+}
+
+// Set changes the limits of the cluster: change receives the present ones, may be
 // called more than once, and must do the same each time. Processes obey them within
 // LimitsSettled. It returns ErrBadConfig for invalid ones. An unknown commit is retried
 // and harmless.
-func (c *Cluster) SetLimits(ctx context.Context, change func(*layout.Limits)) (now layout.Limits, err error) {
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-limits"}, func(tx kv.Attempt) error {
-		if now, err = readLimits(ctx, tx, c.keys); err != nil {
+func (q *Quota) Set(ctx context.Context, change func(*layout.Limits)) (now layout.Limits, err error) {
+	_, err = q.cluster.Transact(ctx, kv.Options{Tag: "futura-limits"}, func(tx kv.Attempt) error {
+		if now, err = readLimits(ctx, tx, q.keys); err != nil {
 			return err
 		}
 		change(&now)
@@ -93,20 +115,20 @@ func (c *Cluster) SetLimits(ctx context.Context, change func(*layout.Limits)) (n
 			return err
 		}
 		if !now.Any() {
-			tx.Clear(c.keys.Limits())
-			tx.Clear(c.keys.Rate())
+			tx.Clear(q.keys.Limits())
+			tx.Clear(q.keys.Rate())
 			return nil
 		}
-		tx.Set(c.keys.Limits(), layout.Encode(&now))
+		tx.Set(q.keys.Limits(), layout.Encode(&now))
 		return nil
 	})
-	c.limiter.forget()
+	q.limiter.forget()
 	return now, err
 }
 
-// Limits reads the limits of the cluster, and how much of them is used.
-func (c *Cluster) Limits(ctx context.Context) (layout.Limits, LimitUsage, error) {
-	r, err := c.readUsage(ctx, true)
+// Get reads the limits of the cluster, and how much of them is used.
+func (q *Quota) Get(ctx context.Context) (layout.Limits, Usage, error) {
+	r, err := q.readUsage(ctx, true)
 	return r.limits, r.used, err
 }
 
@@ -139,7 +161,7 @@ type limiter struct {
 // limitReading is one look at the limits and the counters.
 type limitReading struct {
 	limits layout.Limits
-	used   LimitUsage
+	used   Usage
 	at     time.Time
 	// version is that of the counters, kv.NoVersion if they were not read.
 	version kv.Version
@@ -163,25 +185,25 @@ func (l *limiter) fresh(now time.Time) bool {
 
 // look reads the limits and the counters again. The caller holds the lock, so that one
 // reading serves all who wait for it.
-func (l *limiter) look(ctx context.Context, c *Cluster) error {
-	r, err := c.readUsage(ctx, false)
+func (l *limiter) look(ctx context.Context, q *Quota) error {
+	r, err := q.readUsage(ctx, false)
 	if err != nil {
 		return fmt.Errorf("limits of the cluster: %w", err)
 	}
-	l.known, l.reading, l.submitted, l.claimed = true, r, l.underWay(c.clock.Now()), l.unseenClaims(r.version)
+	l.known, l.reading, l.submitted, l.claimed = true, r, l.underWay(q.cluster.Now()), l.unseenClaims(r.version)
 	return nil
 }
 
 // readUsage reads the limits, and of the counters those that are limited, or all.
-func (c *Cluster) readUsage(ctx context.Context, all bool) (r limitReading, err error) {
-	err = c.View(ctx, func(tx kv.Attempt) error {
-		r = limitReading{at: c.clock.Now(), version: kv.NoVersion}
+func (q *Quota) readUsage(ctx context.Context, all bool) (r limitReading, err error) {
+	err = q.cluster.View(ctx, func(tx kv.Attempt) error {
+		r = limitReading{at: q.cluster.Now(), version: kv.NoVersion}
 		snapshot := tx.Snapshot()
-		if r.limits, err = readLimits(ctx, snapshot, c.keys); err != nil {
+		if r.limits, err = readLimits(ctx, snapshot, q.keys); err != nil {
 			return err
 		}
 		if all || r.limits.Bytes > 0 {
-			if err := c.readBytes(ctx, snapshot, &r.used); err != nil {
+			if err := q.readBytes(ctx, snapshot, &r.used); err != nil {
 				return err
 			}
 		}
@@ -191,20 +213,20 @@ func (c *Cluster) readUsage(ctx context.Context, all bool) (r limitReading, err 
 		if r.version, err = tx.ReadVersion(ctx); err != nil {
 			return err
 		}
-		return c.readStates(ctx, snapshot, &r.used)
+		return q.readStates(ctx, snapshot, &r.used)
 	})
 	return r, err
 }
 
 // readStates adds up the counters of all shards, which are read together.
-func (c *Cluster) readStates(ctx context.Context, tx kv.Reader, used *LimitUsage) error {
-	ranges, pages := make([]kv.Range, c.config.Shards), make([]kv.Pending[kv.Page], c.config.Shards)
+func (q *Quota) readStates(ctx context.Context, tx kv.Reader, used *Usage) error {
+	ranges, pages := make([]kv.Range, q.cluster.Config().Shards), make([]kv.Pending[kv.Page], q.cluster.Config().Shards)
 	for shard := range pages {
-		ranges[shard] = kv.Prefix(c.keys.CountsOf(shard))
+		ranges[shard] = kv.Prefix(q.keys.CountsOf(shard))
 		pages[shard] = tx.GetRange(ranges[shard], kv.RangeOptions{})
 	}
 	for shard, pending := range pages {
-		prefix := c.keys.CountsOf(shard)
+		prefix := q.keys.CountsOf(shard)
 		for {
 			page, err := pending.Wait(ctx)
 			if err != nil {
@@ -242,21 +264,21 @@ type Measured interface {
 // usageLifetime is how long a record of what the store holds counts.
 const usageLifetime = time.Minute
 
-func (c *Cluster) readBytes(ctx context.Context, tx kv.Reader, used *LimitUsage) error {
-	if m, measured := c.db.(Measured); measured {
-		n, err := m.StoredBytes(ctx, c.keys.All())
+func (q *Quota) readBytes(ctx context.Context, tx kv.Reader, used *Usage) error {
+	if m, measured := q.cluster.Database().(Measured); measured {
+		n, err := m.StoredBytes(ctx, q.keys.All())
 		used.Bytes, used.HasBytes = n, err == nil
 		return err
 	}
-	value, err := tx.Get(c.keys.Usage()).Wait(ctx)
+	value, err := tx.Get(q.keys.Usage()).Wait(ctx)
 	if err != nil || value == nil {
 		return err
 	}
 	var record layout.UsageRecord
-	if err := layout.Decode(c.keys.Usage(), value, &record); err != nil {
+	if err := layout.Decode(q.keys.Usage(), value, &record); err != nil {
 		return err
 	}
-	age := c.clock.Now().Sub(time.UnixMilli(record.At))
+	age := q.cluster.Now().Sub(time.UnixMilli(record.At))
 	used.Bytes, used.HasBytes = record.Bytes, age < usageLifetime && age > -usageLifetime
 	return nil
 }
@@ -264,25 +286,25 @@ func (c *Cluster) readBytes(ctx context.Context, tx kv.Reader, used *LimitUsage)
 // WriteUsage records how much the store holds, if that is limited and this process can
 // measure it: other processes obey the limit by the record. An unknown commit is
 // harmless.
-func (c *Cluster) WriteUsage(ctx context.Context) error {
-	m, measured := c.db.(Measured)
+func (q *Quota) WriteUsage(ctx context.Context) error {
+	m, measured := q.cluster.Database().(Measured)
 	if !measured {
 		return nil
 	}
 	var limits layout.Limits
-	err := c.View(ctx, func(tx kv.Attempt) (err error) {
-		limits, err = readLimits(ctx, tx.Snapshot(), c.keys)
+	err := q.cluster.View(ctx, func(tx kv.Attempt) (err error) {
+		limits, err = readLimits(ctx, tx.Snapshot(), q.keys)
 		return err
 	})
 	if err != nil || limits.Bytes == 0 {
 		return err
 	}
-	n, err := m.StoredBytes(ctx, c.keys.All())
+	n, err := m.StoredBytes(ctx, q.keys.All())
 	if err != nil {
 		return err
 	}
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-limits", NoSync: true}, func(tx kv.Attempt) error {
-		tx.Set(c.keys.Usage(), layout.Encode(&layout.UsageRecord{Bytes: n, At: layout.Millis(c.clock.Now())}))
+	_, err = q.cluster.Transact(ctx, kv.Options{Tag: "futura-limits", NoSync: true}, func(tx kv.Attempt) error {
+		tx.Set(q.keys.Usage(), layout.Encode(&layout.UsageRecord{Bytes: n, At: layout.Millis(q.cluster.Now())}))
 		return nil
 	})
 	return err
