@@ -138,13 +138,13 @@ func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker layout.
 
 // callWorker marks a worker as one with assignments, until it is forgotten, and
 // wakes it.
-func (w *writeSet) callWorker(worker layout.WorkerID) {
+func (w *WriteSet) callWorker(worker layout.WorkerID) {
 	w.Tx.Set(w.Keys.Worker(worker, layout.WorkerAssigned), layout.Mark())
 	w.Tx.SetVersionstampedValue(w.Keys.Worker(worker, layout.WorkerWake), layout.EncodeBell(), layout.StampOffset)
 }
 
 // moveAssigned applies Assign or Unassign to futures.
-func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *writeSet, e Event, ids []layout.ID,
+func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *WriteSet, e Event, ids []layout.ID,
 	check func(*layout.Spec) error,
 ) (Assigned, error) {
 	moved := Assigned{make([]Outcome, len(ids)), make([]bool, len(ids))}
@@ -168,7 +168,7 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *writeSet, e Eve
 				return moved, fmt.Errorf("future %s: %w", id, err)
 			}
 		}
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 	}
 	return moved, nil
 }
@@ -293,7 +293,7 @@ func (r *Registration) askOwn(tx kv.Reader, limit int) kv.Pending[kv.Page] {
 // assignees are the workers that the futures of one submit are assigned to.
 type assignees struct {
 	cluster *Cluster
-	changes *writeSet
+	changes *WriteSet
 	infos   map[layout.WorkerID]*layout.WorkerInfo
 }
 

@@ -131,7 +131,7 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 		}
 	}
 	if row.Attempts != after.Attempts {
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 	}
 	if len(ids) > 0 {
 		tx.Set(listKey, layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)}))
@@ -162,7 +162,7 @@ func (g *gathering) runs(spec *layout.Spec) bool {
 }
 
 // take takes the first members in line. It goes on behind those that can't be read.
-func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *writeSet, lane layout.Lane,
+func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *WriteSet, lane layout.Lane,
 ) (ids []layout.ID, err error) {
 	limit := min(g.most, g.got.Settings.Most-g.bundle.gathered.members)
 	if limit < 1 {
@@ -185,7 +185,7 @@ func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *writeSet, lane l
 	return ids, nil
 }
 
-func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *writeSet, page kv.Page,
+func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *WriteSet, page kv.Page,
 ) (ids []layout.ID, err error) {
 	keys := w.Keys
 	var entries []kv.KeyValue
@@ -223,7 +223,7 @@ func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *writeSet, pa
 		if outcome != Applied {
 			continue
 		}
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 		f.Spec, f.Attempts = row.Spec, after.Attempts
 		ids, g.got.Members, more = append(ids, f.ID), append(g.got.Members, f), true
 		if suspect {

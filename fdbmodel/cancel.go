@@ -148,7 +148,7 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 		case err != nil:
 			return nil, then, nil, err
 		}
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 	}
 	if err := w.Flush(ctx); err != nil {
 		return nil, then, nil, err
@@ -229,7 +229,7 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		if err := w.requireName(ctx, &row, &after); err != nil {
 			return err
 		}
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 		if err := w.Flush(ctx); err != nil {
 			return err
 		}

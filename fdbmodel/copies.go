@@ -155,7 +155,7 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 			return nil
 		}
 		w := c.write(tx)
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 		if err := w.Flush(ctx); err != nil {
 			return err
 		}

@@ -146,7 +146,7 @@ func (in *inputRows) link(ctx context.Context, user *layout.Row, inputs []layout
 }
 
 // insert writes a new future with its edges.
-func (in *inputRows) insert(ctx context.Context, w *writeSet, row *layout.Row, args []byte) error {
+func (in *inputRows) insert(ctx context.Context, w *WriteSet, row *layout.Row, args []byte) error {
 	in.made(row)
 	if !row.Spec.HasInputs() {
 		w.insert(row, args)
@@ -166,7 +166,7 @@ func (in *inputRows) insert(ctx context.Context, w *writeSet, row *layout.Row, a
 		row.Blocked = &layout.BlockedRecord{}
 		w.insert(row, args)
 		failed, _ := Next(*row, Event{Kind: EventUpstream, Exception: failure, Now: time.UnixMilli(w.Now)})
-		w.apply(row, &failed)
+		w.Apply(row, &failed)
 		*row = failed
 		return nil
 	case waiting > 0 || in.haveObjects(row):

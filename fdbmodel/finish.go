@@ -264,7 +264,7 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 		if f.outcomes[i] = e.outcome; e.outcome != Applied {
 			continue
 		}
-		w.apply(&e.before, &e.after)
+		w.Apply(&e.before, &e.after)
 		w.reportLast(&completions[i])
 		completions[i].After = afterOf(&e.after)
 		if f.events[i].Kind == EventPutBack && completions[i].After.State == layout.Ready {
@@ -274,7 +274,7 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	}
 	users.write(w, func(row *layout.Row, e Event) {
 		if after, outcome := Next(*row, e); outcome == Applied {
-			w.apply(row, &after)
+			w.Apply(row, &after)
 		}
 	})
 	for _, sequence := range f.exhausted {

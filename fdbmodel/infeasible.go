@@ -107,7 +107,7 @@ func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, nex
 
 // failInfeasible ends those of some futures that no member can run, and returns
 // them.
-func (c *Cluster) failInfeasible(ctx context.Context, w *writeSet, ids []layout.ID, members []Member, now time.Time,
+func (c *Cluster) failInfeasible(ctx context.Context, w *WriteSet, ids []layout.ID, members []Member, now time.Time,
 ) ([]layout.Row, error) {
 	var failed []layout.Row
 	limit := layout.Millis(now.Add(-c.config.InfeasibleAfter))
@@ -129,7 +129,7 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *writeSet, ids []layout.
 		cause := layout.Exception{Message: layout.Shorten(message, MaxMessage)}
 		event := Event{Kind: EventInfeasible, Exception: &cause, Now: now}
 		if after, outcome := Next(row, event); outcome == Applied {
-			w.apply(&row, &after)
+			w.Apply(&row, &after)
 			failed = append(failed, after)
 		}
 		if row.Spec.Bundle {
@@ -144,7 +144,7 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *writeSet, ids []layout.
 // failFirstMember ends the first in line for a bundle that no worker can run: the bundle
 // requires what that one requires, and the next would do so too. One that has come since
 // waits as long.
-func (c *Cluster) failFirstMember(ctx context.Context, w *writeSet, lane layout.Lane, members []Member, limit int64,
+func (c *Cluster) failFirstMember(ctx context.Context, w *WriteSet, lane layout.Lane, members []Member, limit int64,
 	e Event,
 ) error {
 	page, err := w.Tx.GetRange(kv.Prefix(c.keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
@@ -163,7 +163,7 @@ func (c *Cluster) failFirstMember(ctx context.Context, w *writeSet, lane layout.
 		return err
 	}
 	if after, outcome := Next(row, e); outcome == Applied {
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 	}
 	return nil
 }

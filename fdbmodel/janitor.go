@@ -163,7 +163,7 @@ func (c *Cluster) dueOf(ctx context.Context, tx kv.Tx, scan *shardScan, now time
 }
 
 // promote makes due futures ready, and returns how many.
-func (w *writeSet) promote(ctx context.Context, due []read.Pending, now time.Time, avoid avoidance,
+func (w *WriteSet) promote(ctx context.Context, due []read.Pending, now time.Time, avoid avoidance,
 ) (promoted int, err error) {
 	for _, p := range due {
 		row, found, err := p.Wait(ctx)
@@ -180,7 +180,7 @@ func (w *writeSet) promote(ctx context.Context, due []read.Pending, now time.Tim
 		if outcome != Applied {
 			continue
 		}
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 		promoted++
 	}
 	return promoted, nil
@@ -257,7 +257,7 @@ func (c *Cluster) expiredOf(ctx context.Context, tx kv.Tx, now time.Time,
 
 // expire removes the futures of entries, and returns how many. A future that
 // finished again after a retry may be in several.
-func (c *Cluster) expire(ctx context.Context, w *writeSet, expired []expiredEntry) (removed int, err error) {
+func (c *Cluster) expire(ctx context.Context, w *WriteSet, expired []expiredEntry) (removed int, err error) {
 	seen := map[layout.ID]bool{}
 	for _, e := range expired {
 		for i, id := range e.ids {

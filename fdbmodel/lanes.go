@@ -59,7 +59,7 @@ func followLane(before, after *layout.Row) {
 
 // askKinds reads the kinds of lanes of submissions, and has each obey the settings that
 // are its own from now on. It returns ErrNotFound for a kind that was not set.
-func (w *writeSet) askKinds(ctx context.Context, subs []Submission) error {
+func (w *WriteSet) askKinds(ctx context.Context, subs []Submission) error {
 	asked := map[string]kv.Pending[[]byte]{}
 	for i := range subs {
 		kind := subs[i].Spec.Lane.Kind

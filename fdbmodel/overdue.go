@@ -61,34 +61,21 @@ const maxCause = 1000
 // harmless.
 func (c *Cluster) EndOverdue(ctx context.Context) (ended int, next time.Time, err error) {
 	now := c.clock.Now()
-	var then postCommit
 	var over []layout.Row
-	var result kv.Result
-	err = aroundDamage(func(avoid avoidance) (err error) {
-		result, err = c.Transact(ctx, kv.Options{Tag: "futura-overdue"}, func(tx kv.Attempt) error {
-			w := c.write(tx)
-			if over, next, err = w.endOverdue(ctx, tx, now, avoid); err != nil {
-				return err
-			}
-			if err := w.Flush(ctx); err != nil {
-				return err
-			}
-			then = w.postCommit()
-			return nil
-		})
+	_, err = c.Change(ctx, kv.Options{Tag: "futura-overdue"}, func(tx kv.Attempt, w *WriteSet) (err error) {
+		over, next, err = w.endOverdue(ctx, tx, now)
 		return err
 	})
 	if err != nil {
 		return 0, time.Time{}, err
 	}
 	c.lost.tell(over)
-	c.follow(ctx, result.Version, then)
 	return len(over), next, nil
 }
 
 // endOverdue fails a batch of futures whose time is over. It goes on behind those that it
 // leaves as they are.
-func (w *writeSet) endOverdue(ctx context.Context, tx kv.Tx, now time.Time, avoid avoidance,
+func (w *WriteSet) endOverdue(ctx context.Context, tx kv.Tx, now time.Time,
 ) (over []layout.Row, next time.Time, err error) {
 	scan := w.cluster.scanShards(tx.Snapshot(), w.Keys.LimitsOf, janitorBatch)
 	for changed, full := 0, true; full && changed == 0; {
@@ -98,7 +85,7 @@ func (w *writeSet) endOverdue(ctx context.Context, tx kv.Tx, now time.Time, avoi
 		}
 		for _, d := range due {
 			row, found, err := d.row.Wait(ctx)
-			if layout.IsUnreadable(err) || err == nil && avoid.of(&row) {
+			if layout.IsUnreadable(err) || err == nil && w.Avoids(&row) {
 				continue
 			}
 			if err != nil {
@@ -110,7 +97,7 @@ func (w *writeSet) endOverdue(ctx context.Context, tx kv.Tx, now time.Time, avoi
 				tx.Clear(d.key) // it runs, or is over, or was asked for again
 				continue
 			}
-			w.apply(&row, &after)
+			w.Apply(&row, &after)
 			over = append(over, after)
 		}
 		if full = len(due) == janitorBatch; full && changed > 0 {

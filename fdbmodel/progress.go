@@ -63,7 +63,7 @@ func (r *Registration) WriteProgress(ctx context.Context, collect func() []Progr
 }
 
 // reportLast writes the progress that comes with the end of an attempt.
-func (w *writeSet) reportLast(c *Completion) {
+func (w *WriteSet) reportLast(c *Completion) {
 	if p := c.Progress; p != nil && (c.Result != nil || c.Exception != nil) {
 		w.Tx.Set(w.Keys.Stage(c.Future.ID), layout.Encode(p.record()))
 	}

@@ -162,7 +162,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 		if event.Kind == EventRelinquish {
 			tx.Clear(c.keys.Begun(event.Token.Worker, id)) // those of a dead worker are still needed
 		}
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 		ended.changed++
 		if e := after.Exception; e != nil && e.Final && e.Kind != layout.KindCancelled {
 			ended.lost = append(ended.lost, after)

@@ -107,7 +107,7 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Tx, r Assignment, ids []
 			return nil, fmt.Errorf("future %s: %w", id, err)
 		}
 		outcomes[i] = Applied
-		w.apply(&row, &after)
+		w.Apply(&row, &after)
 	}
 	if slices.Contains(outcomes, Applied) {
 		w.callWorker(r.To)

@@ -128,7 +128,7 @@ func (c *Cluster) settle(ctx context.Context, marks []index.Mark,
 type settlement struct {
 	cluster  *Cluster
 	tx       kv.Attempt
-	w        *writeSet
+	w        *WriteSet
 	inputs   *inputRows
 	edges    int // of one future
 	settled  int
@@ -432,6 +432,6 @@ func (s *settlement) apply(row *layout.Row, e Event) {
 		row.Dependants = true
 	}
 	if after, outcome := Next(*row, e); outcome == Applied {
-		s.w.apply(row, &after)
+		s.w.Apply(row, &after)
 	}
 }

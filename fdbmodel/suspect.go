@@ -115,7 +115,7 @@ func (r *Registration) forgetDeath(ctx context.Context, ids []layout.ID) error {
 				continue
 			}
 			if after, outcome := Next(row, event); outcome == Applied {
-				w.apply(&row, &after)
+				w.Apply(&row, &after)
 			}
 		}
 		return w.Flush(ctx)

@@ -145,7 +145,7 @@ func (t *telling) decide(u *toldUser, other layout.ID, waits, readable bool) {
 }
 
 // write tells the futures that read found. apply applies an event to one of them.
-func (t *telling) write(w *writeSet, apply func(*layout.Row, Event)) {
+func (t *telling) write(w *WriteSet, apply func(*layout.Row, Event)) {
 	for i := range t.told {
 		u := &t.told[i]
 		if u.row.Spec == nil || u.row.Spec.ListsInputs() {

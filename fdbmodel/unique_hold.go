@@ -87,7 +87,7 @@ func findHolder(ctx context.Context, tx kv.Reader, keys layout.Keyspace, asked k
 
 // holderOf is findHolder for who takes the name: the keys of those that have given it
 // up are cleared.
-func (w *writeSet) holderOf(ctx context.Context, name layout.UniqueName, self layout.ID, asked kv.Pending[kv.Page],
+func (w *WriteSet) holderOf(ctx context.Context, name layout.UniqueName, self layout.ID, asked kv.Pending[kv.Page],
 ) (*uniqueHolder, error) {
 	holder, former, err := findHolder(ctx, w.Tx, w.Keys, asked, self, w.Now)
 	for i := range former {
@@ -117,7 +117,7 @@ func (n *names) ask(tx kv.Reader, keys layout.Keyspace, s *Submission) {
 
 // resolveName finds out whether a unique submission may have its name. It returns true if
 // another future is the answer. On ConflictReplace it cancels the other one.
-func (c *Cluster) resolveName(ctx context.Context, w *writeSet, asked *askedSubmitted, subs []Submission,
+func (c *Cluster) resolveName(ctx context.Context, w *WriteSet, asked *askedSubmitted, subs []Submission,
 	answers []Submitted, i int,
 ) (bool, error) {
 	s, answer := &subs[i], &answers[i]
@@ -188,7 +188,7 @@ func isWaiting(row *layout.Row) bool {
 }
 
 // replace cancels a future that waits, because a new one takes its name.
-func (w *writeSet) replace(inputs *inputRows, row *layout.Row, by layout.ID, now time.Time) error {
+func (w *WriteSet) replace(inputs *inputRows, row *layout.Row, by layout.ID, now time.Time) error {
 	// Others that the transaction submits may take its result: they are told too.
 	row.Dependants = true
 	request := &layout.CancelRequest{Reason: fmt.Sprintf("replaced by future %s", by), At: layout.Millis(now)}
@@ -196,14 +196,14 @@ func (w *writeSet) replace(inputs *inputRows, row *layout.Row, by layout.ID, now
 	if outcome != Applied {
 		return fmt.Errorf("future %s is %v: replace is %w", row.ID, row.State(), ErrTransition)
 	}
-	w.apply(row, &after)
+	w.Apply(row, &after)
 	inputs.made(&after)
 	return nil
 }
 
 // requireName returns a NotUniqueError if a unique future that is over can't start
 // again, because another one has its name.
-func (w *writeSet) requireName(ctx context.Context, before, after *layout.Row) error {
+func (w *WriteSet) requireName(ctx context.Context, before, after *layout.Row) error {
 	if before.Spec.Unique == nil || !before.State().Terminal() || after.State().Terminal() {
 		return nil
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// writeSet is what one transaction changes of futures: their records, which it writes
-// itself, and all that follows from them, which its indexes write. Nothing else in the
-// package writes either.
-type writeSet struct {
+// WriteSet is what one transaction changes of futures: their records, which it writes
+// itself, and all that follows from them, which its indexes write. Nothing else writes
+// either. It belongs to one goroutine.
+type WriteSet struct {
 	index.Set
 	cluster *Cluster
+	avoid   avoidance
 
 	lanes    lane.Index
 	places   index.Places
@@ -29,14 +30,48 @@ type writeSet struct {
 	pool     pool
 }
 
-func (c *Cluster) write(tx kv.Tx) *writeSet {
+// Change runs fn in a transaction that changes futures through w, and repeats it as
+// Transact does: it is how a room of the model changes them. Each attempt has a write set of
+// its own, which is flushed after fn. If the lane of a future can't be read, fn is called again
+// with a write set that Avoids the futures of that lane, so that the rest goes on. After the
+// commit it wakes workers and clients, and resolves dependencies of what has ended. It returns
+// what fn and Transact return; an unknown commit is retried, so fn must be one that may be repeated.
+func (c *Cluster) Change(ctx context.Context, o kv.Options, fn func(tx kv.Attempt, w *WriteSet) error,
+) (result kv.Result, err error) {
+	var then postCommit
+	err = aroundDamage(func(avoid avoidance) (err error) {
+		result, err = c.Transact(ctx, o, func(tx kv.Attempt) error {
+			w := c.write(tx)
+			w.avoid = avoid
+			if err := fn(tx, w); err != nil {
+				return err
+			}
+			if err := w.Flush(ctx); err != nil {
+				return err
+			}
+			then = w.postCommit()
+			return nil
+		})
+		return err
+	})
+	if err == nil {
+		c.follow(ctx, result.Version, then)
+	}
+	return result, err
+}
+
+// Avoids reports whether the transaction must leave a future alone, because its lane can't
+// be read.
+func (w *WriteSet) Avoids(row *layout.Row) bool { return w.avoid.of(row) }
+
+func (c *Cluster) write(tx kv.Tx) *WriteSet {
 	w := newWriteSet(c.keys, tx, layout.Millis(c.clock.Now()))
 	w.cluster = c
 	return w
 }
 
-func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *writeSet {
-	w := &writeSet{Set: index.Set{Keys: keys, Tx: tx, Now: now}}
+func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *WriteSet {
+	w := &WriteSet{Set: index.Set{Keys: keys, Tx: tx, Now: now}}
 	s := &w.Set
 	w.lanes, w.places, w.ends = lane.Index{Set: s, Model: laneModel{w}}, index.Places{Set: s}, index.Ends{Set: s}
 	w.counters, w.owners, w.mail = index.Counters{Set: s}, index.Owners{Set: s}, index.Mail{Set: s}
@@ -49,7 +84,7 @@ func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *writeSet {
 }
 
 // insert writes a new future. Large arguments have been written before.
-func (w *writeSet) insert(row *layout.Row, args []byte) {
+func (w *WriteSet) insert(row *layout.Row, args []byte) {
 	w.Tx.Set(w.Keys.Spec(row.ID), layout.Encode(row.Spec))
 	if row.Spec.ArgsKey {
 		w.Tx.Set(w.Keys.Args(row.ID), args)
@@ -65,23 +100,23 @@ func (w *writeSet) insert(row *layout.Row, args []byte) {
 
 // put writes a new future that has its result. Large values have been written
 // before.
-func (w *writeSet) put(row *layout.Row) {
+func (w *WriteSet) put(row *layout.Row) {
 	w.Tx.Set(w.Keys.Spec(row.ID), layout.Encode(row.Spec))
 	w.set(row.ID, layout.StateClaim, row.Claim, false)
 	w.set(row.ID, layout.StateResult, row.Result, false)
 	w.Update(nil, row)
 }
 
-// apply writes the difference between two states of a future. Both have their
-// spec.
-func (w *writeSet) apply(before, after *layout.Row) {
+// Apply writes the difference between two states of a future, as Next returns them. Both
+// have their spec.
+func (w *WriteSet) Apply(before, after *layout.Row) {
 	w.applyRecords(before, after)
 	w.Update(before, after)
 }
 
 // remove clears all of a terminal future. Its entry in the done list stays as a
 // dangling reference.
-func (w *writeSet) remove(row *layout.Row) {
+func (w *WriteSet) remove(row *layout.Row) {
 	w.Tx.ClearRange(w.Keys.RowRange(row.ID))
 	w.Tx.ClearRange(kv.Prefix(w.Keys.ChunksOfFuture(row.ID)))
 	w.Update(row, nil)
@@ -91,7 +126,7 @@ func (w *writeSet) remove(row *layout.Row) {
 // reading their rows: from their entries in the index. The transaction conflicts
 // if an entry is gone by the time it commits. Call it before other writes: a
 // store compares each conflict that is added later with the keys written so far.
-func (w *writeSet) claim(entries []layout.ReadyEntry, token layout.Token) {
+func (w *WriteSet) claim(entries []layout.ReadyEntry, token layout.Token) {
 	for i := range entries {
 		w.Tx.AddReadConflictKey(entries[i].Key)
 	}
@@ -107,14 +142,14 @@ func (w *writeSet) claim(entries []layout.ReadyEntry, token layout.Token) {
 // unclaim writes what apply writes for EventRelinquish on a claimed future whose
 // cancellation was not requested, without its row: from the entry that it was
 // claimed by. The caller has read the claim.
-func (w *writeSet) unclaim(e *layout.ReadyEntry) {
+func (w *WriteSet) unclaim(e *layout.ReadyEntry) {
 	w.Tx.Clear(w.Keys.State(e.ID, layout.StateClaim))
 	w.Tx.Set(e.Key, e.Value())
 	w.owners.Ring(e.Owner)
 	w.counters.Move(e.ID, e.Class.Queue, e.Owner, layout.Claimed, layout.Ready)
 }
 
-func (w *writeSet) applyRecords(before, after *layout.Row) {
+func (w *WriteSet) applyRecords(before, after *layout.Row) {
 	id := after.ID
 	if before.Attempts != after.Attempts {
 		w.setAttempts(after)
@@ -140,7 +175,7 @@ func (w *writeSet) applyRecords(before, after *layout.Row) {
 }
 
 // set writes or clears a mutable record of a future.
-func (w *writeSet) set(id layout.ID, field string, record layout.Record, gone bool) {
+func (w *WriteSet) set(id layout.ID, field string, record layout.Record, gone bool) {
 	key := w.Keys.State(id, field)
 	switch {
 	case gone:
@@ -152,7 +187,7 @@ func (w *writeSet) set(id layout.ID, field string, record layout.Record, gone bo
 	}
 }
 
-func (w *writeSet) setAttempts(row *layout.Row) {
+func (w *WriteSet) setAttempts(row *layout.Row) {
 	w.set(row.ID, layout.StateAttempts, &row.Attempts, row.Attempts == (layout.Attempts{}))
 }
 
@@ -175,12 +210,12 @@ func (p *pool) offer(row *layout.Row) { p.placed.addRow(row, row.ID.Shard(p.Keys
 func (p *pool) Flush(context.Context) error { return nil }
 
 // laneModel is what the lanes of a write set need of it.
-type laneModel struct{ w *writeSet }
+type laneModel struct{ w *WriteSet }
 
 func (m laneModel) Now() time.Time                  { return m.w.cluster.clock.Now() }
 func (m laneModel) Incarnation() int64              { return m.w.cluster.config.Incarnation }
 func (m laneModel) NextOrder() int64                { return m.w.cluster.lineOrder.Add(1) }
-func (m laneModel) Apply(before, after *layout.Row) { m.w.apply(before, after) }
+func (m laneModel) Apply(before, after *layout.Row) { m.w.Apply(before, after) }
 func (m laneModel) Insert(row *layout.Row)          { m.w.insert(row, nil) }
 func (m laneModel) Place(row *layout.Row)           { m.w.places.Put(row) }
 func (m laneModel) Offer(row *layout.Row)           { m.w.pool.offer(row) }
@@ -205,7 +240,7 @@ type postCommit struct {
 	mail     map[layout.SessionID][]layout.Notice
 }
 
-func (w *writeSet) postCommit() postCommit {
+func (w *WriteSet) postCommit() postCommit {
 	return postCommit{w.pool.placed, w.edges.Marks, w.mail.Notices}
 }
 

@@ -39,7 +39,7 @@ func (w *writtenTx) SetVersionstampedValue(key, value []byte, offset int) {
 func (w *writtenTx) AddReadConflictKey([]byte) {}
 
 // written returns what changes to futures write, sorted.
-func written(keys layout.Keyspace, change func(*writeSet)) []string {
+func written(keys layout.Keyspace, change func(*WriteSet)) []string {
 	tx := &writtenTx{}
 	w := newWriteSet(keys, tx, 1)
 	change(w)
@@ -96,22 +96,22 @@ func TestBlindWritesAreThoseOfTheTable(t *testing.T) {
 		for i := range n {
 			waiting[i], entries[i] = waitingRow(t, keys, token.Worker)
 		}
-		next := func(w *writeSet, row layout.Row, kind EventKind) layout.Row {
+		next := func(w *WriteSet, row layout.Row, kind EventKind) layout.Row {
 			after, outcome := Next(row, Event{Kind: kind, Token: token})
 			require.Equal(t, Applied, outcome)
-			w.apply(&row, &after)
+			w.Apply(&row, &after)
 			return after
 		}
-		require.Equal(t, written(keys, func(w *writeSet) {
+		require.Equal(t, written(keys, func(w *WriteSet) {
 			for i := range n {
 				claimed[i] = next(w, waiting[i], EventClaim)
 			}
-		}), written(keys, func(w *writeSet) { w.claim(entries, token) }))
-		require.Equal(t, written(keys, func(w *writeSet) {
+		}), written(keys, func(w *WriteSet) { w.claim(entries, token) }))
+		require.Equal(t, written(keys, func(w *WriteSet) {
 			for i := range n {
 				next(w, claimed[i], EventRelinquish)
 			}
-		}), written(keys, func(w *writeSet) {
+		}), written(keys, func(w *WriteSet) {
 			for i := range n {
 				w.unclaim(&entries[i])
 			}

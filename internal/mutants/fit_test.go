@@ -84,7 +84,7 @@ func fitMutants() []mutant {
 			new: "err == nil"},
 		{name: "a future that is moved is free in between", file: "fdbmodel/reassign.go",
 			by:  suites{{of: "fdbmodel", run: "Reassign"}},
-			old: "\t\tw.apply(&row, &after)\n",
-			new: "\t\t_ = after\n\t\tw.apply(&row, &freed)\n"},
+			old: "\t\tw.Apply(&row, &after)\n",
+			new: "\t\t_ = after\n\t\tw.Apply(&row, &freed)\n"},
 	}
 }
