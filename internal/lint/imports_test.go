@@ -151,9 +151,9 @@ func importTable() map[string]imports {
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},
 
-		"batch":            {},
-		"batch/memstore":   {ours: []string{"batch"}},
-		"batch/grouping":   {ours: []string{"futures", "internal/clock", "workers"}},
+		"batch":          {},
+		"batch/memstore": {ours: []string{"batch"}},
+		"batch/grouping": {ours: []string{"futures", "internal/clock", "workers"}},
 		"batch/jobqueue": {
 			ours: append(slices.Clone(model), "fdbmodel/joblog", "fdbmodel/quota"), others: []string{prometheus},
 		},
