@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Limits that tests exceed.
 const (
 	JanitorBatch  = janitorBatch
-	MaxRefills    = maxRefills
+	MaxRefills    = shards.MaxRefills
 	RefusedForget = refusedForget
 	OrphanAge     = orphanAge
 	MaxExpire     = maxExpire

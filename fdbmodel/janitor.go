@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -118,7 +119,7 @@ func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time,
 
 func (c *Cluster) promoteDue(ctx context.Context, tx kv.Attempt, now time.Time, avoid avoidance,
 ) (promoted int, next time.Time, then postCommit, err error) {
-	w, scan := c.write(tx), c.scanShards(tx.Snapshot(), c.keys.DelayedOf, janitorBatch+1)
+	w, scan := c.write(tx), shards.Read(tx.Snapshot(), c.config.Shards, c.keys.DelayedOf, janitorBatch+1)
 	for full := true; full && promoted == 0; {
 		due, later, err := c.dueOf(ctx, tx, scan, now)
 		if err != nil {
@@ -140,10 +141,10 @@ func (c *Cluster) promoteDue(ctx context.Context, tx kv.Attempt, now time.Time, 
 
 // dueOf requests the next due futures of a scan, at most a batch. If that is all
 // of them, it returns when the next one is due.
-func (c *Cluster) dueOf(ctx context.Context, tx kv.Tx, scan *shardScan, now time.Time,
+func (c *Cluster) dueOf(ctx context.Context, tx kv.Tx, scan *shards.Scan, now time.Time,
 ) (due []read.Pending, next time.Time, err error) {
 	for len(due) < janitorBatch {
-		item, skip, err := scan.next(ctx)
+		item, skip, err := scan.Next(ctx)
 		if err != nil || item.Key == nil {
 			return due, next, err
 		}
@@ -153,7 +154,7 @@ func (c *Cluster) dueOf(ctx context.Context, tx kv.Tx, scan *shardScan, now time
 		case rest.Err() != nil: // an audit reports it
 		case at > layout.Millis(now):
 			next = clock.Earlier(next, time.UnixMilli(at))
-			scan.leave()
+			scan.Leave()
 		default:
 			tx.AddReadConflictKey(item.Key)
 			due = append(due, read.Record(tx, c.keys, id))
@@ -231,9 +232,9 @@ type expiredEntry struct {
 // does.
 func (c *Cluster) expiredOf(ctx context.Context, tx kv.Tx, now time.Time,
 ) (expired []expiredEntry, next time.Time, err error) {
-	scan := c.scanShards(tx.Snapshot(), c.keys.DoneOf, 1)
+	scan := shards.Read(tx.Snapshot(), c.config.Shards, c.keys.DoneOf, 1)
 	for n := 0; n < maxExpire; {
-		item, _, err := scan.next(ctx)
+		item, _, err := scan.Next(ctx)
 		if err != nil || item.Key == nil {
 			return expired, next, err
 		}
@@ -243,7 +244,7 @@ func (c *Cluster) expiredOf(ctx context.Context, tx kv.Tx, now time.Time,
 		} else if err != nil {
 			return nil, next, err
 		}
-		scan.leave()
+		scan.Leave()
 		if due := time.UnixMilli(entry.At).Add(c.config.Retention); due.After(now) {
 			next = clock.Earlier(next, due)
 			continue

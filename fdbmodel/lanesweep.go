@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -40,9 +41,9 @@ func (c *Cluster) AdmitDue(ctx context.Context) (lanes int, next time.Time, err 
 func (c *Cluster) admitDue(ctx context.Context, tx kv.Attempt, avoid avoidance,
 ) (lanes int, next time.Time, then postCommit, err error) {
 	now := c.clock.Now()
-	w, scan := c.write(tx), c.scanShards(tx.Snapshot(), c.keys.LanesDueOf, lanesAtOnce+1)
+	w, scan := c.write(tx), shards.Read(tx.Snapshot(), c.config.Shards, c.keys.LanesDueOf, lanesAtOnce+1)
 	for lanes < lanesAtOnce {
-		item, skip, err := scan.next(ctx)
+		item, skip, err := scan.Next(ctx)
 		if err != nil {
 			return 0, next, then, err
 		}
@@ -55,7 +56,7 @@ func (c *Cluster) admitDue(ctx context.Context, tx kv.Attempt, avoid avoidance,
 		case rest.Done() != nil || avoid.has(lane): // an audit reports it
 		case at > layout.Millis(now):
 			next = clock.Earlier(next, time.UnixMilli(at))
-			scan.leave()
+			scan.Leave()
 		default:
 			w.lanes.Of(lane).Due = item.Key
 			lanes++

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -77,7 +78,7 @@ func (c *Cluster) EndOverdue(ctx context.Context) (ended int, next time.Time, er
 // leaves as they are.
 func (w *WriteSet) endOverdue(ctx context.Context, tx kv.Tx, now time.Time,
 ) (over []layout.Row, next time.Time, err error) {
-	scan := w.cluster.scanShards(tx.Snapshot(), w.Keys.LimitsOf, janitorBatch)
+	scan := shards.Read(tx.Snapshot(), w.Keys.Shards, w.Keys.LimitsOf, janitorBatch)
 	for changed, full := 0, true; full && changed == 0; {
 		due, later, err := w.cluster.overdue(ctx, tx, scan, now)
 		if err != nil {
@@ -116,10 +117,10 @@ type overdueEntry struct {
 
 // overdue requests the next futures of a scan whose time is over, at most a batch. If that
 // is all of them, it returns when the next one's is.
-func (c *Cluster) overdue(ctx context.Context, tx kv.Tx, scan *shardScan, now time.Time,
+func (c *Cluster) overdue(ctx context.Context, tx kv.Tx, scan *shards.Scan, now time.Time,
 ) (due []overdueEntry, next time.Time, err error) {
 	for len(due) < janitorBatch {
-		item, skip, err := scan.next(ctx)
+		item, skip, err := scan.Next(ctx)
 		if err != nil || item.Key == nil {
 			return due, next, err
 		}
@@ -129,7 +130,7 @@ func (c *Cluster) overdue(ctx context.Context, tx kv.Tx, scan *shardScan, now ti
 		case rest.Err() != nil: // an audit reports it
 		case at > layout.Millis(now):
 			next = clock.Earlier(next, time.UnixMilli(at))
-			scan.leave()
+			scan.Leave()
 		default:
 			tx.AddReadConflictKey(item.Key)
 			due = append(due, overdueEntry{item.Key, read.Record(tx, c.keys, id)})

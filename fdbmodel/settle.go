@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -32,9 +33,9 @@ func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err 
 	var marks []index.Mark
 	err = c.View(ctx, func(tx kv.Attempt) error {
 		marks = nil
-		scan := c.scanShards(tx.Snapshot(), c.keys.SettlingOf, maxSettle)
-		for len(marks) < maxRefills*maxSettle {
-			item, skip, err := scan.next(ctx)
+		scan := shards.Read(tx.Snapshot(), c.config.Shards, c.keys.SettlingOf, maxSettle)
+		for len(marks) < shards.MaxRefills*maxSettle {
+			item, skip, err := scan.Next(ctx)
 			if err != nil || item.Key == nil {
 				return err
 			}

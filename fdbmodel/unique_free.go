@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -20,9 +21,9 @@ func (c *Cluster) FreeNames(ctx context.Context) (freed int, next time.Time, err
 	now := c.clock.Now()
 	_, err = c.Transact(ctx, kv.Options{Tag: "futura-unique", NoSync: true}, func(tx kv.Attempt) error {
 		freed, next = 0, time.Time{}
-		scan := c.scanShards(tx.Snapshot(), c.keys.UniqueDueOf, janitorBatch+1)
+		scan := shards.Read(tx.Snapshot(), c.config.Shards, c.keys.UniqueDueOf, janitorBatch+1)
 		for freed < janitorBatch {
-			item, skip, err := scan.next(ctx)
+			item, skip, err := scan.Next(ctx)
 			if err != nil || item.Key == nil {
 				return err
 			}
@@ -32,7 +33,7 @@ func (c *Cluster) FreeNames(ctx context.Context) (freed int, next time.Time, err
 			case rest.Err() != nil: // an audit reports it
 			case at > layout.Millis(now):
 				next = clock.Earlier(next, time.UnixMilli(at))
-				scan.leave()
+				scan.Leave()
 			default:
 				// A retry of the future takes the name again, and clears the key.
 				tx.AddReadConflictKey(item.Key)

@@ -98,6 +98,7 @@ func importTable() map[string]imports {
 		"fdbmodel/reference":        {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
 		"fdbmodel/internal/index":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/pieces":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/internal/shards":  {ours: slices.Clone(store)},
 		"fdbmodel/internal/lane": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read",
 			"fdbmodel/internal/index")},
 		"fdbmodel":          {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/internal/...")},

@@ -1,4 +1,5 @@
-package fdbmodel
+// Package shards reads what each shard of a cluster has a range of.
+package shards
 
 import (
 	"context"
@@ -7,23 +8,23 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// maxRefills is the maximum number of pages that a shardScan reads after the
-// first one of each shard.
-const maxRefills = 64
+// MaxRefills is the maximum number of pages that a Scan reads after the first one of each
+// shard.
+const MaxRefills = 64
 
-// shardScan reads a range of each shard and deals out the keys, one of each
+// Scan reads a range of each shard and deals out the keys, one of each
 // shard in turn: a shard with many does not keep the others waiting. The first
 // pages are read together.
-type shardScan struct {
+type Scan struct {
 	tx      kv.Reader
 	page    int // keys in a page
-	parts   []scanPart
+	parts   []part
 	at      int // the part that the last key came from
 	refills int
 }
 
-// scanPart is what is left of the range of a shard.
-type scanPart struct {
+// part is what is left of the range of a shard.
+type part struct {
 	skip    int // length of the prefix of all its keys
 	items   []kv.KeyValue
 	rest    kv.Range // behind items, unless a page was requested
@@ -31,10 +32,9 @@ type scanPart struct {
 	asked   bool
 }
 
-// scanShards requests the first page of each shard. of returns the prefix of a
-// shard's keys.
-func (c *Cluster) scanShards(tx kv.Reader, of func(shard int) []byte, page int) *shardScan {
-	s := &shardScan{tx: tx, page: page, parts: make([]scanPart, c.config.Shards), at: -1}
+// Read requests the first page of each of n shards. of returns the prefix of a shard's keys.
+func Read(tx kv.Reader, n int, of func(shard int) []byte, page int) *Scan {
+	s := &Scan{tx: tx, page: page, parts: make([]part, n), at: -1}
 	for shard := range s.parts {
 		p, prefix := &s.parts[shard], of(shard)
 		p.skip, p.rest = len(prefix), kv.Prefix(prefix)
@@ -43,13 +43,13 @@ func (c *Cluster) scanShards(tx kv.Reader, of func(shard int) []byte, page int) 
 	return s
 }
 
-func (s *shardScan) ask(p *scanPart) {
+func (s *Scan) ask(p *part) {
 	p.pending, p.asked = s.tx.GetRange(p.rest, kv.RangeOptions{Limit: s.page}), true
 }
 
-// next returns the next key and the length of its prefix, and a nil key at the
+// Next returns the next key and the length of its prefix, and a nil key at the
 // end.
-func (s *shardScan) next(ctx context.Context) (item kv.KeyValue, skip int, err error) {
+func (s *Scan) Next(ctx context.Context) (item kv.KeyValue, skip int, err error) {
 	for len(s.parts) > 0 {
 		s.at = (s.at + 1) % len(s.parts)
 		p := &s.parts[s.at]
@@ -62,21 +62,21 @@ func (s *shardScan) next(ctx context.Context) (item kv.KeyValue, skip int, err e
 			item, p.items = p.items[0], p.items[1:]
 			return item, p.skip, nil
 		}
-		s.leave()
+		s.Leave()
 	}
 	return kv.KeyValue{}, 0, nil
 }
 
-// leave ends the scan of the shard that the last key came from.
-func (s *shardScan) leave() {
+// Leave ends the scan of the shard that the last key came from.
+func (s *Scan) Leave() {
 	s.parts = slices.Delete(s.parts, s.at, s.at+1)
 	s.at--
 }
 
 // fill reads the next page of a shard, if there may be one.
-func (s *shardScan) fill(ctx context.Context, p *scanPart) error {
+func (s *Scan) fill(ctx context.Context, p *part) error {
 	if !p.asked {
-		if p.rest.Empty() || s.refills == maxRefills {
+		if p.rest.Empty() || s.refills == MaxRefills {
 			return nil
 		}
 		s.refills++
