@@ -41,7 +41,7 @@ RACED := /(fdbmodel|fdbmodel/(joblog|modules|quota|schedule)|fdbmodel/kv/(embedd
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What make test tests: the model, the stores that need nothing installed, the client and the workers. Its calls are
 # those of make test-all for fewer packages, so that neither repeats what the other has run.
-CORE := /(fdbmodel(/(batches|joblog|modules|quota|schedule|audit|inspect|layout|read|reference|transfer(/archive)?|tuple|internal/.*|$\
+CORE := /(fdbmodel(/(batches|joblog|modules|quota|schedule|audit|inspect|layout|read|reference|state|transfer(/archive)?|tuple|internal/.*|$\
 kv|kv/(embedded|faultkv|kvtest(/reference)?)))?|futures(/futurestest)?|workers|batch(/(batchtest|memstore))?|$\
 internal/(budget|bubble|clock|connlimit|faultdisk|lint|ratelog|socket|timetable|trust))$$
 SCOPE := all
@@ -198,7 +198,7 @@ fuzz: ## fuzz each decoder for half a minute
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg; done; done
 
 generate: ## write the generated pages of docs/reference
-	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/layout ./internal/lint ./protocol -run 'TestDocs' -update
+	$(GO) test -tags $(TAGS) ./fdbmodel/state ./fdbmodel/layout ./internal/lint ./protocol -run 'TestDocs' -update
 
 check: test-all ## all tests, then a tidy module and a clean tree
 	$(GO) mod tidy -diff

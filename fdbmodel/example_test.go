@@ -50,22 +50,3 @@ func Example() {
 	// go:price of tea, attempt 1
 	// applied realized 4.20 <nil>
 }
-
-// The life cycle is a table, applied by a pure function.
-func ExampleNext() {
-	row := layout.Row{Spec: &layout.Spec{Function: "go:price"}}
-	token := layout.Token{Worker: "0123456789abcdef", Sequence: 1}
-	for _, event := range []fdbmodel.Event{
-		{Kind: fdbmodel.EventClaim, Token: token},
-		{Kind: fdbmodel.EventReap, Token: token},
-		{Kind: fdbmodel.EventRealize, Token: token, Result: &layout.Result{}},
-	} {
-		after, outcome := fdbmodel.Next(row, event)
-		fmt.Printf("%v: %v, %v\n", event.Kind, outcome, after.State())
-		row = after
-	}
-	// Output:
-	// claim: applied, claimed
-	// reap: applied, delayed
-	// realize: lost, delayed
-}

@@ -173,30 +173,6 @@ func TestSnoozeCostsNoAttempt(t *testing.T) {
 	require.Empty(t, s.Problems())
 }
 
-// TestStateConditionsOfTime ends claims of futures whose time is over, or that were
-// cancelled.
-func TestStateConditionsOfTime(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []fdbmodel.EventKind{
-		fdbmodel.EventFail, fdbmodel.EventRelinquish, fdbmodel.EventPutBack, fdbmodel.EventSnooze, fdbmodel.EventExpire,
-		fdbmodel.EventReap, fdbmodel.EventBlock,
-	} {
-		row, event := gridRow(layout.Claimed), gridEvent(kind, gridToken)
-		row.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
-		row.Spec.Deadline = layout.Millis(event.Now)
-		after, outcome := fdbmodel.Next(row, event)
-		require.Equal(t, fdbmodel.Applied, outcome, kind)
-		require.Equal(t, layout.Failed, after.State(), kind)
-		require.Equal(t, layout.KindDeadline, after.Exception.Kind, kind)
-		row.Attempts.Lifted = true
-		after, _ = fdbmodel.Next(row, event)
-		require.NotEqual(t, layout.Failed, after.State(), kind)
-		row.Attempts.Lifted, row.Cancel = false, &layout.CancelRequest{}
-		after, _ = fdbmodel.Next(row, event)
-		require.Equal(t, layout.KindCancelled, after.Exception.Kind, kind)
-	}
-}
-
 // TestUnknownResultsOfTime is TestUnknownResults for futures that wait for a time.
 func TestUnknownResultsOfTime(t *testing.T) {
 	t.Parallel()

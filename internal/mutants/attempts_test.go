@@ -18,7 +18,7 @@ func attemptMutants() []mutant {
 		{name: "a history grows without a bound", file: "fdbmodel/layout/life.go", by: model,
 			old: "past = h.Past[max(0, len(h.Past)+1-MaxHistory):]",
 			new: "past = h.Past"},
-		{name: "a retry is an attempt in the history", file: "fdbmodel/history.go", by: model,
+		{name: "a retry is an attempt in the history", file: "fdbmodel/state/history.go", by: model,
 			old: " || by == EventRetry {",
 			new: " {"},
 		{name: "the last progress is lost", file: "workers/job.go", by: workers,

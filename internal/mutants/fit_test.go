@@ -50,7 +50,7 @@ func fitMutants() []mutant {
 			by:  suites{{of: "fdbmodel", run: "InputsIsWoken"}},
 			old: "\tc.wakeNear(ctx, version, placed)\n",
 			new: ""},
-		{name: "what must be near an object goes to the pool", file: "fdbmodel/state.go",
+		{name: "what must be near an object goes to the pool", file: "fdbmodel/state/state.go",
 			by:  suites{{of: "fdbmodel", run: "MustBeNear"}},
 			old: "assignedToWorker.and(mustBeNear), layout.Blocked, lookAgain, Applied}",
 			new: "assignedToWorker.and(mustBeNear), layout.Ready, clearAssigned, Applied}"},

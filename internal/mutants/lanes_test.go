@@ -3,6 +3,7 @@ package mutants
 // lanes are the suites of lanes.
 func lanes() suites {
 	return suites{
+		{of: "fdbmodel/state"},
 		{of: "fdbmodel", run: "Lane|TestOneTransactionSubmits|TestARateThat|TestABlocked|TestTheFirstInLine|TestSlotsAre|" +
 			"InLine|TestPlacesOf|TestATotalWidth"},
 		{of: "fdbmodel/transfer", run: "TestLines"}, {of: "fdbmodel", run: "TestMachine"}, {of: "internal/sim"},
@@ -12,7 +13,7 @@ func lanes() suites {
 // laneMutants are faults in lanes.
 func laneMutants() []mutant {
 	const admission, turns = "fdbmodel/internal/lane/admission.go", "fdbmodel/internal/lane/turns.go"
-	const kinds, file = "fdbmodel/lanekinds.go", "fdbmodel/lanes.go"
+	const kinds = "fdbmodel/lanekinds.go"
 	contests := suites{{of: "fdbmodel", run: "TestContest"}}
 	return []mutant{
 		{name: "a cluster may have a kind of lanes more", file: kinds, by: suites{{of: "fdbmodel", run: "KindsOfLanesAre"}},
@@ -110,13 +111,13 @@ func laneMutants() []mutant {
 		{name: "a lane that was held back stays due", file: "fdbmodel/lanesweep.go", by: lanes(),
 			old: "w.lanes.Of(lane).Due = item.Key",
 			new: "w.lanes.Of(lane).Due = nil"},
-		{name: "a retry gives its slot away", file: file, by: lanes(),
+		{name: "a retry gives its slot away", file: "fdbmodel/state/lanes.go", by: lanes(),
 			old: "slot = had && !after.Spec.Aside",
 			new: "slot = false"},
-		{name: "a retry that steps aside keeps its slot", file: file, by: lanes(),
+		{name: "a retry that steps aside keeps its slot", file: "fdbmodel/state/lanes.go", by: lanes(),
 			old: "slot = had && !after.Spec.Aside",
 			new: "slot = had"},
-		{name: "what waits for its inputs keeps its slot", file: file, by: lanes(),
+		{name: "what waits for its inputs keeps its slot", file: "fdbmodel/state/lanes.go", by: lanes(),
 			old: "\tcase layout.Delayed:\n\t\tslot",
 			new: "\tcase layout.Delayed, layout.Blocked:\n\t\tslot"},
 	}

@@ -2,7 +2,7 @@ package mutants
 
 // model are the suites of the data model.
 func model() suites {
-	return suites{{of: "fdbmodel", run: "TestMachine"}, {of: "fdbmodel"}, {of: "internal/sim"}}
+	return suites{{of: "fdbmodel", run: "TestMachine"}, {of: "fdbmodel/state"}, {of: "fdbmodel"}, {of: "internal/sim"}}
 }
 
 // claimMutants are faults in claims and in the fence of workers.
@@ -33,7 +33,7 @@ func claimMutants() []mutant {
 		{name: "claims in doubt are not settled", file: claim, by: model(),
 			old: "r.doubts = append(r.doubts, token.Sequence)",
 			new: "_ = token.Sequence"},
-		{name: "a completion of another claim of the worker counts", file: "fdbmodel/effects.go", by: model(),
+		{name: "a completion of another claim of the worker counts", file: "fdbmodel/state/effects.go", by: model(),
 			old: "return r.Claim.Token == e.Token }}",
 			new: "return r.Claim.Token.Worker == e.Token.Worker }}"},
 		{name: "a dead worker's claims may be reaped while it lives", file: reap, by: model(),
@@ -112,7 +112,7 @@ func recordMutants() []mutant {
 
 // lifeMutants are faults in the table of transitions.
 func lifeMutants() []mutant {
-	const file = "fdbmodel/effects.go"
+	const file = "fdbmodel/state/effects.go"
 	return []mutant{
 		{name: "a future has one attempt more", file: file, by: model(),
 			old: "return r.Attempts.Failed+1 >= r.Spec.MaxRetries+1",
@@ -132,7 +132,7 @@ func lifeMutants() []mutant {
 		{name: "a future is promoted early", file: file, by: model(),
 			old: "return r.Attempts.Due <= layout.Millis(e.Now)",
 			new: "return r.Attempts.Due <= layout.Millis(e.Now)+1"},
-		{name: "a cancel that was asked is forgotten by a failure", file: "fdbmodel/state.go", by: model(),
+		{name: "a cancel that was asked is forgotten by a failure", file: "fdbmodel/state/state.go", by: model(),
 			old: "\t{layout.Claimed, EventFail, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},\n",
 			new: ""},
 		{name: "a backoff does not grow", file: "fdbmodel/layout/backoff.go",

@@ -27,7 +27,7 @@ func timeMutants() []mutant {
 			old: "spec.Deadline = now + s", new: "spec.Deadline = at + s"},
 		{name: "nobody comes back for the rest of many overdue futures", file: overdue, by: late,
 			old: "\t\t\tlater = now\n", new: "\t\t\t_ = later\n"},
-		{name: "the attempt that failed after the deadline does not count", file: overdue, by: late,
+		{name: "the attempt that failed after the deadline does not count", file: "fdbmodel/state/overdue.go", by: late,
 			old: "\t\tcountAttempt(r, e, false)\n", new: ""},
 		{name: "midnight belongs to the day before", file: "internal/timetable/timetable.go",
 			by:  suites{{of: "internal/timetable"}},

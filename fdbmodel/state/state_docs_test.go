@@ -1,4 +1,4 @@
-package fdbmodel_test
+package state_test
 
 import (
 	"os"
@@ -6,11 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
-const stateMachinePage = "../docs/reference/state_machine.md"
+const stateMachinePage = "../../docs/reference/state_machine.md"
 
 const stateMachineHead = `# State machine
 
@@ -21,7 +21,7 @@ event and its condition counts. A pair that is not here is refused.
 
 func TestDocsStateMachine(t *testing.T) {
 	t.Parallel()
-	want := stateMachineHead + fdbmodel.TransitionTable()
+	want := stateMachineHead + state.TransitionTable()
 	if *modeltest.Update {
 		require.NoError(t, os.WriteFile(stateMachinePage, []byte(want), 0o644))
 	}

@@ -1,4 +1,4 @@
-package fdbmodel
+package state
 
 import (
 	"fmt"

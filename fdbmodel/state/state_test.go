@@ -1,4 +1,4 @@
-package fdbmodel_test
+package state_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 var (
@@ -39,13 +39,13 @@ func gridRow(s layout.State) layout.Row {
 	return row
 }
 
-func gridEvent(k fdbmodel.EventKind, token layout.Token) fdbmodel.Event {
-	e := fdbmodel.Event{
+func gridEvent(k state.EventKind, token layout.Token) state.Event {
+	e := state.Event{
 		Kind: k, Token: token, Result: &layout.Result{Token: token},
 		Exception: &layout.Exception{Kind: layout.KindError, Message: "m"},
 		Cancel:    &layout.CancelRequest{Reason: "r"}, Now: gridNow, Jitter: 0.5,
 	}
-	if k == fdbmodel.EventSnooze {
+	if k == state.EventSnooze {
 		e.RetryIn = new(time.Duration)
 	}
 	return e
@@ -163,12 +163,12 @@ func TestStateGrid(t *testing.T) {
 		"failed admit": "failed/refused failed/refused",
 	}
 	for _, s := range layout.States() {
-		for _, e := range fdbmodel.Events() {
+		for _, e := range state.Events() {
 			var got []string
 			for _, token := range []layout.Token{gridToken, otherTok} {
 				row := gridRow(s)
 				before := fmt.Sprintf("%+v", row)
-				after, outcome := fdbmodel.Next(row, gridEvent(e, token))
+				after, outcome := state.Next(row, gridEvent(e, token))
 				require.Equal(t, before, fmt.Sprintf("%+v", row), "Next is pure")
 				got = append(got, after.State().String()+"/"+outcome.String())
 			}
@@ -183,56 +183,56 @@ func TestStateOfAnEarlierClaim(t *testing.T) {
 	t.Parallel()
 	earlier := layout.Token{Worker: gridToken.Worker, Sequence: gridToken.Sequence - 1}
 	for _, s := range layout.States() {
-		for _, e := range []fdbmodel.EventKind{
-			fdbmodel.EventRealize, fdbmodel.EventFail, fdbmodel.EventRelinquish, fdbmodel.EventPutBack,
+		for _, e := range []state.EventKind{
+			state.EventRealize, state.EventFail, state.EventRelinquish, state.EventPutBack,
 		} {
 			row := gridRow(s)
-			after, outcome := fdbmodel.Next(row, gridEvent(e, earlier))
-			require.Equal(t, fdbmodel.Lost, outcome, "%v %v", s, e)
+			after, outcome := state.Next(row, gridEvent(e, earlier))
+			require.Equal(t, state.Lost, outcome, "%v %v", s, e)
 			require.Equal(t, row, after)
 		}
 	}
-	_, outcome := fdbmodel.Next(gridRow(layout.Claimed), gridEvent(fdbmodel.EventClaim, earlier))
-	require.Equal(t, fdbmodel.Lost, outcome)
+	_, outcome := state.Next(gridRow(layout.Claimed), gridEvent(state.EventClaim, earlier))
+	require.Equal(t, state.Lost, outcome)
 }
 
 func TestStateConditions(t *testing.T) {
 	t.Parallel()
 	zero := time.Duration(0)
-	asked := func(r *layout.Row, _ *fdbmodel.Event) { r.Cancel = &layout.CancelRequest{} }
-	tooLarge := func(_ *layout.Row, e *fdbmodel.Event) { e.Exception.Kind = layout.KindTooLarge }
+	asked := func(r *layout.Row, _ *state.Event) { r.Cancel = &layout.CancelRequest{} }
+	tooLarge := func(_ *layout.Row, e *state.Event) { e.Exception.Kind = layout.KindTooLarge }
 	for name, c := range map[string]struct {
-		change  func(*layout.Row, *fdbmodel.Event)
-		event   fdbmodel.EventKind
+		change  func(*layout.Row, *state.Event)
+		event   state.EventKind
 		want    layout.State
 		kind    layout.FailureKind
 		failed  int
 		crashes int
 	}{
-		"fail with a cancel":       {asked, fdbmodel.EventFail, layout.Failed, layout.KindCancelled, 0, 0},
-		"relinquish with a cancel": {asked, fdbmodel.EventRelinquish, layout.Failed, layout.KindCancelled, 0, 0},
-		"put back with a cancel":   {asked, fdbmodel.EventPutBack, layout.Failed, layout.KindCancelled, 0, 0},
-		"reap with a cancel":       {asked, fdbmodel.EventReap, layout.Failed, layout.KindCancelled, 0, 0},
-		"a result beats a cancel":  {asked, fdbmodel.EventRealize, layout.Realized, "", 0, 0},
-		"permanent failure": {func(_ *layout.Row, e *fdbmodel.Event) { e.Permanent = true }, fdbmodel.EventFail,
+		"fail with a cancel":       {asked, state.EventFail, layout.Failed, layout.KindCancelled, 0, 0},
+		"relinquish with a cancel": {asked, state.EventRelinquish, layout.Failed, layout.KindCancelled, 0, 0},
+		"put back with a cancel":   {asked, state.EventPutBack, layout.Failed, layout.KindCancelled, 0, 0},
+		"reap with a cancel":       {asked, state.EventReap, layout.Failed, layout.KindCancelled, 0, 0},
+		"a result beats a cancel":  {asked, state.EventRealize, layout.Realized, "", 0, 0},
+		"permanent failure": {func(_ *layout.Row, e *state.Event) { e.Permanent = true }, state.EventFail,
 			layout.Failed, layout.KindError, 1, 0},
-		"kind that is not retryable": {tooLarge, fdbmodel.EventFail, layout.Failed, layout.KindTooLarge, 1, 0},
-		"last attempt": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Failed = 1 }, fdbmodel.EventFail,
+		"kind that is not retryable": {tooLarge, state.EventFail, layout.Failed, layout.KindTooLarge, 1, 0},
+		"last attempt": {func(r *layout.Row, _ *state.Event) { r.Attempts.Failed = 1 }, state.EventFail,
 			layout.Failed, layout.KindError, 2, 0},
-		"no retries": {func(r *layout.Row, _ *fdbmodel.Event) { r.Spec.MaxRetries = 0 }, fdbmodel.EventFail,
+		"no retries": {func(r *layout.Row, _ *state.Event) { r.Spec.MaxRetries = 0 }, state.EventFail,
 			layout.Failed, layout.KindError, 1, 0},
-		"retry without a wait": {func(_ *layout.Row, e *fdbmodel.Event) { e.RetryIn = &zero }, fdbmodel.EventFail,
+		"retry without a wait": {func(_ *layout.Row, e *state.Event) { e.RetryIn = &zero }, state.EventFail,
 			layout.Ready, layout.KindError, 1, 0},
-		"second crash": {crashed(1, true), fdbmodel.EventReap, layout.Delayed, "", 0, 2},
-		"third crash":  {crashed(2, true), fdbmodel.EventReap, layout.Failed, layout.KindLost, 0, 3},
-		"a death beside a suspect after two crashes": {crashed(2, false), fdbmodel.EventReap, layout.Delayed, "", 0, 2},
-		"crash of a held future": {func(r *layout.Row, e *fdbmodel.Event) { r.Spec.Owner, e.Crash = "g", true },
-			fdbmodel.EventReap, layout.Ready, "", 0, 1},
+		"second crash": {crashed(1, true), state.EventReap, layout.Delayed, "", 0, 2},
+		"third crash":  {crashed(2, true), state.EventReap, layout.Failed, layout.KindLost, 0, 3},
+		"a death beside a suspect after two crashes": {crashed(2, false), state.EventReap, layout.Delayed, "", 0, 2},
+		"crash of a held future": {func(r *layout.Row, e *state.Event) { r.Spec.Owner, e.Crash = "g", true },
+			state.EventReap, layout.Ready, "", 0, 1},
 	} {
 		row, event := gridRow(layout.Claimed), gridEvent(c.event, gridToken)
 		c.change(&row, &event)
-		after, outcome := fdbmodel.Next(row, event)
-		require.Equal(t, fdbmodel.Applied, outcome, name)
+		after, outcome := state.Next(row, event)
+		require.Equal(t, state.Applied, outcome, name)
 		require.Equal(t, c.want, after.State(), name)
 		require.Equal(t, c.failed, after.Attempts.Failed, name)
 		require.Equal(t, c.crashes, after.Attempts.Crashes, name)
@@ -252,19 +252,19 @@ func TestStateOfAPutFuture(t *testing.T) {
 	t.Parallel()
 	row := gridRow(layout.Realized)
 	row.Spec.Function, row.Result.Object = layout.FunctionPut, "object"
-	lost, outcome := fdbmodel.Next(row, gridEvent(fdbmodel.EventLose, gridToken))
-	require.Equal(t, fdbmodel.Applied, outcome)
+	lost, outcome := state.Next(row, gridEvent(state.EventLose, gridToken))
+	require.Equal(t, state.Applied, outcome)
 	require.Equal(t, layout.Failed, lost.State())
 	require.Equal(t, layout.KindLost, lost.Exception.Kind)
 	require.Contains(t, lost.Exception.Message, "cannot be rebuilt because it was put, not computed")
-	again, outcome := fdbmodel.Next(lost, gridEvent(fdbmodel.EventRetry, gridToken))
-	require.Equal(t, fdbmodel.Refused, outcome)
+	again, outcome := state.Next(lost, gridEvent(state.EventRetry, gridToken))
+	require.Equal(t, state.Refused, outcome)
 	require.Equal(t, lost, again)
 }
 
 // crashed gives a row some crashes, and says whether the event is another one.
-func crashed(n int, another bool) func(*layout.Row, *fdbmodel.Event) {
-	return func(r *layout.Row, e *fdbmodel.Event) { r.Attempts.Crashes, e.Crash = n, another }
+func crashed(n int, another bool) func(*layout.Row, *state.Event) {
+	return func(r *layout.Row, e *state.Event) { r.Attempts.Crashes, e.Crash = n, another }
 }
 
 // TestMemoryGrows has attempts that had too little memory, and others.
@@ -274,12 +274,12 @@ func TestMemoryGrows(t *testing.T) {
 	row.Spec.MaxRetries, row.Spec.Requirements.RAM = 9, 100
 	row.Spec.Growth = &layout.Growth{Factor: 2.5, Max: 300}
 	fail := func(kind layout.FailureKind) {
-		claimed, outcome := fdbmodel.Next(row, gridEvent(fdbmodel.EventClaim, gridToken))
-		require.Equal(t, fdbmodel.Applied, outcome)
-		event := gridEvent(fdbmodel.EventFail, gridToken)
+		claimed, outcome := state.Next(row, gridEvent(state.EventClaim, gridToken))
+		require.Equal(t, state.Applied, outcome)
+		event := gridEvent(state.EventFail, gridToken)
 		event.Exception.Kind, event.RetryIn = kind, new(time.Duration)
-		row, outcome = fdbmodel.Next(claimed, event)
-		require.Equal(t, fdbmodel.Applied, outcome)
+		row, outcome = state.Next(claimed, event)
+		require.Equal(t, state.Applied, outcome)
 	}
 	for _, c := range []struct {
 		kind layout.FailureKind
@@ -296,7 +296,7 @@ func TestMemoryGrows(t *testing.T) {
 	fail(layout.KindMemory)
 	require.EqualValues(t, 300, row.Attempts.RAM)
 	row.Exception.Final = true
-	row, _ = fdbmodel.Next(row, gridEvent(fdbmodel.EventRetry, gridToken))
+	row, _ = state.Next(row, gridEvent(state.EventRetry, gridToken))
 	require.EqualValues(t, 100, row.Needs().Requirements.RAM, "it starts over")
 
 	tiny := layout.Spec{Requirements: layout.Requirements{RAM: 1}, Growth: &layout.Growth{Factor: 1.1, Max: 9}}
@@ -308,30 +308,30 @@ func TestMemoryGrows(t *testing.T) {
 func TestDeathsAreRememberedAndForgotten(t *testing.T) {
 	t.Parallel()
 	row := gridRow(layout.Ready)
-	step := func(want layout.State, e fdbmodel.Event) {
+	step := func(want layout.State, e state.Event) {
 		e.Now = gridNow
-		after, outcome := fdbmodel.Next(row, e)
-		require.Equal(t, fdbmodel.Applied, outcome, "%v", e.Kind)
+		after, outcome := state.Next(row, e)
+		require.Equal(t, state.Applied, outcome, "%v", e.Kind)
 		require.Equal(t, want, after.State(), "%v", e.Kind)
 		row = after
 	}
-	step(layout.Claimed, fdbmodel.Event{Kind: fdbmodel.EventClaim, Token: gridToken})
-	step(layout.Delayed, fdbmodel.Event{Kind: fdbmodel.EventReap, Token: gridToken, Jitter: 0.5})
+	step(layout.Claimed, state.Event{Kind: state.EventClaim, Token: gridToken})
+	step(layout.Delayed, state.Event{Kind: state.EventReap, Token: gridToken, Jitter: 0.5})
 	require.Equal(t, layout.Millis(gridNow.Add(time.Second)), row.Attempts.Due)
 	require.Equal(t, 1, row.Attempts.Suspicion())
-	step(layout.Ready, fdbmodel.Event{Kind: fdbmodel.EventRetry})
-	step(layout.Claimed, fdbmodel.Event{Kind: fdbmodel.EventClaim, Token: otherTok})
-	step(layout.Delayed, fdbmodel.Event{Kind: fdbmodel.EventReap, Token: otherTok, Crash: true, Jitter: 0.5})
+	step(layout.Ready, state.Event{Kind: state.EventRetry})
+	step(layout.Claimed, state.Event{Kind: state.EventClaim, Token: otherTok})
+	step(layout.Delayed, state.Event{Kind: state.EventReap, Token: otherTok, Crash: true, Jitter: 0.5})
 	require.Equal(t, layout.Millis(gridNow.Add(2*time.Second)), row.Attempts.Due)
 	require.Equal(t, layout.Attempts{Crashes: 1, Due: row.Attempts.Due,
 		Deaths: layout.Deaths{{Worker: gridToken.Worker}, {Worker: otherTok.Worker, Crash: true}}}, row.Attempts)
-	step(layout.Delayed, fdbmodel.Event{Kind: fdbmodel.EventReappear, Token: otherTok})
+	step(layout.Delayed, state.Event{Kind: state.EventReappear, Token: otherTok})
 	require.Equal(t, layout.Attempts{Due: row.Attempts.Due, Deaths: layout.Deaths{{Worker: gridToken.Worker}}},
 		row.Attempts)
-	_, outcome := fdbmodel.Next(row, fdbmodel.Event{Kind: fdbmodel.EventReappear, Token: otherTok})
-	require.Equal(t, fdbmodel.Already, outcome)
-	step(layout.Ready, fdbmodel.Event{Kind: fdbmodel.EventRetry})
-	step(layout.Ready, fdbmodel.Event{Kind: fdbmodel.EventReappear, Token: gridToken})
+	_, outcome := state.Next(row, state.Event{Kind: state.EventReappear, Token: otherTok})
+	require.Equal(t, state.Already, outcome)
+	step(layout.Ready, state.Event{Kind: state.EventRetry})
+	step(layout.Ready, state.Event{Kind: state.EventReappear, Token: gridToken})
 	require.Zero(t, row.Attempts)
 }
 
@@ -340,33 +340,33 @@ func TestStateConditionsOfAssignments(t *testing.T) {
 	assigned := gridRow(layout.Ready)
 	assigned.Attempts.Assigned = gridToken.Worker
 	for _, c := range []struct {
-		event fdbmodel.EventKind
+		event state.EventKind
 		token layout.Token
-		want  fdbmodel.Outcome
+		want  state.Outcome
 		left  layout.WorkerID
 	}{
-		{fdbmodel.EventAssign, gridToken, fdbmodel.Already, gridToken.Worker},
-		{fdbmodel.EventAssign, otherTok, fdbmodel.Refused, gridToken.Worker},
-		{fdbmodel.EventUnassign, otherTok, fdbmodel.Refused, gridToken.Worker},
-		{fdbmodel.EventUnassign, gridToken, fdbmodel.Applied, ""},
-		{fdbmodel.EventClaim, gridToken, fdbmodel.Applied, gridToken.Worker},
+		{state.EventAssign, gridToken, state.Already, gridToken.Worker},
+		{state.EventAssign, otherTok, state.Refused, gridToken.Worker},
+		{state.EventUnassign, otherTok, state.Refused, gridToken.Worker},
+		{state.EventUnassign, gridToken, state.Applied, ""},
+		{state.EventClaim, gridToken, state.Applied, gridToken.Worker},
 	} {
-		after, outcome := fdbmodel.Next(assigned, gridEvent(c.event, c.token))
+		after, outcome := state.Next(assigned, gridEvent(c.event, c.token))
 		require.Equal(t, c.want, outcome, "%v", c.event)
 		require.Equal(t, c.left, after.Attempts.Assigned, "%v", c.event)
 	}
-	for _, e := range []fdbmodel.EventKind{fdbmodel.EventFail, fdbmodel.EventPutBack, fdbmodel.EventReap} {
+	for _, e := range []state.EventKind{state.EventFail, state.EventPutBack, state.EventReap} {
 		row := gridRow(layout.Claimed)
 		row.Attempts.Assigned = gridToken.Worker
-		after, _ := fdbmodel.Next(row, gridEvent(e, gridToken))
+		after, _ := state.Next(row, gridEvent(e, gridToken))
 		require.Empty(t, after.Attempts.Assigned, "%v", e)
 	}
-	_, outcome := fdbmodel.Next(assigned, gridEvent(fdbmodel.EventInfeasible, gridToken))
-	require.Equal(t, fdbmodel.Refused, outcome, "it is not in the pool")
+	_, outcome := state.Next(assigned, gridEvent(state.EventInfeasible, gridToken))
+	require.Equal(t, state.Refused, outcome, "it is not in the pool")
 	due := gridRow(layout.Delayed)
 	due.Attempts.Due = layout.Millis(gridNow)
-	after, outcome := fdbmodel.Next(due, gridEvent(fdbmodel.EventPromote, gridToken))
-	require.Equal(t, fdbmodel.Applied, outcome)
+	after, outcome := state.Next(due, gridEvent(state.EventPromote, gridToken))
+	require.Equal(t, state.Applied, outcome)
 	require.Equal(t, layout.Ready, after.State())
 }
 
@@ -374,19 +374,19 @@ func TestStateConditionsOfInputs(t *testing.T) {
 	t.Parallel()
 	later := gridRow(layout.Blocked)
 	later.Attempts.Due = layout.Millis(gridNow) + 1
-	after, outcome := fdbmodel.Next(later, gridEvent(fdbmodel.EventUnblock, gridToken))
-	require.Equal(t, fdbmodel.Applied, outcome)
+	after, outcome := state.Next(later, gridEvent(state.EventUnblock, gridToken))
+	require.Equal(t, state.Applied, outcome)
 	require.Equal(t, layout.Delayed, after.State())
 	require.Nil(t, after.Blocked)
 
 	due := gridRow(layout.Blocked)
 	due.Attempts.Due = layout.Millis(gridNow)
-	after, _ = fdbmodel.Next(due, gridEvent(fdbmodel.EventUnblock, gridToken))
+	after, _ = state.Next(due, gridEvent(state.EventUnblock, gridToken))
 	require.Equal(t, layout.Ready, after.State())
 	require.Zero(t, after.Attempts.Due)
 
-	for _, e := range []fdbmodel.EventKind{fdbmodel.EventUpstream, fdbmodel.EventCancel} {
-		after, _ = fdbmodel.Next(later, gridEvent(e, gridToken))
+	for _, e := range []state.EventKind{state.EventUpstream, state.EventCancel} {
+		after, _ = state.Next(later, gridEvent(e, gridToken))
 		require.Equal(t, layout.Failed, after.State(), "%v", e)
 		require.True(t, after.Exception.Final)
 		require.Nil(t, after.Blocked)
@@ -394,8 +394,8 @@ func TestStateConditionsOfInputs(t *testing.T) {
 	}
 	failed := gridRow(layout.Failed)
 	failed.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
-	after, outcome = fdbmodel.Next(failed, gridEvent(fdbmodel.EventRetry, gridToken))
-	require.Equal(t, fdbmodel.Applied, outcome)
+	after, outcome = state.Next(failed, gridEvent(state.EventRetry, gridToken))
+	require.Equal(t, state.Applied, outcome)
 	require.Equal(t, layout.Blocked, after.State())
 	require.Zero(t, after.Blocked.Linked)
 }
@@ -410,34 +410,34 @@ func TestStateConditionsOfWhatMustBeNear(t *testing.T) {
 		row.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
 		return row
 	}
-	event := gridEvent(fdbmodel.EventUnblock, gridToken)
+	event := gridEvent(state.EventUnblock, gridToken)
 	event.Near, event.NearWait = gridToken.Worker, time.Second
-	after, outcome := fdbmodel.Next(bound(layout.Blocked), event)
-	require.Equal(t, fdbmodel.Applied, outcome)
+	after, outcome := state.Next(bound(layout.Blocked), event)
+	require.Equal(t, state.Applied, outcome)
 	require.Equal(t, layout.Attempts{Assigned: gridToken.Worker}, after.Attempts)
-	free, _ := fdbmodel.Next(gridRow(layout.Blocked), event)
+	free, _ := state.Next(gridRow(layout.Blocked), event)
 	require.Equal(t, layout.Attempts{Near: gridToken.Worker, NearWait: time.Second}, free.Attempts)
 	event.Near, event.Displaced = "", true
-	displaced, _ := fdbmodel.Next(bound(layout.Blocked), event)
+	displaced, _ := state.Next(bound(layout.Blocked), event)
 	require.Equal(t, layout.Ready, displaced.State())
 	require.Equal(t, "near="+layout.ID{1}.String(), displaced.Needs().Class().Labels)
 
 	due, zero := bound(layout.Delayed), time.Duration(0)
 	due.Attempts.Due = layout.Millis(gridNow)
-	failed := gridEvent(fdbmodel.EventFail, gridToken)
+	failed := gridEvent(state.EventFail, gridToken)
 	failed.RetryIn = &zero
 	for name, c := range map[string]struct {
 		row   layout.Row
-		event fdbmodel.Event
+		event state.Event
 	}{
-		"unassigned":  {after, gridEvent(fdbmodel.EventUnassign, gridToken)},
-		"due":         {due, gridEvent(fdbmodel.EventPromote, gridToken)},
-		"by hand":     {due, gridEvent(fdbmodel.EventRetry, gridToken)},
+		"unassigned":  {after, gridEvent(state.EventUnassign, gridToken)},
+		"due":         {due, gridEvent(state.EventPromote, gridToken)},
+		"by hand":     {due, gridEvent(state.EventRetry, gridToken)},
 		"tried again": {bound(layout.Claimed), failed},
-		"displaced":   {displaced, gridEvent(fdbmodel.EventReplace, gridToken)},
+		"displaced":   {displaced, gridEvent(state.EventReplace, gridToken)},
 	} {
-		looks, outcome := fdbmodel.Next(c.row, c.event)
-		require.Equal(t, fdbmodel.Applied, outcome, name)
+		looks, outcome := state.Next(c.row, c.event)
+		require.Equal(t, state.Applied, outcome, name)
 		require.Equal(t, layout.Blocked, looks.State(), name)
 		require.Zero(t, looks.Blocked.Linked, name)
 		require.Empty(t, looks.Attempts.Assigned, name)
@@ -456,30 +456,30 @@ func TestStateConditionsOfObjects(t *testing.T) {
 			Deaths: layout.Deaths{{Worker: "w", Crash: true}}}
 		return row
 	}
-	lose := gridEvent(fdbmodel.EventLose, gridToken)
+	lose := gridEvent(state.EventLose, gridToken)
 	row := object()
-	after, outcome := fdbmodel.Next(row, lose)
-	require.Equal(t, fdbmodel.Applied, outcome)
+	after, outcome := state.Next(row, lose)
+	require.Equal(t, state.Applied, outcome)
 	require.Equal(t, layout.Ready, after.State())
 	require.Equal(t, layout.Attempts{Crashes: 1, Deaths: row.Attempts.Deaths, Rebuilt: 4}, after.Attempts,
 		"all attempts again, and what it did to workers stays")
 	require.Nil(t, after.Result)
 
-	_, outcome = fdbmodel.Next(row, gridEvent(fdbmodel.EventLose, otherTok))
-	require.Equal(t, fdbmodel.Already, outcome, "another result")
+	_, outcome = state.Next(row, gridEvent(state.EventLose, otherTok))
+	require.Equal(t, state.Already, outcome, "another result")
 
 	row.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
-	after, _ = fdbmodel.Next(row, lose)
+	after, _ = state.Next(row, lose)
 	require.Equal(t, layout.Blocked, after.State())
 
 	for says, change := range map[string]func(*layout.Row){
 		"does not allow": func(r *layout.Row) { r.Spec.AllowReconstruction = false },
-		"16 times":       func(r *layout.Row) { r.Attempts.Rebuilt = fdbmodel.MaxRebuilds },
+		"16 times":       func(r *layout.Row) { r.Attempts.Rebuilt = state.MaxRebuilds },
 	} {
 		row := object()
 		change(&row)
-		after, outcome = fdbmodel.Next(row, lose)
-		require.Equal(t, fdbmodel.Applied, outcome)
+		after, outcome = state.Next(row, lose)
+		require.Equal(t, state.Applied, outcome)
 		require.Equal(t, layout.Failed, after.State())
 		require.Equal(t, layout.KindLost, after.Exception.Kind)
 		require.True(t, after.Exception.Final)
@@ -488,12 +488,12 @@ func TestStateConditionsOfObjects(t *testing.T) {
 
 	claimed := gridRow(layout.Claimed)
 	claimed.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
-	block := gridEvent(fdbmodel.EventBlock, gridToken)
-	after, outcome = fdbmodel.Next(claimed, block)
-	require.Equal(t, fdbmodel.Applied, outcome)
+	block := gridEvent(state.EventBlock, gridToken)
+	after, outcome = state.Next(claimed, block)
+	require.Equal(t, state.Applied, outcome)
 	require.Equal(t, layout.Blocked, after.State())
 	require.Zero(t, after.Attempts)
 	claimed.Cancel = &layout.CancelRequest{}
-	after, _ = fdbmodel.Next(claimed, block)
+	after, _ = state.Next(claimed, block)
 	require.Equal(t, layout.Failed, after.State())
 }

@@ -1,27 +1,27 @@
-package fdbmodel_test
+package state_test
 
 import (
 	"math/rand/v2"
 	"os"
 	"testing"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/state"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
 // mayMiss are transitions that operations hardly ever reach: a claim is blind,
 // a reaper looks only at what is claimed, and a future that is promoted was
 // delayed when it was read.
-func mayMiss(t *fdbmodel.MetTransition) bool {
+func mayMiss(t *state.MetTransition) bool {
 	switch t.Event {
-	case fdbmodel.EventClaim:
+	case state.EventClaim:
 		return true
-	case fdbmodel.EventReap:
-		return t.Outcome == fdbmodel.Lost && t.From != layout.Realized
+	case state.EventReap:
+		return t.Outcome == state.Lost && t.From != layout.Realized
 	default:
-		return t.From == layout.Ready && t.Event == fdbmodel.EventPromote
+		return t.From == layout.Ready && t.Event == state.EventPromote
 	}
 }
 
@@ -35,7 +35,7 @@ func TestMachineMeetsEveryTransition(t *testing.T) {
 	if storetest.OnServer {
 		t.Skip("what operations reach does not depend on the store")
 	}
-	rows, restore := fdbmodel.CountTransitions()
+	rows, restore := state.CountTransitions()
 	defer restore()
 	first := rand.Uint64()
 	t.Logf("first seed %d", first)

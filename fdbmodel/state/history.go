@@ -1,4 +1,4 @@
-package fdbmodel
+package state
 
 import "github.com/futura-run/futura/fdbmodel/layout"
 

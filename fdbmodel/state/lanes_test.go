@@ -1,12 +1,12 @@
-package fdbmodel_test
+package state_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // TestStateGridOfLanes covers every pair of state and event of a future in a lane, which
@@ -38,14 +38,14 @@ func TestStateGridOfLanes(t *testing.T) {
 				if where(&row) != had || had == line && s != layout.Ready || aside && row.Attempts.Slot {
 					continue // there is no such future
 				}
-				for _, e := range fdbmodel.Events() {
-					after, outcome := fdbmodel.Next(row, gridEvent(e, gridToken))
+				for _, e := range state.Events() {
+					after, outcome := state.Next(row, gridEvent(e, gridToken))
 					want := had
 					switch to := after.State(); {
-					case outcome != fdbmodel.Applied:
+					case outcome != state.Applied:
 					case to.Terminal():
 						want = none
-					case to == layout.Ready && (had == none || e == fdbmodel.EventAdmit):
+					case to == layout.Ready && (had == none || e == state.EventAdmit):
 						want = map[string]string{none: line, line: slot, slot: slot}[had]
 					case to == layout.Delayed:
 						want = map[bool]string{true: none, false: had}[aside || had == none]
@@ -53,8 +53,8 @@ func TestStateGridOfLanes(t *testing.T) {
 						want = none
 					}
 					require.Equal(t, want, where(&after), "%v %s %v, aside %t: %v", s, had, e, aside, outcome)
-					if had == line && e == fdbmodel.EventClaim {
-						require.Equal(t, fdbmodel.Refused, outcome, "nobody claims what is in line")
+					if had == line && e == state.EventClaim {
+						require.Equal(t, state.Refused, outcome, "nobody claims what is in line")
 					}
 				}
 			}
