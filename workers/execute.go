@@ -280,7 +280,7 @@ func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 		return oversized(f, r.Size, layout.MaxPut,
 			"submit the future as an object and give workers room for it, or store the data elsewhere and return where")
 	}
-	if len(r.Value) > fdbmodel.MaxResultInline && !j.direct {
+	if len(r.Value) > fdbmodel.MaxResultInline && !j.sourced {
 		ref, err := w.cluster.PutResult(j.life.store, f.ID, f.Token, r.Value)
 		if err != nil {
 			return w.unwritten(j, err)
@@ -309,7 +309,7 @@ func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *l
 	if len(stderr) > fdbmodel.MaxStderr {
 		stderr, *truncated = stderr[len(stderr)-fdbmodel.MaxStderr:], true
 	}
-	if len(stderr) <= fdbmodel.MaxResultInline || j.direct {
+	if len(stderr) <= fdbmodel.MaxResultInline || j.sourced {
 		return stderr, nil, nil
 	}
 	ref, err := w.cluster.PutStderr(j.life.store, j.future.ID, j.future.Token, stderr)
@@ -320,7 +320,7 @@ func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *l
 // failed, not the function.
 func (w *Worker) unwritten(j *job, err error) fdbmodel.Completion {
 	w.options.Logger.Warn("a result could not be written", "future", j.future.ID, "error", err)
-	if j.direct {
+	if j.sourced {
 		return fdbmodel.Completion{Future: &j.future, PutBack: true} // it would be run here at once
 	}
 	return fdbmodel.Completion{Future: &j.future, Relinquish: true}

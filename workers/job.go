@@ -71,7 +71,7 @@ type job struct {
 	life    *life
 	future  fdbmodel.ClaimedFuture
 	claimed time.Time
-	direct  bool // the store does not have it
+	sourced bool // the source has it, and the store does not
 
 	// Set when it gets a slot.
 	ctx      context.Context
@@ -222,8 +222,8 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 	if c.Result != nil || c.Exception != nil {
 		c.RunTime = j.ran()
 	}
-	if j.direct {
-		j.life.worker.endDirect(&c)
+	if j.sourced {
+		j.life.worker.endAtSource(&c)
 		return true
 	}
 	c.Progress = j.life.progress.take(j)
@@ -246,7 +246,7 @@ func (j *job) ran() time.Duration {
 
 // drop discards the result of the job.
 func (j *job) drop() bool {
-	if j.direct {
+	if j.sourced {
 		return j.relinquish()
 	}
 	first := j.settled.CompareAndSwap(false, true)

@@ -26,13 +26,13 @@ type life struct {
 	store context.Context
 	stop  context.CancelFunc
 
-	kept    *keeper       // results that are objects, nil without an object store
-	more    bool          // the last claim left something behind
-	directs int           // claims since the store was asked
-	limited time.Time     // until when the cluster's limit of running futures is exceeded
-	misses  int           // claims in a row that did not find what EnterIdleRing saw
-	closing atomic.Bool   // claims no more
-	drains  chan struct{} // has a value when the next heartbeat is to say so at once
+	kept       *keeper       // results that are objects, nil without an object store
+	more       bool          // the last claim left something behind
+	fromSource int           // claims since the store was asked
+	limited    time.Time     // until when the cluster's limit of running futures is exceeded
+	misses     int           // claims in a row that did not find what EnterIdleRing saw
+	closing    atomic.Bool   // claims no more
+	drains     chan struct{} // has a value when the next heartbeat is to say so at once
 	// backlogged is set if the claimer may wait for completions to be written.
 	backlogged atomic.Bool
 	broke      chan struct{}

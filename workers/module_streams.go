@@ -36,7 +36,7 @@ func (m *moduleStreams) stream(call *ModuleCall) {
 		if k.store.Stats().Free > layout.MaxPut {
 			call.Output = m
 		}
-	case !m.worker.wraps(m.job.function()) || m.worker.options.Seam != nil && m.worker.options.Seam.PassedOn:
+	case !m.worker.wraps(m.job.function()) || m.worker.options.StreamsOutput:
 		call.Output, call.OutputBound = m, true
 	}
 }

@@ -37,7 +37,7 @@ func Progress(ctx context.Context, done, total int64, text string) error {
 	if done < 0 || total < 0 {
 		return fmt.Errorf("workers: progress %d of %d: neither may be negative", done, total)
 	}
-	if j.direct {
+	if j.sourced {
 		return nil
 	}
 	if len(text) > layout.MaxProgressText {

@@ -30,6 +30,13 @@ type Remote interface {
 	Landed(ids []layout.ID)
 }
 
+// Peer is what a Remote may be too.
+type Peer interface {
+	// PeerID is the id of the peer that runs the functions: the worker has it as its label
+	// layout.LabelPeer.
+	PeerID() string
+}
+
 // Serial is what a Remote may be too.
 type Serial interface {
 	// Serial reports whether the remote runs all that it is given one after the other. Then
@@ -199,17 +206,16 @@ func callRemote(ctx context.Context, r Remote, call RemoteCall) (out RemoteOutco
 
 // tellLanded tells which claims have ended.
 func (w *Worker) tellLanded(ended []fdbmodel.Completion) {
-	seam := w.options.Seam
-	tell := seam != nil && seam.Landed != nil
-	if w.options.Remote == nil && !tell || len(ended) == 0 {
+	tell := w.options.OnLanded
+	if w.options.Remote == nil && tell == nil || len(ended) == 0 {
 		return
 	}
 	ids := make([]layout.ID, len(ended))
 	for i := range ended {
 		ids[i] = ended[i].Future.ID
 	}
-	if tell {
-		seam.Landed(ids)
+	if tell != nil {
+		tell(ids)
 	}
 	if w.options.Remote != nil {
 		w.options.Remote.Landed(ids)

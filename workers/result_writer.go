@@ -77,13 +77,10 @@ const uploadFrom = 1 << 20
 
 func (j *job) openResult() *resultStream {
 	s := &resultStream{limit: layout.MaxPut, begin: j.beginUpload}
-	if d := j.life.worker.direct(); j.direct {
-		s.begin = nil
-		if d.Spool != nil {
-			s.begin = func() (io.Writer, func(error, *layout.Result) error, error) {
-				to, err := d.Spool(j.future.ID)
-				return to, func(failed error, r *layout.Result) error { r.Size = s.size; return failed }, err
-			}
+	if j.sourced {
+		s.begin = func() (io.Writer, func(error, *layout.Result) error, error) {
+			to, err := j.life.worker.options.Source.Writer(j.future.ID)
+			return to, func(failed error, r *layout.Result) error { r.Size = s.size; return failed }, err
 		}
 	}
 	if k := j.life.kept; k != nil && j.future.Spec.AsObject {

@@ -131,15 +131,15 @@ func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 	return request
 }
 
-// admit queues what a claim took, or what is direct. It returns the futures that were
+// admit queues what a claim took, or what came from the source. It returns the futures that were
 // cancelled meanwhile.
-func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture, direct bool) (unwanted []*job) {
+func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture, sourced bool) (unwanted []*job) {
 	now := s.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.claiming = false
 	for i := range futures {
-		j := &job{life: l, future: futures[i], claimed: now, direct: direct}
+		j := &job{life: l, future: futures[i], claimed: now, sourced: sourced}
 		if _, cancelled := s.early[j.future.ID]; cancelled || j.future.Cancel != nil || l.closing.Load() {
 			unwanted = append(unwanted, j)
 			continue

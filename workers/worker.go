@@ -120,13 +120,13 @@ func New(c Client, o Options) (*Worker, error) {
 	limiter, ok := o.Remote.(Limiter)
 	w.slots.limiter = ok && limiter.KeepsLimits()
 	w.vanish, w.crash = context.WithCancel(context.Background())
+	w.attachSource()
 	if o.Seam != nil {
 		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash
 		o.Seam.Freeze, o.Seam.Thaw = w.gate.shut, w.gate.release
 		o.Seam.TakeCancels = w.takeCancels
 		o.Seam.ReadObject, o.Seam.DropObject, o.Seam.Room = w.readObject, w.dropObject, w.objectRoom
 		o.Seam.Keep, o.Seam.Take = w.keepValue, w.takeCopy
-		w.offerDirect()
 	}
 	return w, nil
 }
@@ -186,6 +186,11 @@ func (w *Worker) Stats() Stats {
 	s.Awaiting, _ = w.slots.awaits()
 	return s
 }
+
+// Abandon ends the worker as a crash of its process would, without telling the store: its
+// futures stay claimed until a janitor declares it dead, or Bury does. It is for workers whose
+// Remote is lost. Run returns at most a second later; the results of functions are discarded.
+func (w *Worker) Abandon() { w.crash() }
 
 func (w *Worker) vanished() bool { return w.vanish.Err() != nil }
 
@@ -282,12 +287,12 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	if w.options.Seam != nil && w.options.Seam.AllLabels {
 		info.Labels = map[string]string{layout.AnyLabel: ""}
 	}
-	if w.options.Seam != nil && w.options.Seam.Peer != "" {
+	if peer, ok := w.options.Remote.(Peer); ok {
 		info.Labels = maps.Clone(info.Labels)
 		if info.Labels == nil {
 			info.Labels = map[string]string{}
 		}
-		info.Labels[layout.LabelPeer] = w.options.Seam.Peer
+		info.Labels[layout.LabelPeer] = peer.PeerID()
 	}
 	w.mu.Lock()
 	for name := range w.functions {

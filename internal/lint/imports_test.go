@@ -77,7 +77,7 @@ func importTable() map[string]imports {
 		"internal/lint":      {},
 		"internal/mutants":   {},
 		"internal/ratelog":   {},
-		"internal/seam":      {ours: model},
+		"internal/seam":      {ours: []string{"fdbmodel/kv"}},
 		"internal/socket":    {},
 		"internal/timetable": {others: []string{crontab}},
 		"internal/trust":     {},
@@ -186,8 +186,7 @@ func importTable() map[string]imports {
 		},
 
 		"protocol/peerhead": {
-			ours: append(slices.Clone(whole), "batch", "internal/budget", "internal/clock", "internal/seam", "protocol",
-				"protocol/p2p"),
+			ours:   append(slices.Clone(whole), "batch", "internal/budget", "internal/clock", "protocol", "protocol/p2p"),
 			others: []string{uuid, xrate, xsync, prometheus},
 		},
 		"protocol/peerworker": {

@@ -8,9 +8,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Client makes a client run without goroutines, in Step. Options of package
@@ -48,20 +46,6 @@ type Worker struct {
 	Manual bool
 	// AllLabels gives the worker every label.
 	AllLabels bool
-
-	// Peer, if it is set before the worker is made, is the id of the peer that runs the
-	// worker's functions: its label layout.LabelPeer.
-	Peer string
-	// PassedOn says that all middleware passes on what functions return as it is, so that
-	// large output of modules need not be in memory.
-	PassedOn bool
-
-	// Landed, if it is set before the worker is made, is told of futures after the store has
-	// recorded their ends, or has refused them since their claims were lost. It must not block.
-	Landed func([]layout.ID)
-	// Direct, if it is set before the worker is made, is what the worker runs beside what
-	// it claims. It is not for manual workers.
-	Direct *Direct
 
 	// Step runs a manual worker in the caller: what is due of its heartbeat and
 	// its janitor, the end of what an earlier step ran, the functions that an
@@ -115,29 +99,6 @@ type Worker struct {
 	// set them; without them, Leave hands over nothing.
 	RoomOf func(worker string) int64
 	Give   func(ctx context.Context, worker string, id [16]byte, alone bool) error
-}
-
-// Direct has a worker run futures that the store does not have: who gives them to the
-// worker keeps them, and what became of them. Their slots, resources, owners, timeouts and
-// policies are those of every future. They can have no inputs, lane, pace or deadline.
-// What a function tells of its progress is dropped.
-type Direct struct {
-	// Take returns futures with their arguments that fit into a claim, and whether it has
-	// more. It must not block.
-	Take func(fdbmodel.ClaimRequest) (futures []fdbmodel.ClaimedFuture, more bool)
-	// Spool, if it is not nil, returns where the value of a future goes that is written
-	// piece by piece and is large. A value that is written anew, as after a failure, goes
-	// to another one.
-	Spool func(layout.ID) (io.Writer, error)
-	// End is told how each of them ended, once. Values are as long as the function has
-	// returned them, up to layout.MaxPut. One that was spooled has a size alone.
-	// Relinquish says that it did not run, or was stopped: it may be taken again.
-	End func(fdbmodel.Completion)
-
-	// The worker sets these when it is made. News has it take again. Cancel stops a future that it
-	// has taken; one that it has not is left as it is.
-	News   func()
-	Cancel func(layout.ID)
 }
 
 // PeerWorker gives access to the inside of a worker without access to the store of its

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -23,7 +22,6 @@ type member struct {
 	peer   *peer
 	offer  offer
 	worker *workers.Worker
-	vanish func()
 	stop   context.CancelFunc // lets the worker drain
 	done   chan struct{}      // closed when the worker has ended
 	ctx    context.Context    // ends after the worker, or when the peer is lost
@@ -69,11 +67,10 @@ func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
 		m.window = make(chan struct{}, windowB7S)
 	}
 	m.ctx, m.cancel = context.WithCancel(base)
-	inside := seam.Worker{Peer: string(p.id)}
 	options := workers.Options{
 		Name: o.name, Labels: o.labels, Queues: h.options.Queues, Slots: o.capacity.Slots, CPU: o.capacity.CPUMillis,
 		RAM: o.capacity.RAMBytes, GPU: o.capacity.GPUMillis, Remote: m, Logger: h.options.Logger.With("peer", p.id),
-		Seam: &inside, Fleet: h.fleet,
+		Fleet: h.fleet,
 	}
 	var err error
 	if m.worker, err = workers.FromCluster(h.options.Cluster, options); err != nil {
@@ -81,7 +78,6 @@ func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
 		m.cancel()
 		return nil, err
 	}
-	m.vanish = inside.Vanish
 	m.limit = o.capacity.Slots
 	m.settleLimit()
 	var running context.Context
@@ -132,11 +128,14 @@ func (m *member) isOver() bool {
 	}
 }
 
+// PeerID implements workers.Peer.
+func (m *member) PeerID() string { return string(m.peer.id) }
+
 // bury ends the membership as a death.
 func (m *member) bury(why string) {
 	h := m.peer.head
 	h.options.Logger.Warn("a peer is lost; its futures go back", "peer", m.peer.id, "worker", m.worker.ID(), "reason", why)
-	m.vanish()
+	m.worker.Abandon()
 	m.cancel()
 	if id := m.worker.ID(); id != "" {
 		if _, err := h.options.Cluster.Bury(context.WithoutCancel(m.ctx), id); err != nil {

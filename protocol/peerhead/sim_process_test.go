@@ -158,7 +158,7 @@ func (h *simHead) crash() {
 	h.w.net.disappear(h.id)
 	for _, p := range r.head.all() {
 		if m := p.membership(); m != nil {
-			m.vanish()
+			m.worker.Abandon()
 			m.cancel()
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -18,8 +17,9 @@ import (
 // making them futures there: it keeps them, and how they ended, in memory.
 type runner struct {
 	worker *Worker
-	direct *seam.Direct
 	info   layout.WorkerInfo // what the worker offers
+	news   func()
+	stop   func(layout.ID)
 
 	mu    sync.Mutex
 	items map[layout.ID]*attempt
@@ -62,11 +62,12 @@ type attempt struct {
 }
 
 func newRunner(w *Worker) *runner {
-	r := &runner{worker: w, items: map[layout.ID]*attempt{}, keptOf: map[string]int64{},
+	return &runner{worker: w, items: map[layout.ID]*attempt{}, keptOf: map[string]int64{},
 		spools: map[layout.ID]*spool{}}
-	r.direct = &seam.Direct{Take: r.take, Spool: r.spool, End: r.end}
-	return r
 }
+
+// Attach implements workers.Source.
+func (r *runner) Attach(news func(), cancel func(layout.ID)) { r.news, r.stop = news, cancel }
 
 // check fills in defaults, and returns an error for an item that can't be run here.
 func (r *runner) check(sub *fdbmodel.Submission) error {
@@ -114,7 +115,7 @@ func (r *runner) submit(c *chunk, subs []fdbmodel.Submission) error {
 		c.end(e)
 	}
 	signal(c.ring)
-	r.direct.News()
+	r.news()
 	return nil
 }
 
@@ -125,8 +126,8 @@ func (x *attempt) endedAt(index int) ended {
 	return ended{index: index, size: x.size, outcome: &o, kept: true}
 }
 
-// take implements seam.Direct.
-func (r *runner) take(request fdbmodel.ClaimRequest) (futures []fdbmodel.ClaimedFuture, more bool) {
+// Take implements workers.Source.
+func (r *runner) Take(request fdbmodel.ClaimRequest) (futures []fdbmodel.ClaimedFuture, more bool) {
 	if r.worker.stopping.Load() {
 		return nil, false
 	}
@@ -154,8 +155,8 @@ func (r *runner) keep(head string, size int64) {
 	}
 }
 
-// end implements seam.Direct.
-func (r *runner) end(c fdbmodel.Completion) {
+// End implements workers.Source.
+func (r *runner) End(c fdbmodel.Completion) {
 	spooled := c.Result != nil
 	if !spooled {
 		r.dropSpool(c.Future.ID)
@@ -172,7 +173,7 @@ func (r *runner) end(c fdbmodel.Completion) {
 		r.items[x.id] = again
 		r.lines.add(again)
 		r.mu.Unlock()
-		r.direct.News()
+		r.news()
 		return
 	}
 	cancelled := x.cancelled
@@ -245,7 +246,7 @@ func (r *runner) cancel(c *chunk, ids []layout.ID, reason string) {
 		r.over(x, cancelledOutcome(reason), 0, true)
 	}
 	for _, id := range stop {
-		r.direct.Cancel(id)
+		r.stop(id)
 	}
 }
 
@@ -293,9 +294,9 @@ func (r *runner) forget(c *chunk, ids []layout.ID) {
 		delete(r.items, id)
 	}
 	r.mu.Unlock()
-	r.direct.News()
+	r.news()
 	for _, id := range stop {
-		r.direct.Cancel(id)
+		r.stop(id)
 	}
 }
 
@@ -337,8 +338,8 @@ func (r *runner) resultOf(head string, c *fdbmodel.Completion) (o protocol.Outco
 	return o, max(v.Size, int64(len(v.Value))) + int64(len(v.Stderr))
 }
 
-// spool implements seam.Direct.
-func (r *runner) spool(id layout.ID) (io.Writer, error) {
+// Writer implements workers.Source.
+func (r *runner) Writer(id layout.ID) (io.Writer, error) {
 	made, err := newSpool()
 	if err != nil {
 		return nil, err

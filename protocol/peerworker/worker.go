@@ -15,7 +15,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/ratelog"
-	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -185,9 +184,9 @@ func (w *Worker) start(ctx context.Context) error {
 		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
 		DrainTimeout: w.options.DrainTimeout, Logger: slog.New(headNames{w.log.Handler(), w}),
 	}
-	o.Seam = &seam.Worker{PassedOn: len(w.options.Middleware) == 0, Landed: w.landed}
+	o.StreamsOutput, o.OnLanded = len(w.options.Middleware) == 0, w.landed
 	if w.runner != nil {
-		o.Seam.Direct = w.runner.direct
+		o.Source = w.runner
 	}
 	if err := w.node.start(ctx, o, w.functions); err != nil {
 		return err

@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"errors"
+	"io"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,19 +15,21 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
-	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers"
 )
 
-// directs gives futures to a worker that its store does not have.
-type directs struct {
+// source gives futures to a worker that its store does not have.
+type source struct {
+	news   func()
+	cancel func(layout.ID)
+
 	mu    sync.Mutex
 	last  int
 	waits []fdbmodel.ClaimedFuture
 	ended chan fdbmodel.Completion
 }
 
-func (d *directs) take(request fdbmodel.ClaimRequest) (taken []fdbmodel.ClaimedFuture, more bool) {
+func (d *source) Take(request fdbmodel.ClaimRequest) (taken []fdbmodel.ClaimedFuture, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(taken) < request.Max && len(d.waits) > 0 {
@@ -35,7 +38,15 @@ func (d *directs) take(request fdbmodel.ClaimRequest) (taken []fdbmodel.ClaimedF
 	return taken, len(d.waits) > 0
 }
 
-func (d *directs) add(function string, n int, spec layout.Spec) (ids []layout.ID) {
+func (d *source) Attach(news func(), cancel func(layout.ID)) { d.news, d.cancel = news, cancel }
+
+func (d *source) Writer(layout.ID) (io.Writer, error) {
+	return nil, errors.New("no value is written in pieces")
+}
+
+func (d *source) End(c fdbmodel.Completion) { d.ended <- c }
+
+func (d *source) add(function string, n int, spec layout.Spec) (ids []layout.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	spec.Function, spec.Queue, spec.Codec = "go:"+function, layout.DefaultQueue, layout.CodecRaw
@@ -48,18 +59,17 @@ func (d *directs) add(function string, n int, spec layout.Spec) (ids []layout.ID
 	return ids
 }
 
-// TestDirect has a worker run futures that its store does not have, beside others that it
+// TestSource has a worker run futures that its store does not have, beside others that it
 // has, under the same limits.
-func TestDirect(t *testing.T) {
+func TestSource(t *testing.T) {
 	t.Parallel()
 	const slots, n = 4, 300
 	ctx := t.Context()
 	cluster, err := fdbmodel.Open(ctx, modeltest.OpenMemory(t), "direct", fdbmodel.Options{})
 	require.NoError(t, err)
-	d := &directs{ended: make(chan fdbmodel.Completion, 2*n)}
-	direct := &seam.Direct{Take: d.take, End: func(c fdbmodel.Completion) { d.ended <- c }}
+	d := &source{ended: make(chan fdbmodel.Completion, 2*n)}
 	w, err := workers.FromCluster(cluster, workers.Options{
-		Slots: slots, DrainTimeout: 10 * time.Millisecond, Seam: &seam.Worker{Direct: direct},
+		Slots: slots, DrainTimeout: 10 * time.Millisecond, Source: d,
 	})
 	require.NoError(t, err)
 	var runs, most, owned, mostOwned atomic.Int64
@@ -95,7 +105,7 @@ func TestDirect(t *testing.T) {
 	d.add("one", n/3, layout.Spec{Owner: "batch", Parallel: 1})
 	d.add("free", n, layout.Spec{})
 	d.add("large", 1, layout.Spec{})
-	direct.News()
+	d.news()
 	stored, err := cluster.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:free"}}})
 	require.NoError(t, err)
 	ended := map[layout.ID]bool{}
@@ -121,17 +131,17 @@ func TestDirect(t *testing.T) {
 
 	// One that runs is stopped, and so is one that times out; the rest is given back at the end.
 	cancelled := d.add("wait", 1, layout.Spec{})[0]
-	direct.News()
+	d.news()
 	require.Eventually(t, func() bool { return w.Stats().Running == 1 }, 10*time.Second, time.Millisecond)
-	direct.Cancel(cancelled)
+	d.cancel(cancelled)
 	c := <-d.ended
 	require.Equal(t, cancelled, c.Future.ID)
 	require.True(t, c.Relinquish)
 	d.add("wait", 1, layout.Spec{Timeout: time.Millisecond})
-	direct.News()
+	d.news()
 	require.Equal(t, layout.KindTimeout, (<-d.ended).Exception.Kind)
 	d.add("wait", slots, layout.Spec{})
-	direct.News()
+	d.news()
 	require.Eventually(t, func() bool { return w.Stats().Running == slots }, 10*time.Second, time.Millisecond)
 	stop()
 	for range slots {
