@@ -27,6 +27,8 @@ type (
 	Explanation = inspect.Explanation
 	// Counts are numbers of futures by queue, owner and state.
 	Counts = layout.Counts
+	// Cluster is the data model below a client, for packages that take one.
+	Cluster = fdbmodel.Cluster
 )
 
 // ParseID parses the printed form of an id. It returns ErrBadID for anything

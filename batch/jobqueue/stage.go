@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 
@@ -164,6 +165,17 @@ func (s *Stage[J]) Check() {
 // AtWork reports whether this process is the one that processes the jobs, as far as
 // it knows.
 func (s *Stage[J]) AtWork() bool { return s.working() != nil }
+
+// ParkedJobs returns jobs that the stage has parked, in whichever process, by their index: from
+// the one behind after on, at most limit.
+func (s *Stage[J]) ParkedJobs(ctx context.Context, after uint64, limit int) ([]Parked, error) {
+	found, err := joblog.Of(s.cluster).Parked(ctx, s.consumer, int64(min(after, math.MaxInt64)), limit)
+	parked := make([]Parked, len(found))
+	for i, p := range found {
+		parked[i] = Parked{Index: uint64(p.Index), Attempts: int(p.Attempts), Err: errors.New(p.Error), Value: p.Value}
+	}
+	return parked, err
+}
 
 // LastProcessedIndex returns the index up to which all jobs are done or parked, as
 // this process has last stored or read it.

@@ -18,9 +18,8 @@ import (
 
 	"github.com/futura-run/futura"
 	"github.com/futura-run/futura/batch/jobqueue"
-	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
 )
 
 // Order is what customers send.
@@ -72,7 +71,7 @@ func run(ctx context.Context, store string, out io.Writer) (err error) {
 
 // pipeline has a log before each of its stages. Any number of processes may run it.
 type pipeline struct {
-	cluster *fdbmodel.Cluster
+	cluster *futures.Cluster
 	orders  *jobqueue.Log[Order]
 	priced  *jobqueue.Log[Priced]
 	price   *jobqueue.Stage[Order]
@@ -80,7 +79,7 @@ type pipeline struct {
 	done    chan uint64
 }
 
-func newPipeline(cluster *fdbmodel.Cluster) (*pipeline, error) {
+func newPipeline(cluster *futures.Cluster) (*pipeline, error) {
 	p := &pipeline{cluster: cluster, done: make(chan uint64, 1)}
 	var errs [4]error
 	p.orders, errs[0] = jobqueue.NewLog(cluster, "orders", jobqueue.LogOptions[Order]{})
@@ -193,9 +192,9 @@ func (p *pipeline) report(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	parked, err := joblog.Of(p.cluster).Parked(ctx, joblog.Consumer{Queue: "orders", Name: "price"}, 0, 10)
+	parked, err := p.price.ParkedJobs(ctx, 0, 10)
 	for _, job := range parked {
-		fmt.Fprintf(out, "order %d is parked: %s\n", job.Index, job.Error)
+		fmt.Fprintf(out, "order %d is parked: %v\n", job.Index, job.Err)
 	}
 	return err
 }

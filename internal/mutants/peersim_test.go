@@ -13,7 +13,7 @@ func peerSimMutants() []mutant {
 		{name: "an order that is over keeps its place in the window", file: head + "member.go", by: simulation,
 			old: "\t\tdelete(m.orders, o.id)\n\t\t<-m.window\n", new: "\t\tdelete(m.orders, o.id)\n"},
 		{name: "the worker of a lost peer lives on", file: head + "member.go", by: simulation,
-			old: "\tm.vanish()\n\tm.cancel()\n", new: "\tm.cancel()\n"},
+			old: "\tm.worker.Abandon()\n\tm.cancel()\n", new: "\tm.cancel()\n"},
 		{name: "a remote is not told which ends are stored", file: "workers/remote.go", by: simulation,
 			old: "\tw.options.Remote.Landed(ids)\n", new: ""},
 		{name: "a peer forgets its chunks at a restart", file: peer + "worker.go", by: simulation,
