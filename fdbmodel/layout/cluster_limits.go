@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tinylib/msgp/msgp"
-
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -105,47 +103,3 @@ func (k Keyspace) Rate() []byte { return tuple.AppendString(k.Global(SubClusterL
 
 // Usage returns the key of how much the store holds.
 func (k Keyspace) Usage() []byte { return tuple.AppendString(k.Global(SubClusterLimits), limitUsage) }
-
-func (l *Limits) appendFields(f fields) fields {
-	return f.int("p", l.Pending).int("r", l.Running).int("b", l.Bytes).float("s", l.PerSecond)
-}
-
-func (l *Limits) readField(name, b []byte) (rest []byte, err error) {
-	switch string(name) {
-	case "p":
-		return readInt(b, &l.Pending)
-	case "r":
-		return readInt(b, &l.Running)
-	case "b":
-		return readInt(b, &l.Bytes)
-	case "s":
-		l.PerSecond, rest, err = msgp.ReadFloat64Bytes(b)
-		return rest, err
-	}
-	return msgp.Skip(b)
-}
-
-func (r *RateRecord) appendFields(f fields) fields { return f.float("n", r.Tokens).int("t", r.At) }
-
-func (r *RateRecord) readField(name, b []byte) (rest []byte, err error) {
-	switch string(name) {
-	case "n":
-		r.Tokens, rest, err = msgp.ReadFloat64Bytes(b)
-		return rest, err
-	case "t":
-		return readInt(b, &r.At)
-	}
-	return msgp.Skip(b)
-}
-
-func (u *UsageRecord) appendFields(f fields) fields { return f.int("b", u.Bytes).int("t", u.At) }
-
-func (u *UsageRecord) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "b":
-		return readInt(b, &u.Bytes)
-	case "t":
-		return readInt(b, &u.At)
-	}
-	return msgp.Skip(b)
-}

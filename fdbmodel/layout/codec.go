@@ -2,8 +2,7 @@ package layout
 
 import (
 	"fmt"
-
-	"github.com/tinylib/msgp/msgp"
+	"reflect"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -18,9 +17,6 @@ const (
 	StampOffset   = 1
 )
 
-// recordSize is the initial capacity for a record, in bytes.
-const recordSize = 160
-
 // Encode returns the value that holds a record.
 func Encode(r Record) []byte { return encode(r, 0) }
 
@@ -28,9 +24,10 @@ func Encode(r Record) []byte { return encode(r, 0) }
 func EncodeStamped(r Record) []byte { return encode(r, StampLength) }
 
 func encode(r Record, room int) []byte {
-	var head [1 + StampLength]byte
-	head[0] = RecordVersion
-	return appendRecord(append(make([]byte, 0, recordSize), head[:1+room]...), r)
+	s, p := r.schema(), reflect.ValueOf(r).UnsafePointer()
+	b := make([]byte, 1+room, 1+room+s.room(p))
+	b[0] = RecordVersion
+	return s.append(b, p)
 }
 
 // Decode reads a value into a record; key appears in its errors. It returns
@@ -84,23 +81,11 @@ func Mark() []byte { return []byte{RecordVersion} }
 // Bell is the record of a stamped key that changes only to make a watch fire.
 type Bell struct{}
 
-func (*Bell) appendFields(f fields) fields          { return f }
-func (*Bell) readField(_, b []byte) ([]byte, error) { return msgp.Skip(b) }
-
 // Wake is the record of the key that a worker watches while it is idle.
 type Wake struct {
 	// Shard is the shard of the futures that the worker is woken for, and 1; 0
 	// stands for any.
 	Shard int `msgpack:"s"`
-}
-
-func (w *Wake) appendFields(f fields) fields { return f.int("s", int64(w.Shard)) }
-
-func (w *Wake) readField(name, b []byte) ([]byte, error) {
-	if string(name) == "s" {
-		return readInt(b, &w.Shard)
-	}
-	return msgp.Skip(b)
 }
 
 // EncodeBell returns the value of a Bell, stamped.

@@ -2,9 +2,6 @@ package layout
 
 import (
 	"encoding/json"
-	"fmt"
-
-	"github.com/tinylib/msgp/msgp"
 )
 
 // MaxDeaths is how many deaths of its workers a future remembers.
@@ -76,63 +73,8 @@ func (d Deaths) Without(worker WorkerID) Deaths {
 // MarshalJSON implements json.Marshaler: a list without empty entries.
 func (d Deaths) MarshalJSON() ([]byte, error) { return json.Marshal(d[:d.Len()]) }
 
-func (d *Death) appendFields(f fields) fields {
-	return f.text("w", string(d.Worker)).bool("c", d.Crash)
-}
-
-func (d *Death) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "w":
-		return readText(b, &d.Worker)
-	case "c":
-		return readBool(b, &d.Crash)
-	}
-	return msgp.Skip(b)
-}
-
-// appendTo leaves out an empty list.
-func (d Deaths) appendTo(f fields, name string) fields {
-	n := d.Len()
-	if n == 0 {
-		return f
-	}
-	f = f.name(name)
-	f.b = msgp.AppendArrayHeader(f.b, uint32(n))
-	for i := range d[:n] {
-		f.b = appendRecord(f.b, &d[i])
-	}
-	return f
-}
-
-func readDeaths(b []byte, into *Deaths) ([]byte, error) {
-	n, b, err := msgp.ReadArrayHeaderBytes(b)
-	if err == nil && n > MaxDeaths {
-		err = fmt.Errorf("a list of %d deaths", n)
-	}
-	var deaths Deaths
-	for i := 0; i < int(n) && err == nil; i++ {
-		b, err = readRecord(b, &deaths[i])
-	}
-	*into = deaths
-	return b, err
-}
-
 // Begun is the record of a suspect that a worker is about to run, or runs.
 type Begun struct {
 	Sequence int64 `msgpack:"s" json:"sequence"`         // of the claim
 	Deaths   int   `msgpack:"d,omitempty" json:"deaths"` // of its workers before
-}
-
-func (r *Begun) appendFields(f fields) fields {
-	return f.int("s", r.Sequence).int("d", int64(r.Deaths))
-}
-
-func (r *Begun) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "s":
-		return readInt(b, &r.Sequence)
-	case "d":
-		return readInt(b, &r.Deaths)
-	}
-	return msgp.Skip(b)
 }

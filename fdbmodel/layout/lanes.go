@@ -64,10 +64,6 @@ type LaneKind struct {
 	// to 0, no bound.
 	Rate  int           `msgpack:"r,omitempty" json:"rate,omitempty"`
 	Every time.Duration `msgpack:"e,omitempty" json:"every_ns,omitempty"`
-	// Aside says that a future that waits for its next attempt gives its slot to the
-	// next in line, and gets in line again when it is due. Defaults to false: it
-	// keeps the slot, so that no other overtakes it.
-	Aside bool `msgpack:"a,omitempty" json:"aside,omitempty"`
 	// Bundle is the function that runs the futures of a lane together: in bundles of up to
 	// Most futures, and of up to Bytes of arguments unless it is one alone. Empty for kinds
 	// whose futures run one by one. Width, Total and Rate then count bundles. Most
@@ -82,6 +78,10 @@ type LaneKind struct {
 	// pointer such as /table, for who submits without the code of the function. Defaults
 	// to none.
 	Target string `msgpack:"g,omitempty" json:"target,omitempty"`
+	// Aside says that a future that waits for its next attempt gives its slot to the
+	// next in line, and gets in line again when it is due. Defaults to false: it
+	// keeps the slot, so that no other overtakes it.
+	Aside bool `msgpack:"a,omitempty" json:"aside,omitempty"`
 	// Paused says that no future of the kind is admitted.
 	Paused bool `msgpack:"p,omitempty" json:"paused,omitempty"`
 	// Sweep is not 0 while lanes may have room for futures in line since the settings

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/tinylib/msgp/msgp"
 )
 
 // Limits of what is kept of the attempts of a future.
@@ -118,80 +116,4 @@ func (r *Row) EndedAttempts() []PastAttempt {
 		})
 	}
 	return all
-}
-
-func (p *ProgressRecord) appendFields(f fields) fields {
-	f = p.Token.appendFields(f).int("a", int64(p.Attempt)).int("d", p.Done).int("o", p.Total)
-	return f.text("m", p.Text).int("t", p.At)
-}
-
-func (p *ProgressRecord) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "a":
-		return readInt(b, &p.Attempt)
-	case "d":
-		return readInt(b, &p.Done)
-	case "o":
-		return readInt(b, &p.Total)
-	case "m":
-		return readText(b, &p.Text)
-	case "t":
-		return readInt(b, &p.At)
-	}
-	return p.Token.readField(name, b)
-}
-
-func (p *PastAttempt) appendFields(f fields) fields {
-	f = f.int("n", int64(p.Attempt)).text("w", string(p.Worker)).text("k", string(p.Kind)).text("m", p.Message)
-	return f.int("b", p.StartedAt).int("t", p.At)
-}
-
-func (p *PastAttempt) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "n":
-		return readInt(b, &p.Attempt)
-	case "w":
-		return readText(b, &p.Worker)
-	case "k":
-		return readText(b, &p.Kind)
-	case "m":
-		return readText(b, &p.Message)
-	case "b":
-		return readInt(b, &p.StartedAt)
-	case "t":
-		return readInt(b, &p.At)
-	}
-	return msgp.Skip(b)
-}
-
-func (h *HistoryRecord) appendFields(f fields) fields {
-	if len(h.Past) == 0 {
-		return f
-	}
-	f = f.name("a")
-	f.b = msgp.AppendArrayHeader(f.b, uint32(len(h.Past)))
-	for i := range h.Past {
-		f.b = appendRecord(f.b, &h.Past[i])
-	}
-	return f
-}
-
-func (h *HistoryRecord) readField(name, b []byte) ([]byte, error) {
-	if string(name) != "a" {
-		return msgp.Skip(b)
-	}
-	n, b, err := msgp.ReadArrayHeaderBytes(b)
-	if err != nil {
-		return b, err
-	}
-	if int64(n) > int64(len(b)) {
-		return b, fmt.Errorf("a list of %d attempts in %d bytes", n, len(b))
-	}
-	h.Past = make([]PastAttempt, n)
-	for i := range h.Past {
-		if b, err = readRecord(b, &h.Past[i]); err != nil {
-			return b, err
-		}
-	}
-	return b, nil
 }

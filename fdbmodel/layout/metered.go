@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tinylib/msgp/msgp"
-
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -118,29 +116,4 @@ func (k Keyspace) ParseMetered(key []byte) (MeteredKey, error) {
 		return m, fmt.Errorf("%s: %w: %w", tuple.String(key), ErrBadRecord, err)
 	}
 	return m, nil
-}
-
-func (m *Metered) appendFields(f fields) fields {
-	f = f.int("n", m.Items).int("f", m.Failed).int("r", int64(m.RunTime)).int("c", int64(m.CPU))
-	return f.int("i", m.In).int("o", m.Out).int("m", m.Memory)
-}
-
-func (m *Metered) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "n":
-		return readInt(b, &m.Items)
-	case "f":
-		return readInt(b, &m.Failed)
-	case "r":
-		return readInt(b, &m.RunTime)
-	case "c":
-		return readInt(b, &m.CPU)
-	case "i":
-		return readInt(b, &m.In)
-	case "o":
-		return readInt(b, &m.Out)
-	case "m":
-		return readInt(b, &m.Memory)
-	}
-	return msgp.Skip(b)
 }

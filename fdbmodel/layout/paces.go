@@ -3,8 +3,6 @@ package layout
 import (
 	"time"
 
-	"github.com/tinylib/msgp/msgp"
-
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -27,15 +25,6 @@ type PaceRecord struct {
 	// Next is when the next start may be that nobody has reserved, in nanoseconds of
 	// Unix time.
 	Next int64 `msgpack:"n" json:"next_ns"`
-}
-
-func (r *PaceRecord) appendFields(f fields) fields { return f.int("n", r.Next) }
-
-func (r *PaceRecord) readField(name, b []byte) ([]byte, error) {
-	if string(name) == "n" {
-		return readInt(b, &r.Next)
-	}
-	return msgp.Skip(b)
 }
 
 // Paces returns the prefix of the paces.

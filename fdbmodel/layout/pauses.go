@@ -3,8 +3,6 @@ package layout
 import (
 	"fmt"
 
-	"github.com/tinylib/msgp/msgp"
-
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -19,18 +17,6 @@ type PauseRecord struct {
 	// At is since when, in milliseconds of Unix time, and Reason why.
 	At     int64  `msgpack:"t" json:"at_ms"`
 	Reason string `msgpack:"r,omitempty" json:"reason,omitempty"`
-}
-
-func (r *PauseRecord) appendFields(f fields) fields { return f.int("t", r.At).text("r", r.Reason) }
-
-func (r *PauseRecord) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "t":
-		return readInt(b, &r.At)
-	case "r":
-		return readText(b, &r.Reason)
-	}
-	return msgp.Skip(b)
 }
 
 // CheckPause returns ErrBadName unless what is a queue or a function, and name may be

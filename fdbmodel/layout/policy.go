@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"time"
-
-	"github.com/tinylib/msgp/msgp"
 )
 
 // Policy is what the operator of a cluster or a worker allows futures, and what
@@ -110,27 +108,4 @@ func lower[T amount](value, limit T) T {
 		return min(value, limit)
 	}
 	return value
-}
-
-func (p *Policy) appendFields(f fields) fields {
-	f = f.int("td", int64(p.DefaultTimeout)).int("tm", int64(p.MaxTimeout)).int("dm", p.DefaultMemory)
-	return f.int("mm", p.MaxMemory).int("p", int64(p.MaxPriority)).int("o", p.MaxOutput)
-}
-
-func (p *Policy) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "td":
-		return readInt(b, &p.DefaultTimeout)
-	case "tm":
-		return readInt(b, &p.MaxTimeout)
-	case "dm":
-		return readInt(b, &p.DefaultMemory)
-	case "mm":
-		return readInt(b, &p.MaxMemory)
-	case "p":
-		return readInt(b, &p.MaxPriority)
-	case "o":
-		return readInt(b, &p.MaxOutput)
-	}
-	return msgp.Skip(b)
 }

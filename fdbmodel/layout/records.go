@@ -63,12 +63,17 @@ type Spec struct {
 	// Owner names the assigner of the future, such as a batch. An owned future
 	// is held: it waits for Assign and is never in the pool.
 	Owner string `msgpack:"o,omitempty" json:"owner,omitempty"`
-	// Tags are what lists find the future by, in their order; see SortTags.
-	Tags []string `msgpack:"tg,omitempty" json:"tags,omitempty"`
 	// Label is for people. At most 64 bytes.
-	Label        string       `msgpack:"lb,omitempty" json:"label,omitempty"`
+	Label string `msgpack:"lb,omitempty" json:"label,omitempty"`
+	// Tags are what lists find the future by, in their order; see SortTags.
+	Tags         []string     `msgpack:"tg,omitempty" json:"tags,omitempty"`
 	Priority     uint8        `msgpack:"p,omitempty" json:"priority"`
 	Requirements Requirements `msgpack:"r,omitempty" json:"requirements"`
+
+	// Near is an input that the future is to run near: where its result is, if that
+	// is an object. MustBeNear says that it may run nowhere else.
+	Near       ID   `msgpack:"ne,omitempty" json:"near,omitzero"`
+	MustBeNear bool `msgpack:"nm,omitempty" json:"must_be_near,omitempty"`
 
 	// Parallel is how many futures of its owner one worker runs at a time, if
 	// not 0. Pace limits how often a worker starts similar futures.
@@ -77,10 +82,8 @@ type Spec struct {
 	// Growth is what an attempt that had too little memory changes, if not nil.
 	Growth *Growth `msgpack:"gr,omitempty" json:"grow_memory,omitempty"`
 
-	// Near is an input that the future is to run near: where its result is, if that
-	// is an object. MustBeNear says that it may run nowhere else.
-	Near       ID   `msgpack:"ne,omitempty" json:"near,omitzero"`
-	MustBeNear bool `msgpack:"nm,omitempty" json:"must_be_near,omitempty"`
+	// Unique is set for a future that is the only one with its name.
+	Unique *Unique `msgpack:"uq,omitempty" json:"unique,omitempty"`
 
 	// Lane is the lane that the future obeys, if any. Aside says that it gives its slot
 	// to the next in line while it waits for another attempt; it is that of the lane's
@@ -92,17 +95,14 @@ type Spec struct {
 	Member bool `msgpack:"bm,omitempty" json:"member,omitempty"`
 	Bundle bool `msgpack:"bd,omitempty" json:"bundle,omitempty"`
 
-	// Unique is set for a future that is the only one with its name.
-	Unique *Unique `msgpack:"uq,omitempty" json:"unique,omitempty"`
-
-	MaxRetries int           `msgpack:"mr,omitempty" json:"max_retries"`
-	Backoff    Backoff       `msgpack:"b,omitempty" json:"backoff"`
-	Timeout    time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`
+	MaxRetries int     `msgpack:"mr,omitempty" json:"max_retries"`
+	Backoff    Backoff `msgpack:"b,omitempty" json:"backoff"`
 	// ExpiresAt is when the future ends if it waits, so that no attempt begins later,
 	// and Deadline when it ends even if it runs; in milliseconds, 0 for never.
-	ExpiresAt           int64 `msgpack:"ea,omitempty" json:"expires_at_ms,omitempty"`
-	Deadline            int64 `msgpack:"da,omitempty" json:"deadline_ms,omitempty"`
-	AllowReconstruction bool  `msgpack:"rc,omitempty" json:"allow_reconstruction,omitempty"`
+	ExpiresAt           int64         `msgpack:"ea,omitempty" json:"expires_at_ms,omitempty"`
+	Deadline            int64         `msgpack:"da,omitempty" json:"deadline_ms,omitempty"`
+	Timeout             time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`
+	AllowReconstruction bool          `msgpack:"rc,omitempty" json:"allow_reconstruction,omitempty"`
 	// AsObject keeps the result in the object stores of workers instead of here. It
 	// is lost with the last of its copies; AllowReconstruction says that the future
 	// may then run again.
@@ -212,14 +212,14 @@ type Attempts struct {
 	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
 	Rebuilt int   `msgpack:"r,omitempty" json:"rebuilt,omitempty"`  // runs asked for because a result was lost
 	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // when the future is due, if not 0
+	// RAM is the memory that the future requires since attempts had too little, 0
+	// for that of its spec.
+	RAM int64 `msgpack:"m,omitempty" json:"ram_bytes,omitempty"`
 	// Assigned is the worker that it waits for while it is ready, and that may
 	// receive it again when it is given back. Reason is the one given by the
 	// last assignment, such as the chunk of a batch.
 	Assigned WorkerID `msgpack:"w,omitempty" json:"assigned,omitempty"`
 	Reason   string   `msgpack:"y,omitempty" json:"reason,omitempty"`
-	// RAM is the memory that the future requires since attempts had too little, 0
-	// for that of its spec.
-	RAM int64 `msgpack:"m,omitempty" json:"ram_bytes,omitempty"`
 	// Near is the worker that has most bytes of the objects that it takes, and
 	// NearWait how long others leave it to that one while it is ready.
 	Near     WorkerID      `msgpack:"h,omitempty" json:"near,omitempty"`
@@ -277,12 +277,12 @@ type Exception struct {
 	Permanent bool        `msgpack:"p,omitempty" json:"permanent,omitempty"` // another attempt could not succeed
 	At        int64       `msgpack:"t" json:"at_ms"`
 	ExitCode  int         `msgpack:"x,omitempty" json:"exit_code,omitempty"`
-	Stdout    []byte      `msgpack:"o,omitempty" json:"stdout,omitempty"`
-	Stderr    []byte      `msgpack:"e,omitempty" json:"stderr,omitempty"`
-	StderrRef *ChunkRef   `msgpack:"er,omitempty" json:"-"`
-	Truncated bool        `msgpack:"tr,omitempty" json:"truncated,omitempty"`
 	// StartedAt is when the attempt began, 0 if that is unknown.
-	StartedAt int64 `msgpack:"b,omitempty" json:"started_at_ms,omitempty"`
+	StartedAt int64     `msgpack:"b,omitempty" json:"started_at_ms,omitempty"`
+	Stdout    []byte    `msgpack:"o,omitempty" json:"stdout,omitempty"`
+	Stderr    []byte    `msgpack:"e,omitempty" json:"stderr,omitempty"`
+	StderrRef *ChunkRef `msgpack:"er,omitempty" json:"-"`
+	Truncated bool      `msgpack:"tr,omitempty" json:"truncated,omitempty"`
 	// FailedOn lists the workers of the last failed attempts, at most 8, ending
 	// with this one's.
 	FailedOn []WorkerID `msgpack:"fo,omitempty" json:"failed_on,omitempty"`
@@ -375,11 +375,11 @@ type WorkerInfo struct {
 	Opening   string    `msgpack:"o,omitempty" json:"-"` // the opening of an embedded store that it belongs to
 	Process   int       `msgpack:"p,omitempty" json:"process,omitempty"`
 	Version   string    `msgpack:"v,omitempty" json:"version,omitempty"`
-	// Labels are those that futures may require, with LabelWorker and LabelAddress.
-	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`
 	// Connection names the connection to the process that has the store open,
 	// if the worker uses one.
 	Connection string `msgpack:"x,omitempty" json:"connection,omitempty"`
+	// Labels are those that futures may require, with LabelWorker and LabelAddress.
+	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`
 	// Objects is where its object store is served, empty if it has none. Secret is
 	// what who connects there proves to know; it is never shown.
 	Objects string `msgpack:"ob,omitempty" json:"objects,omitempty"`
@@ -416,6 +416,7 @@ type Heartbeat struct {
 	Count   int64     `msgpack:"n" json:"count"`
 	Free    Resources `msgpack:"f" json:"free"`
 	Running int       `msgpack:"r,omitempty" json:"running"`
+	At      int64     `msgpack:"t" json:"at_ms"`
 	// Awaiting is how many of the running functions wait for other futures.
 	Awaiting int `msgpack:"w,omitempty" json:"awaiting"`
 	// Full are functions of which so many wait for other futures that the worker
@@ -428,8 +429,7 @@ type Heartbeat struct {
 	Room   int64 `msgpack:"b,omitempty" json:"object_room_bytes,omitempty"`
 	NoRoom bool  `msgpack:"x,omitempty" json:"no_object_room,omitempty"`
 	// Draining says that the worker claims no more, and stops once what it runs has ended.
-	Draining bool  `msgpack:"d,omitempty" json:"draining,omitempty"`
-	At       int64 `msgpack:"t" json:"at_ms"`
+	Draining bool `msgpack:"d,omitempty" json:"draining,omitempty"`
 }
 
 // DoneEntry lists futures that finished in one transaction.

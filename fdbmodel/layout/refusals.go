@@ -2,11 +2,8 @@ package layout
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/tinylib/msgp/msgp"
 )
 
 // MaxRefusals is how many put-backs a future remembers.
@@ -83,48 +80,3 @@ func (r Refusals) With(one Refusal) Refusals {
 
 // MarshalJSON implements json.Marshaler: a list without empty entries.
 func (r Refusals) MarshalJSON() ([]byte, error) { return json.Marshal(r[:r.Len()]) }
-
-func (r *Refusal) appendFields(f fields) fields {
-	return f.text("w", string(r.Worker)).text("p", r.Peer).int("t", r.At).int("u", r.Until)
-}
-
-func (r *Refusal) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "w":
-		return readText(b, &r.Worker)
-	case "p":
-		return readText(b, &r.Peer)
-	case "t":
-		return readInt(b, &r.At)
-	case "u":
-		return readInt(b, &r.Until)
-	}
-	return msgp.Skip(b)
-}
-
-// appendTo leaves out an empty list.
-func (r Refusals) appendTo(f fields, name string) fields {
-	n := r.Len()
-	if n == 0 {
-		return f
-	}
-	f = f.name(name)
-	f.b = msgp.AppendArrayHeader(f.b, uint32(n))
-	for i := range r[:n] {
-		f.b = appendRecord(f.b, &r[i])
-	}
-	return f
-}
-
-func readRefusals(b []byte, into *Refusals) ([]byte, error) {
-	n, b, err := msgp.ReadArrayHeaderBytes(b)
-	if err == nil && n > MaxRefusals {
-		err = fmt.Errorf("a list of %d refusals", n)
-	}
-	var refusals Refusals
-	for i := 0; i < int(n) && err == nil; i++ {
-		b, err = readRecord(b, &refusals[i])
-	}
-	*into = refusals
-	return b, err
-}

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"time"
-
-	"github.com/tinylib/msgp/msgp"
 )
 
 // What happens with the times of a schedule that nobody looked at for longer than
@@ -54,18 +52,18 @@ type ScheduleRecord struct {
 	Missed  string        `msgpack:"m" json:"missed"`
 	CatchUp int           `msgpack:"n,omitempty" json:"catch_up,omitempty"`
 	Grace   time.Duration `msgpack:"g" json:"grace_ns"`
-	Overlap string        `msgpack:"o" json:"overlap"`
-
 	// Expires is how long its futures may wait, if not 0.
 	Expires time.Duration `msgpack:"h,omitempty" json:"expires_ns,omitempty"`
-	// Deadline is how long after it fires its future must be over, if not 0.
-	Deadline time.Duration `msgpack:"d,omitempty" json:"deadline_ns,omitempty"`
+	Overlap string        `msgpack:"o" json:"overlap"`
+
 	// Spec and Args are those of its futures.
 	Spec Spec   `msgpack:"s" json:"spec"`
 	Args []byte `msgpack:"a,omitempty" json:"-"`
 
 	CreatedAt int64 `msgpack:"t" json:"created_at_ms"`
 	UpdatedAt int64 `msgpack:"v,omitempty" json:"updated_at_ms,omitempty"`
+	// Deadline is how long after it fires its future must be over, if not 0.
+	Deadline time.Duration `msgpack:"d,omitempty" json:"deadline_ns,omitempty"`
 }
 
 // ScheduleState is what changes of a schedule.
@@ -141,141 +139,4 @@ func CheckScheduleName(name string) error {
 		return fmt.Errorf("%w: schedule %.80q: use 1 to %d of A-Z, a-z, 0-9 and . _ -", ErrBadName, name, maxQueueName)
 	}
 	return nil
-}
-
-func (s *ScheduleRecord) appendFields(f fields) fields {
-	f = f.bytes("i", s.ID[:]).text("c", s.Cron).text("z", s.Zone).int("e", int64(s.Every)).int("f", s.From)
-	f = f.int("u", s.Until).texts("x", s.Except).text("m", s.Missed).int("n", int64(s.CatchUp))
-	f = f.int("g", int64(s.Grace)).int("h", int64(s.Expires)).text("o", s.Overlap).record("s", &s.Spec).bytes("a", s.Args)
-	return f.int("t", s.CreatedAt).int("v", s.UpdatedAt).int("d", int64(s.Deadline))
-}
-
-func (s *ScheduleRecord) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "i":
-		return readID(b, &s.ID)
-	case "c":
-		return readText(b, &s.Cron)
-	case "z":
-		return readText(b, &s.Zone)
-	case "e":
-		return readInt(b, &s.Every)
-	case "f":
-		return readInt(b, &s.From)
-	case "u":
-		return readInt(b, &s.Until)
-	case "x":
-		return readTexts(b, &s.Except)
-	case "m":
-		return readText(b, &s.Missed)
-	case "n":
-		return readInt(b, &s.CatchUp)
-	case "g":
-		return readInt(b, &s.Grace)
-	case "h":
-		return readInt(b, &s.Expires)
-	case "d":
-		return readInt(b, &s.Deadline)
-	case "o":
-		return readText(b, &s.Overlap)
-	case "s":
-		return readRecord(b, &s.Spec)
-	case "a":
-		return readBytes(b, &s.Args)
-	case "t":
-		return readInt(b, &s.CreatedAt)
-	case "v":
-		return readInt(b, &s.UpdatedAt)
-	}
-	return msgp.Skip(b)
-}
-
-func (s *ScheduleState) appendFields(f fields) fields {
-	f = f.int("n", s.Next)
-	if len(s.Line) > 0 {
-		f = f.name("l")
-		f.b = msgp.AppendArrayHeader(f.b, uint32(len(s.Line)))
-		for _, at := range s.Line {
-			f.b = msgp.AppendInt64(f.b, at)
-		}
-	}
-	f = f.int("p", s.PausedAt).text("r", s.Reason).int("f", s.Fired).int("m", s.Missed).int("s", s.Skipped)
-	f = f.int("e", s.Refused)
-	if len(s.Runs) > 0 {
-		f = f.name("u")
-		f.b = msgp.AppendArrayHeader(f.b, uint32(len(s.Runs)))
-		for i := range s.Runs {
-			f.b = appendRecord(f.b, &s.Runs[i])
-		}
-	}
-	return f
-}
-
-func (s *ScheduleState) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "n":
-		return readInt(b, &s.Next)
-	case "l":
-		return readEach(b, MaxScheduleLine, &s.Line, func(b []byte, at *int64) ([]byte, error) { return readInt(b, at) })
-	case "p":
-		return readInt(b, &s.PausedAt)
-	case "r":
-		return readText(b, &s.Reason)
-	case "f":
-		return readInt(b, &s.Fired)
-	case "m":
-		return readInt(b, &s.Missed)
-	case "s":
-		return readInt(b, &s.Skipped)
-	case "e":
-		return readInt(b, &s.Refused)
-	case "u":
-		return readEach(b, MaxScheduleRuns, &s.Runs, func(b []byte, r *ScheduleRun) ([]byte, error) {
-			return readRecord(b, r)
-		})
-	}
-	return msgp.Skip(b)
-}
-
-// readEach reads a list of at most most elements.
-func readEach[T any](b []byte, most int, into *[]T, read func([]byte, *T) ([]byte, error)) ([]byte, error) {
-	n, b, err := msgp.ReadArrayHeaderBytes(b)
-	if err == nil && n > uint32(most) {
-		err = fmt.Errorf("a list of %d elements: at most %d", n, most)
-	}
-	if err != nil {
-		return b, err
-	}
-	list := make([]T, n)
-	for i := range list {
-		if b, err = read(b, &list[i]); err != nil {
-			return b, err
-		}
-	}
-	*into = list
-	return b, nil
-}
-
-func (r *ScheduleRun) appendFields(f fields) fields {
-	f = f.int("a", r.At).int("f", r.FiredAt)
-	if !r.ID.IsZero() {
-		f = f.bytes("i", r.ID[:])
-	}
-	return f.text("e", r.Error).bool("t", r.Trigger)
-}
-
-func (r *ScheduleRun) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "a":
-		return readInt(b, &r.At)
-	case "f":
-		return readInt(b, &r.FiredAt)
-	case "i":
-		return readID(b, &r.ID)
-	case "e":
-		return readText(b, &r.Error)
-	case "t":
-		return readBool(b, &r.Trigger)
-	}
-	return msgp.Skip(b)
 }

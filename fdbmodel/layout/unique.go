@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tinylib/msgp/msgp"
-
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -123,38 +121,4 @@ func (k Keyspace) UniqueDueOf(shard int) []byte { return k.Shard(shard, SubUniqu
 func (k Keyspace) UniqueDue(at int64, name UniqueName, id ID) []byte {
 	b := tuple.AppendInt(k.UniqueDueOf(ShardOf(string(name), k.Shards)), at)
 	return tuple.AppendUUID(tuple.AppendString(b, string(name)), id)
-}
-
-func (u *Unique) appendFields(f fields) fields {
-	return f.text("n", string(u.Name)).text("k", u.Key).text("u", string(u.Until)).int("f", int64(u.For))
-}
-
-func (u *Unique) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "n":
-		return readText(b, &u.Name)
-	case "k":
-		return readText(b, &u.Key)
-	case "u":
-		return readText(b, &u.Until)
-	case "f":
-		return readInt(b, &u.For)
-	}
-	return msgp.Skip(b)
-}
-
-func (u *UniqueRecord) appendFields(f fields) fields {
-	return f.text("u", string(u.Until)).int("t", u.FreeAt).text("k", u.Key)
-}
-
-func (u *UniqueRecord) readField(name, b []byte) ([]byte, error) {
-	switch string(name) {
-	case "u":
-		return readText(b, &u.Until)
-	case "t":
-		return readInt(b, &u.FreeAt)
-	case "k":
-		return readText(b, &u.Key)
-	}
-	return msgp.Skip(b)
 }
