@@ -1,5 +1,6 @@
 GO      ?= go
 BIN     := bin/futura
+BENCH   := bin/futura-bench
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
@@ -86,23 +87,26 @@ UNIT_STAGES = unit-raced unit-plain unit-rest $(if $(filter core,$(SCOPE)),,unit
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm test-fdb test-mongo test-interop test-long \
+.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm test-fdb test-mongo test-interop test-long \
 	long-unit long-images long-fdb long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .DEFAULT_GOAL := help
 
 build: ## build bin/futura: one static binary, without FoundationDB
 	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
 
-build-fdb: ## build bin/futura with FoundationDB; needs its client library, 7.3
-	@test -n "$(FDB_CLIENT)" || { echo "libfdb_c or a C compiler was not found: $(FDB_INSTALL)"; exit 1; }
-	$(GO) build -tags $(FDB_TAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
+build-bench: ## build bin/futura-bench, which measures and shows the cluster
+	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BENCH) ./cmd/futura-bench
 
-demo: build ## run the main job on real input: a WASM function over the Go sources
-	./$(BIN) demo
+build-fdb: ## build both with FoundationDB; needs its client library, 7.3
+	@test -n "$(FDB_CLIENT)" || { echo "libfdb_c or a C compiler was not found: $(FDB_INSTALL)"; exit 1; }
+	$(GO) build -tags $(FDB_TAGS) -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/futura ./cmd/futura-bench
+
+demo: build-bench ## run the main job on real input: a WASM function over the Go sources
+	./$(BENCH) demo
 
 # Compilers and tests that collect less garbage need a fifth less of the processor.
 test test-all: export GOGC = 400
@@ -189,8 +193,8 @@ long-mongo:
 test-mutants: ## plant faults in the source, one at a time, and see the tests fail; tens of minutes
 	FUTURA_MUTANTS=1 $(GO) test -tags $(TAGS) -count=1 -timeout 180m -parallel 2 -v -run TestMutantsDie ./internal/mutants
 
-bench: build ## measure: each scenario once, on a store on disk
-	./$(BIN) bench all
+bench: build-bench ## measure: each scenario once, on a store on disk
+	./$(BENCH) all
 
 fuzz: ## fuzz each decoder for half a minute
 	@set -e; for pkg in $$($(GO) list ./...); do \

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/console"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -126,7 +127,7 @@ func (a *app) explainMeanwhile(ctx context.Context, c *futures.Client, id future
 		}
 		e, err := c.Explain(ctx, id)
 		if err == nil && (e.Reason == inspect.ReasonUnreachable || !e.State.Terminal() && e.State != layout.Claimed) {
-			fmt.Fprintf(a.err, "futura: still waiting: future %s is %s. %s\n", id, e.State, printable(e.Text))
+			fmt.Fprintf(a.err, "futura: still waiting: future %s is %s. %s\n", id, e.State, console.Printable(e.Text))
 		}
 	}()
 	return func() {

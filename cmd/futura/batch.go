@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/internal/console"
 )
 
 const (
@@ -299,12 +301,12 @@ var cellEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `
 // inLine is a text as a cell of a line: the first line of it in a terminal, cut, and whole
 // where it is piped.
 func (a *app) inLine(text string) string {
-	if a.width() == unbounded {
+	if a.width() == console.Unbounded {
 		return cellEscapes.Replace(text)
 	}
 	line, _, more := strings.Cut(strings.TrimRight(text, "\r\n"), "\n")
 	if more {
 		line += "…"
 	}
-	return printable(cut(line, max((a.width()-24)/2, leastColumn)))
+	return console.Printable(console.Cut(line, max((a.width()-24)/2, console.LeastColumn)))
 }

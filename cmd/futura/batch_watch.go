@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/internal/console"
 )
 
 func (a *app) batchWatchCommand() *cobra.Command {
@@ -27,7 +29,7 @@ func (a *app) batchWatchCommand() *cobra.Command {
 // watchBatch follows a batch, over connections that break.
 func (a *app) watchBatch(ctx context.Context, c *headClient, id string) error {
 	var last batchView
-	bar := a.progress("items")
+	bar := console.Progress(a.err, "items")
 	show := func(v *batchView) error {
 		moved := v.over() != last.over() || v.State != last.State
 		last = *v

@@ -12,7 +12,7 @@ type commandGroup struct {
 func (a *app) commandGroups() []commandGroup {
 	return []commandGroup{
 		{"start", "Start a process:", []*cobra.Command{
-			a.demoCommand(), a.devCommand(), a.workerCommand(), a.headCommand(),
+			a.devCommand(), a.workerCommand(), a.headCommand(),
 		}},
 		{"run", "Submit work, and get its results:", []*cobra.Command{
 			a.submitCommand(), a.awaitCommand(), a.getCommand(), a.putCommand(), a.functionCommand(), a.batchCommand(),
@@ -28,7 +28,7 @@ func (a *app) commandGroups() []commandGroup {
 		}},
 		{"operate", "Operate a cluster:", []*cobra.Command{
 			a.clusterCommand(), a.pauseCommand(), a.resumeCommand(), a.laneCommand(), a.limitsCommand(), a.tokenCommand(),
-			a.checkCommand(), a.backupCommand(), a.restoreCommand(), a.migrateCommand(), a.benchCommand(),
+			a.checkCommand(), a.backupCommand(), a.restoreCommand(), a.migrateCommand(),
 		}},
 		{"other", "Other:", []*cobra.Command{a.versionCommand()}},
 	}

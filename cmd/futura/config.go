@@ -159,7 +159,7 @@ func isHarmless(flag *pflag.Flag) bool {
 	}
 	return slices.Contains([]string{
 		"cluster", "json", "verbose", "access-log", "listen", "rest-api", "name", "queue", "label", "wait", "ndjson",
-		"skip-header", "typed", "all", "codec", "format", "batch-store",
+		"skip-header", "all", "codec", "format", "batch-store",
 	}, flag.Name)
 }
 

@@ -109,7 +109,7 @@ func TestImplicitConfigurationOnlyTunes(t *testing.T) {
 		"store", "dev.store-listen", "dev.token-file", "dev.tokens", "dev.tls-cert", "dev.tls-key", "dev.module-cache",
 		"dev.batch-db-server", "dev.install-private", "dev.plain-http", "head.open", "head.batch.server",
 		"worker.module-cache", "batch.submit.url", "batch.submit.token-file", "batch.submit.tls-ca", "batch.submit.file",
-		"submit.args-file", "submit.env", "bench.cpu-profile", "demo.dir", "migrate.to", "backup.force", "delete.state",
+		"submit.args-file", "submit.env", "migrate.to", "backup.force", "delete.state",
 		"function.put.alias", "token.create.role",
 	}
 	all := settings((&app{}).root())

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/console"
 	"github.com/futura-run/futura/workers/wasm"
 )
 
@@ -94,7 +95,7 @@ func (a *app) functionListCommand() *cobra.Command {
 					if m.Retired != 0 {
 						names += " (its removal has begun: remove it again, or store it again)"
 					}
-					fmt.Fprintf(a.out, "wasm:%s  %d bytes  %s\n", m.CID, m.Size, printable(names))
+					fmt.Fprintf(a.out, "wasm:%s  %d bytes  %s\n", m.CID, m.Size, console.Printable(names))
 				}
 				return nil
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/console"
 )
 
 func (a *app) getCommand() *cobra.Command {
@@ -150,7 +151,7 @@ func (d *description) rows() [][]string {
 	add(spec.Timeout != 0, "timeout", "%v", spec.Timeout)
 	need := r.Needs().Requirements
 	add(need.CPU != 0, "cpu", "%d thousandths of a core", need.CPU)
-	add(need.RAM != 0, "memory", "%s", some(need.RAM, "byte"))
+	add(need.RAM != 0, "memory", "%s", console.Count(need.RAM, "byte"))
 	add(need.GPU != 0, "gpu", "%d thousandths of a device", need.GPU)
 	add(len(need.Labels) > 0, "labels", "%s", layout.LabelText(need.Labels))
 	add(r.Claim != nil, "worker", "%s", d.worker())
@@ -251,10 +252,10 @@ func (d *description) endingRows() (rows [][]string) {
 
 // valueLine is the size of a value and how it begins, where that is known.
 func valueLine(size int64, value []byte) string {
-	text := some(size, "byte")
+	text := console.Count(size, "byte")
 	if len(value) == 0 {
 		return text
 	}
-	begin := strings.Join(strings.Fields(printable(string(value[:min(len(value), 4*shownText)]))), " ")
-	return text + ": " + cut(begin, shownText)
+	begin := strings.Join(strings.Fields(console.Printable(string(value[:min(len(value), 4*shownText)]))), " ")
+	return text + ": " + console.Cut(begin, shownText)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/console"
 	"github.com/futura-run/futura/workers/objects"
 )
 
@@ -51,7 +52,7 @@ func (a *app) writeResult(ctx context.Context, c *futures.Client, id futures.ID,
 	if err := a.saveStream(s, file); err != nil {
 		return err
 	}
-	return a.say(map[string]any{"id": id, "file": file, "bytes": s.Size()}, some(s.Size(), "byte"), "in", file)
+	return a.say(map[string]any{"id": id, "file": file, "bytes": s.Size()}, console.Count(s.Size(), "byte"), "in", file)
 }
 
 // saveStream writes a stream to a file, which has its name once it is whole.
@@ -187,11 +188,8 @@ func verifyFile(f *os.File, hash string) error {
 // transferBar is a bar for bytes, on a terminal only, and nil for a few. The size is
 // -1 if it is not known.
 func (a *app) transferBar(what string, size int64) *progressbar.ProgressBar {
-	f := a.terminal()
-	if f == nil || size >= 0 && size < barFrom {
+	if size >= 0 && size < barFrom {
 		return nil
 	}
-	return progressbar.NewOptions64(size, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true), progressbar.OptionShowTotalBytes(true), progressbar.OptionSetPredictTime(true),
-		progressbar.OptionThrottle(barInterval), progressbar.OptionClearOnFinish())
+	return console.Transfer(a.err, what, size)
 }

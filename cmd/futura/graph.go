@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/console"
 )
 
 func (a *app) graphCommand() *cobra.Command {
@@ -132,7 +133,7 @@ func (d *drawing) status(n *inspect.Node) string {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch n.State {
 	case layout.Realized:
-		add("%s", some(n.ResultSize, "byte"))
+		add("%s", console.Count(n.ResultSize, "byte"))
 		add("%v", rounded(n.RunTime))
 	case layout.Failed:
 		add("%s", n.Failure)
@@ -140,7 +141,7 @@ func (d *drawing) status(n *inspect.Node) string {
 		if n.LeftOut() == 0 && n.Level <= 0 {
 			add("waits for %d of %d", len(n.WaitsFor), n.InputCount)
 		} else {
-			add("%s", some(n.InputCount, "input"))
+			add("%s", console.Count(n.InputCount, "input"))
 		}
 	case layout.Claimed:
 		add("by %s", n.Worker)
@@ -158,7 +159,7 @@ func (d *drawing) status(n *inspect.Node) string {
 func leftOut(n *inspect.Node) string {
 	var parts []string
 	if more := n.LeftOut(); more > 0 {
-		parts = append(parts, some(more, "more input"))
+		parts = append(parts, console.Count(more, "more input"))
 	}
 	if n.MoreDependants {
 		parts = append(parts, "more dependants")
@@ -201,7 +202,7 @@ func (d *drawing) text(width int) string {
 		if n.LeftOut() == 0 {
 			return ""
 		}
-		return some(n.LeftOut(), "more input")
+		return console.Count(n.LeftOut(), "more input")
 	}
 	t.all(root)
 	if !root.MoreDependants && len(d.users[root.ID]) == 0 {
@@ -245,7 +246,7 @@ func (t *textTree) line(indent string, n *inspect.Node, note string) {
 	if n.State != 0 {
 		text += t.heading(n) + "  "
 	}
-	t.b.WriteString(cut(text+t.status(n), t.width) + "\n")
+	t.b.WriteString(console.Cut(text+t.status(n), t.width) + "\n")
 }
 
 // below draws the children of a node, each with what is below it unless that is

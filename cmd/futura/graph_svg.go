@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/console"
 )
 
 // Sizes of an SVG, in pixels.
@@ -118,7 +119,7 @@ func (d *drawing) drawBox(b *strings.Builder, at *box) {
 		if i == len(lines)-1 {
 			size = ` font-size="11" fill="#555555"`
 		} else {
-			line = cut(line, boxText)
+			line = console.Cut(line, boxText)
 		}
 		fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\"%s>%s</text>", at.x+8, at.y+17+17*i, size, xmlText(line))
 	}

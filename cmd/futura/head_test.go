@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,8 +67,11 @@ func main() {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	_, err := goTool(t.Context(), dir, "build", "-trimpath", "-ldflags=-s -w", "-o", "echo.wasm", ".")
-	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", "echo.wasm", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
 	module, err := os.ReadFile(filepath.Join(dir, "echo.wasm"))
 	require.NoError(t, err)
 	return module

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/console"
 )
 
 // inspection is what futura inspect was asked for.
@@ -34,7 +34,7 @@ func (a *app) inspectCommand() *cobra.Command {
 		Use:   "inspect [ID | SUBSPACE]",
 		Short: "Show the keys of a future, a subspace or a range, decoded",
 		Long: "inspect shows every key of a future: its records, its place in the index, the worker that holds it, its " +
-			"mail. For one of these subspaces it lists the keys, page by page:\n\n  " + wrap(subspaces, 76, "  ") +
+			"mail. For one of these subspaces it lists the keys, page by page:\n\n  " + console.Wrap(subspaces, 76, "  ") +
 			"\n\nA kind of key, such as claim or heartbeat, also works (docs/reference/keyspace.md lists them). Keys are " +
 			"given as fdbcli prints them, with bytes as \\xNN. With --json it prints one object per line.",
 		Example: "  futura inspect 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura inspect ready --limit 20\n" +
@@ -173,22 +173,15 @@ func (a *app) printInspected(found []inspect.Item, blocks bool) error {
 		return nil
 	}
 	var b strings.Builder
-	if err := table(&b, lines); err != nil {
+	if err := console.Aligned(&b, lines); err != nil {
 		return err
 	}
 	for line := range strings.Lines(b.String()) {
-		if _, err := fmt.Fprintln(a.out, cut(strings.TrimSuffix(line, "\n"), width)); err != nil {
+		if _, err := fmt.Fprintln(a.out, console.Cut(strings.TrimSuffix(line, "\n"), width)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func cut(s string, width int) string {
-	if utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	return string([]rune(s)[:width-1]) + "…"
 }
 
 func kindOf(f *inspect.Item) string {
@@ -227,7 +220,7 @@ func valueText(f *inspect.Item) string {
 	return strings.Join(fields, " ")
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(console.Printable(s)), " ") }
 
 // blockOf prints a key and its fields, each on a line of its own.
 func blockOf(f *inspect.Item, width int) string {
@@ -237,7 +230,7 @@ func blockOf(f *inspect.Item, width int) string {
 		head += fmt.Sprintf("  (%s, shard %d)", f.Subspace, *f.Shard)
 	}
 	line := func(name, value string) {
-		fmt.Fprintln(&b, cut(fmt.Sprintf("    %-16s %s", name, oneLine(value)), width))
+		fmt.Fprintln(&b, console.Cut(fmt.Sprintf("    %-16s %s", name, oneLine(value)), width))
 	}
 	fmt.Fprintln(&b, head)
 	if f.Problem != "" {
@@ -338,33 +331,4 @@ func groupText(v map[string]any) string {
 		fields = append(fields, name+"="+fieldText(name, v[name]))
 	}
 	return "{" + strings.Join(fields, " ") + "}"
-}
-
-// folded breaks paragraphs into lines of 80 columns. Indented lines stay.
-func folded(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if !strings.HasPrefix(line, " ") {
-			lines[i] = wrap(strings.Fields(line), 80, "")
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// wrap joins words into lines of a width.
-func wrap(words []string, width int, indent string) string {
-	var b strings.Builder
-	column := 0
-	for i, word := range words {
-		if i > 0 {
-			word = " " + word
-		}
-		if column+len(word) > width {
-			b.WriteString("\n" + indent)
-			word, column = strings.TrimPrefix(word, " "), 0
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	return b.String()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/console"
 )
 
 func TestListAndGetSayWhatPeopleLookFor(t *testing.T) {
@@ -57,18 +57,13 @@ func TestListsOfFailuresSayWhy(t *testing.T) {
 	failed := layout.Row{ID: id, Spec: &layout.Spec{Function: "go:f", Queue: "q"},
 		Exception: &layout.Exception{Kind: layout.KindExit, Message: "exit status 1\nmore", Final: true, At: 1}}
 	ready := layout.Row{ID: id, Spec: &layout.Spec{Function: "go:f", Queue: "q"}}
-	a := &app{out: io.Discard}
-	lines := a.listLines([]layout.Row{failed, ready}, nil)
+	lines := listLines([]layout.Row{failed, ready}, nil, console.Unbounded)
 	require.Equal(t, []string{"KIND", "ERROR"}, lines[0][6:])
 	require.Equal(t, []string{"exit", "exit status 1"}, lines[1][6:])
 	require.Equal(t, []string{"", ""}, lines[2][6:])
-	require.Len(t, a.listLines([]layout.Row{ready}, nil)[0], 6)
-	pipe, err := os.Open(os.DevNull)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, pipe.Close()) }()
-	terminal := &app{out: &screen{to: io.Discard, file: pipe}}
+	require.Len(t, listLines([]layout.Row{ready}, nil, console.Unbounded)[0], 6)
 	require.Equal(t, [][]string{{"ID", "FUNCTION", "KIND", "ERROR"}, {id.String(), "go:f", "exit", "exit status 1"}},
-		terminal.listLines([]layout.Row{failed}, nil))
+		listLines([]layout.Row{failed}, nil, 80))
 }
 
 // TestGetNamesDeaths says which workers died with a future, and which of these deaths count.

@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/futura-run/futura/internal/bench"
 	"github.com/futura-run/futura/workers/wasm"
 )
 
@@ -16,7 +15,6 @@ var version = "dev"
 
 func main() {
 	wasm.ChildMain()
-	bench.ChildMain()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)

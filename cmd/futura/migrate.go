@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/transfer"
+	"github.com/futura-run/futura/internal/console"
 )
 
 // copied is what migrate, backup and restore print.
@@ -146,7 +147,7 @@ func (a *app) stages() func(stage string, done, all int64) {
 	bars := map[string]func(done, all int){}
 	return func(stage string, done, all int64) {
 		if bars[stage] == nil {
-			bars[stage] = a.progress(stage)
+			bars[stage] = console.Progress(a.err, stage)
 		}
 		if bar := bars[stage]; bar != nil {
 			bar(int(done), int(all))

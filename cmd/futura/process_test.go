@@ -116,9 +116,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, `unknown command "remove" for "futura function"`, []string{"function", "remove"}},
 		{exitUsage, "received 0: use futura submit FUNCTION", []string{"submit"}},
 		{exitUsage, "--key is empty", []string{"submit", "go:f", "--key", ""}},
-		{exitUsage, "no such file", []string{"demo", "--typed", "--dir", filepath.Join(c.dir, "none")}},
 		{exitUsage, "about a --file", []string{"batch", "submit", "--function", "f", "a", "--format", "csv"}},
-		{exitUsage, "no Go files below", []string{"demo", "--dir", text}},
 		{exitUsage, "unknown flag: --what", []string{"list", "--what"}},
 		{exitUsage, `--priority "256": use a whole number from 0 to 255`, []string{"submit", "go:f", "--priority", "256"}},
 		{exitUsage, `--delay "soon": use a duration`, []string{"submit", "go:f", "--delay", "soon"}},
@@ -131,8 +129,6 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "--slots 0: use 1 or more", []string{"dev", "--slots", "0"}},
 		{exitUsage, "--module-memory -1", []string{"worker", "--module-memory", "-1"}},
 		{exitUsage, "use 1 to 4294967296 bytes", []string{"dev", "--module-memory", "4294967297", "--listen", "127.0.0.1:0"}},
-		{exitUsage, "--futures -1, --workers 0", []string{"bench", "latency", "--futures", "-1"}},
-		{exitUsage, "--workers -1", []string{"bench", "latency", "--workers", "-1"}},
 		{exitUsage, "use 0 to 10000", []string{"submit", "go:f", "--max-retries", "-1"}},
 		{exitUsage, "use blocked, ready, delayed", []string{"list", "--state", "running"}},
 		{exitUsage, "--cursor", []string{"list", "--cursor", "zz"}},
@@ -243,7 +239,6 @@ func TestJSONOutputs(t *testing.T) {
 		{exitNotFound, []any{}, "", []string{"retry", unknown}},
 		{exitOK, []any{}, "", []string{"cancel", waits}},
 		{exitOK, []any{}, "outcome", []string{"delete", waits}},
-		{exitOK, map[string]any{}, "p50_ms", []string{"bench", "latency", "--futures", "5"}},
 	} {
 		out, e := c.run(test.want, "", append(test.args, "--json")...)
 		var value any

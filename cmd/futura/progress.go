@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/console"
 )
 
 // progressLine is how far a function is.
@@ -17,7 +18,7 @@ func progressLine(done, total int64, text string) string {
 		}
 	}
 	if text != "" {
-		line += ": " + printable(firstLine(text))
+		line += ": " + console.Printable(firstLine(text))
 	}
 	return line
 }

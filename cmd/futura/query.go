@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -19,27 +18,14 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/console"
 )
 
 // lastLine returns the last line of a stream that says something, cut to what a
 // terminal shows.
 func lastLine(stream []byte) string {
-	lines := strings.Split(strings.TrimSpace(printable(string(stream))), "\n")
-	return cut(lines[len(lines)-1], 81)
-}
-
-// printable replaces by spaces what a terminal would obey rather than show, apart
-// from the ends of lines.
-func printable(s string) string { return strings.ReplaceAll(shown(s), "\t", " ") }
-
-// shown is printable and leaves tabs as they are.
-func shown(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(s, "�"))
+	lines := strings.Split(strings.TrimSpace(console.Printable(string(stream))), "\n")
+	return console.Cut(lines[len(lines)-1], 81)
 }
 
 func firstLine(s string) string {
@@ -124,11 +110,11 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := a.table(a.listLines(rows, names)); err != nil {
+		if err := a.table(listLines(rows, names, a.width())); err != nil {
 			return err
 		}
 		if left := f.filter.LeftOut; left != nil && *left > 0 {
-			fmt.Fprintf(a.err, "left out: %s of batches; show them with --items or --batch ID\n", some(*left, "item"))
+			fmt.Fprintf(a.err, "left out: %s of batches; show them with --items or --batch ID\n", console.Count(*left, "item"))
 		}
 		if len(next) > 0 {
 			fmt.Fprintf(a.err, "more: --cursor %x\n", next)
@@ -170,7 +156,7 @@ func (a *app) printListed(rows []layout.Row, next []byte, leftOut *int) error {
 
 // listLines are the rows of a list. If some failed, they have the kind and the first line of
 // the error. A terminal shows of failures alone what tells them apart.
-func (a *app) listLines(rows []layout.Row, names map[string]string) [][]string {
+func listLines(rows []layout.Row, names map[string]string, width int) [][]string {
 	failed := 0
 	for i := range rows {
 		if rows[i].State() == layout.Failed {
@@ -178,7 +164,7 @@ func (a *app) listLines(rows []layout.Row, names map[string]string) [][]string {
 		}
 	}
 	heading := []string{"ID", "STATE", "FUNCTION", "TRY", "SUBMITTED", "QUEUE"}
-	brief := failed > 0 && failed == len(rows) && a.width() < unbounded
+	brief := failed > 0 && failed == len(rows) && width < console.Unbounded
 	if brief {
 		heading = []string{"ID", "FUNCTION"}
 	}
@@ -250,7 +236,7 @@ func functionText(function string, aliases map[string]string) string {
 		if method != "" {
 			alias += "/" + method
 		}
-		return cut(alias, 2*shortFunction) + " (" + short + ")"
+		return console.Cut(alias, 2*shortFunction) + " (" + short + ")"
 	}
 	return short
 }
@@ -383,15 +369,7 @@ func (a *app) printCheck(r *audit.Report, s *fdbmodel.Spread) error {
 		}
 	}
 	_, err := fmt.Fprintf(a.out, "%s, %s, %s, %s for a janitor to remove, %s of a newer version\n",
-		some(r.Futures, "future"), some(r.Keys, "key"), some(len(r.Problems), "problem"), some(r.Pending, "leftover"),
-		some(r.Newer, "record"))
+		console.Count(r.Futures, "future"), console.Count(r.Keys, "key"), console.Count(len(r.Problems), "problem"),
+		console.Count(r.Pending, "leftover"), console.Count(r.Newer, "record"))
 	return err
-}
-
-// some counts things: "1 key", "2 keys".
-func some[N int | int64](n N, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -32,11 +32,3 @@ func TestTerminalsAreNotCommanded(t *testing.T) {
 	_, text := s.run(exitUsage, "", "submit", hostile)
 	require.NotRegexp(t, "[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]", text)
 }
-
-// TestATableKeepsLinesInTheirColumn has names with ends of lines.
-func TestATableKeepsLinesInTheirColumn(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	require.NoError(t, table(&out, [][]string{{"id", "1"}, {"lane", "k/a\nstate  realized\x1b[1m"}, {"queue", "q"}}))
-	require.Equal(t, "id     1\nlane   k/a\n       state  realized [1m\nqueue  q\n", out.String())
-}

@@ -22,6 +22,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/console"
 )
 
 // Exit codes.
@@ -49,22 +50,6 @@ type app struct {
 	giveUpAfter time.Duration
 }
 
-// output is the standard output. It remembers the first error of a write: what
-// printed half of its results did not succeed.
-type output struct {
-	io.Writer
-	err error
-}
-
-// Write implements io.Writer.
-func (o *output) Write(b []byte) (int, error) {
-	n, err := o.Writer.Write(b)
-	if err != nil && o.err == nil {
-		o.err = err
-	}
-	return n, err
-}
-
 // usageError is a mistake in how the command was called.
 type usageError struct{ error }
 
@@ -72,8 +57,8 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	out, errOut = guarded(out), guarded(errOut)
-	printed := &output{Writer: out}
+	out, errOut = console.Guard(out), console.Guard(errOut)
+	printed := &console.Output{Writer: out}
 	a := &app{in: in, out: printed, err: errOut}
 	root := a.root()
 	root.SetArgs(args)
@@ -82,14 +67,14 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = printed.err
+		err = printed.Err
 	}
 	switch {
 	case err == nil:
 	case err == ctx.Err():
 		fmt.Fprintln(errOut, "futura: interrupted")
 	default:
-		fmt.Fprintln(errOut, "futura:", printable(said(err)))
+		fmt.Fprintln(errOut, "futura:", console.Printable(said(err)))
 	}
 	return exitCode(ctx, err)
 }
@@ -127,7 +112,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitStore
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout
-	case errors.Is(err, futures.ErrFailed), errors.Is(err, errDiffers), errors.Is(err, errBroken),
+	case errors.Is(err, futures.ErrFailed), errors.Is(err, errBroken),
 		errors.Is(err, errItemsFailed):
 		return exitFailed
 	default:
@@ -144,7 +129,7 @@ func (a *app) root() *cobra.Command {
 			"Exit codes: 0 done, 1 a future failed or a check found a problem, 2 an invalid call, 3 not found, 4 the " +
 			"store can't serve, 5 the time is up, 130 interrupted.",
 		SilenceErrors: true, SilenceUsage: true,
-		Example: "  futura demo\n  futura function put count.wasm --alias count\n" +
+		Example: "  futura dev\n  futura function put count.wasm --alias count\n" +
 			"  futura submit wasm:count --args-file main.go --wait",
 	}
 	root.SetVersionTemplate("futura {{.Version}}\n")
@@ -163,7 +148,7 @@ func (a *app) root() *cobra.Command {
 	a.addCommands(root)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		cmd.Long = folded(cmd.Long)
+		cmd.Long = console.Folded(cmd.Long)
 		help(cmd, args)
 	})
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
@@ -258,9 +243,15 @@ func (a *app) say(form any, value ...any) error {
 	if a.json {
 		return a.printJSON(form)
 	}
-	_, err := io.WriteString(a.out, printable(fmt.Sprintln(value...)))
+	_, err := io.WriteString(a.out, console.Printable(fmt.Sprintln(value...)))
 	return err
 }
+
+// table prints rows as the terminal has room for.
+func (a *app) table(rows [][]string) error { return console.Table(a.out, rows) }
+
+// width is how many columns of characters the output has.
+func (a *app) width() int { return console.Width(a.out) }
 
 // show prints a table, or with --json the JSON form of it.
 func (a *app) show(form any, rows [][]string) error {

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/internal/bench"
 	"github.com/futura-run/futura/workers/wasm"
 )
 
@@ -20,7 +20,6 @@ import (
 // process.
 func TestMain(m *testing.M) {
 	wasm.ChildMain()
-	bench.ChildMain()
 	if os.Getenv(mainVariable) != "" {
 		main()
 	}
@@ -35,8 +34,8 @@ func runTests(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	// Go's own cache stays where it is: functions are compiled with it.
-	if compiled, err := goTool(context.Background(), "", "env", "GOCACHE"); err == nil {
-		if err := os.Setenv("GOCACHE", strings.TrimSpace(compiled)); err != nil {
+	if compiled, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil {
+		if err := os.Setenv("GOCACHE", strings.TrimSpace(string(compiled))); err != nil {
 			panic(err)
 		}
 	}
@@ -121,7 +120,6 @@ func TestMistakesHaveExitCodes(t *testing.T) {
 		{exitUsage, "--env", []string{"submit", "go:f", "--env", "X"}},
 		{exitUsage, "exclude", []string{"submit", "go:f", "--args", "a", "--args-file", "b"}},
 		{exitUsage, "bad name", []string{"submit", "f"}},
-		{exitUsage, "no scenario", []string{"bench", "nothing"}},
 		{exitUsage, "not a WebAssembly module", []string{"function", "put", file}},
 		{exitNotFound, "store one first", []string{"submit", "wasm:nothing"}},
 		{exitNotFound, "not found", []string{"await", "01995b4e-6f3a-7c1e-9d2b-0123456789ab"}},
@@ -217,21 +215,4 @@ func TestDocsHaveTheExitCodes(t *testing.T) {
 		require.Contains(t, string(page), fmt.Sprintf("\n| %d | ", code))
 		require.Regexp(t, fmt.Sprintf(`\b%d\b`, code), (&app{}).root().Long)
 	}
-}
-
-func TestTypedDemo(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
-	var report struct {
-		Files    int
-		Same     bool   `json:"same_as_local"`
-		Vanished string `json:"vanished_worker"`
-	}
-	out := s.ok("demo", "--typed", "--json", "--dir", "../../fdbmodel")
-	require.NoError(t, json.Unmarshal([]byte(out), &report))
-	require.Greater(t, report.Files, 50)
-	require.True(t, report.Same)
-	require.NotEmpty(t, report.Vanished)
-	_, e := s.run(exitUsage, "", "demo", "--workers", "1")
-	require.Contains(t, e, "at least 2")
 }

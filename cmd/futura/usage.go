@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/console"
 )
 
 func (a *app) usageCommand() *cobra.Command {
@@ -67,7 +68,7 @@ func usageRows(v *httpapi.UsageView) [][]string {
 		case r.Kind == "peer":
 			name = "peer " + shortPeer(r.Worker)
 		default:
-			name = cut(r.Worker, maxUsageName)
+			name = console.Cut(r.Worker, maxUsageName)
 		}
 		row(name, &r.Used)
 	}

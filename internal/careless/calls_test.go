@@ -100,8 +100,6 @@ func makers() []maker {
 		{"unique release", 2, unique},
 		{"workers", 3, fixed("workers")},
 		{"version", 1, fixed("version")},
-		{"bench", 1, (*walk).bench},
-		{"demo", 1, (*walk).demo},
 	}, jobCalls()...)
 }
 

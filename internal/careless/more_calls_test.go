@@ -178,30 +178,6 @@ func (w *walk) clusterSet() call {
 	}
 }
 
-func (w *walk) bench() call {
-	if w.chance(30) {
-		return call{
-			args: append([]string{"bench"}, pick(w, [][]string{
-				{"nothing"},
-				{"latency", "--futures", "-1"},
-				{"latency", "--workers", "-1"},
-			})...),
-			codes: []int{codeUsage},
-		}
-	}
-	return call{args: []string{"bench", "latency", "--futures", "20"}, codes: []int{codeOK}}
-}
-
-func (w *walk) demo() call {
-	if w.chance(30) {
-		return call{args: []string{"demo", "--dir", w.file(pick(w, wrongFiles()))}, codes: []int{codeUsage}}
-	}
-	return call{
-		args:  []string{"demo", "--typed", "--dir", w.dir + "/said", "--files", "5"},
-		codes: []int{codeOK, codeUsage},
-	}
-}
-
 // itemsOf are the states and outputs of a batch's items.
 func itemsOf(out string) (states, outputs []string, err error) {
 	type item struct {

@@ -64,7 +64,7 @@ func drawRooms(table map[string]imports) string {
 func isDrawn(name string) bool {
 	return !slices.Contains(forTests(), name) && !strings.HasPrefix(name, "internal/") &&
 		!strings.HasPrefix(name, "examples") && !strings.HasSuffix(name, "/...") && !strings.Contains(name, "/internal/") &&
-		name != "workers/wasm/wasmbench"
+		name != "workers/wasm/wasmbench" && name != "cmd/futura-bench"
 }
 
 func node(name string) string {

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBenchAgainstB7s has the command compare its peers with nodes of b7s.
+// TestBenchAgainstB7s has futura-bench compare its peers with nodes of b7s.
 func TestBenchAgainstB7s(t *testing.T) {
 	const items, database = 2000, "futura-bench" // as the command names it
 	for _, d := range dialects() {
 		t.Run(d.branch, func(t *testing.T) {
-			args := []string{"bench", "peers", "--json", "--futures", fmt.Sprint(items), "--b7s", d.program(t)}
+			args := []string{"peers", "--json", "--futures", fmt.Sprint(items), "--b7s", d.program(t)}
 			if d.stored {
 				store := startFerret(t)
 				first := d.start(t, "b7s head", "head", "--rest-api", freeAddress(t), "--batch-db-server", store.uri,
@@ -26,7 +26,7 @@ func TestBenchAgainstB7s(t *testing.T) {
 				first.stop(t)
 				args = append(args, "--b7s-store", store.uri)
 			}
-			command := exec.CommandContext(t.Context(), built(commandName), args...)
+			command := exec.CommandContext(t.Context(), built(benchName), args...)
 			command.Dir, command.Stderr = t.TempDir(), os.Stderr
 			out, err := command.Output()
 			require.NoError(t, err)

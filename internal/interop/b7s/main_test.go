@@ -81,19 +81,19 @@ func runInNetwork() int {
 }
 
 // build makes the stand-in for b7s's runtime, a function for the project's
-// workers, and the project's command.
+// workers, and the project's commands.
 func build(dir string) error {
 	compiler := os.Getenv("CC")
 	if compiler == "" {
 		compiler = "cc"
 	}
 	runtime := exec.Command(compiler, "-O2", "-static", "-o", filepath.Join(dir, runtimeName), "testdata/runtime.c")
-	command := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", filepath.Join(dir, commandName), "./cmd/futura")
-	command.Dir = "../../.."
+	commands := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", dir, "./cmd/futura", "./cmd/futura-bench")
+	commands.Dir = "../../.."
 	module := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, moduleName), ".")
 	module.Dir = "testdata/echo"
 	module.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=")
-	for _, c := range []*exec.Cmd{runtime, command, module} {
+	for _, c := range []*exec.Cmd{runtime, commands, module} {
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", c, err, out)
 		}

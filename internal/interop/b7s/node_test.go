@@ -18,6 +18,7 @@ import (
 const (
 	runtimeName = "bls-runtime"
 	commandName = "futura"
+	benchName   = "futura-bench"
 	moduleName  = "echo.wasm"
 )
 

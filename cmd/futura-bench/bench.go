@@ -17,16 +17,17 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/internal/bench"
+	"github.com/futura-run/futura/internal/console"
 )
 
 func (a *app) benchCommand() *cobra.Command {
 	var o bench.Options
 	var profile string
 	cmd := &cobra.Command{
-		Use:   "bench SCENARIO",
+		Use:   "futura-bench SCENARIO",
 		Short: "Measure the rates and costs of a whole cluster",
-		Long: "bench measures client, store and workers in one process, and for objects and hints in two. Every commit " +
-			"is synced, and results are kept. SCENARIO is one of these, or all:\n\n" +
+		Long: "futura-bench measures client, store and workers in one process, and for objects and hints in two. Every " +
+			"commit is synced, and results are kept. SCENARIO is one of these, or all:\n\n" +
 			"  burndown    200,000 no-op futures that are submitted before workers start\n" +
 			"  stream      16 producers submit one by one while workers run\n" +
 			"  latency     one future at a time, from submit to result\n" +
@@ -52,19 +53,22 @@ func (a *app) benchCommand() *cobra.Command {
 			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
 			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +
 			"time of a store on a server (fdb:, remote:) is not included.\n\n" +
-			"bench prints a table for each scenario; with --json one object, or for all an array. Progress goes to " +
+			"futura-bench prints a table for each scenario; with --json one object, or for all an array. Progress goes to " +
 			"standard error. The store is a temporary directory unless --store is given.",
-		Example: "  futura bench burndown\n  futura bench all --json\n  futura bench latency --store fdb:fdb.cluster",
+		Example: "  futura-bench burndown\n  futura-bench all --json\n  futura-bench latency --store fdb:fdb.cluster",
 		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "all" {
-				return a.benchAll(cmd.Context(), o, cmd.Flags().Changed("store"), profile)
+				return a.benchAll(cmd.Context(), o, profile)
 			}
-			report, err := a.bench(cmd.Context(), args[0], o, cmd.Flags().Changed("store"), profile)
+			report, err := a.bench(cmd.Context(), args[0], o, profile)
 			if err != nil {
 				return err
 			}
-			return a.show(report, benchRows(report))
+			if a.json {
+				return a.printJSON(report)
+			}
+			return console.Table(a.out, benchRows(report))
 		},
 	}
 	cmd.Flags().IntVar(&o.Futures, "futures", 0, "number of futures (default: the scenario's own)")
@@ -77,10 +81,10 @@ func (a *app) benchCommand() *cobra.Command {
 }
 
 // benchAll measures one scenario after the other.
-func (a *app) benchAll(ctx context.Context, o bench.Options, named bool, profile string) error {
+func (a *app) benchAll(ctx context.Context, o bench.Options, profile string) error {
 	var reports []*bench.Report
 	for n, scenario := range bench.Scenarios() {
-		report, err := a.bench(ctx, scenario, o, named, profile)
+		report, err := a.bench(ctx, scenario, o, profile)
 		if err != nil {
 			return err
 		}
@@ -90,7 +94,7 @@ func (a *app) benchAll(ctx context.Context, o bench.Options, named bool, profile
 		if n > 0 {
 			fmt.Fprintln(a.out)
 		}
-		if err := a.table(benchRows(report)); err != nil {
+		if err := console.Table(a.out, benchRows(report)); err != nil {
 			return err
 		}
 	}
@@ -120,7 +124,7 @@ func profileCPU(path string) (stop func() error, err error) {
 	}, nil
 }
 
-func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named bool, profile string,
+func (a *app) bench(ctx context.Context, scenario string, o bench.Options, profile string,
 ) (report *bench.Report, err error) {
 	if !slices.Contains(bench.Scenarios(), scenario) {
 		return nil, usageError{fmt.Errorf("no scenario %q: use %s or all", scenario,
@@ -130,6 +134,7 @@ func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named
 		return nil, usageError{fmt.Errorf("--futures %d, --workers %d: neither may be negative; 0 is the "+
 			"scenario's own number", o.Futures, o.Workers)}
 	}
+	named := a.store != ""
 	o.Store = a.store
 	if !named {
 		dir, failed := os.MkdirTemp(".", ".futura-bench-")
@@ -172,7 +177,7 @@ const benchLook = 250 * time.Millisecond
 // followBench has the progress of a run shown until stop: as a bar on a terminal,
 // as a line for each phase elsewhere.
 func (a *app) followBench(scenario string, o *bench.Options) (stop func()) {
-	f := a.terminal()
+	f := console.Terminal(a.err)
 	if f == nil {
 		o.Log = slog.New(slog.NewTextHandler(a.err, nil))
 		return func() {}
@@ -191,7 +196,7 @@ func (a *app) followBench(scenario string, o *bench.Options) (stop func()) {
 				if bar != nil {
 					_ = bar.Clear()
 				}
-				bar, shown = benchBar(f, scenario+": "+phase, all), phase
+				bar, shown = console.Stage(f, scenario+": "+phase, all), phase
 			}
 			_ = bar.Set(done)
 			select {
@@ -203,14 +208,4 @@ func (a *app) followBench(scenario string, o *bench.Options) (stop func()) {
 		}
 	}()
 	return func() { close(ended); <-drawn }
-}
-
-// benchBar is a bar for a phase, or a spinner for one that counts nothing.
-func benchBar(f *os.File, description string, all int) *progressbar.ProgressBar {
-	if all == 0 {
-		all = -1
-	}
-	return progressbar.NewOptions(all, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(description),
-		progressbar.OptionShowCount(), progressbar.OptionSetWidth(20), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetSpinnerChangeInterval(0)) // it turns when it is drawn
 }

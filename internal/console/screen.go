@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"io"
@@ -20,8 +20,9 @@ type screen struct {
 	rest []byte // the beginning of a character whose end is still to come
 }
 
-// guarded returns a screen for a terminal, and any other writer as it is.
-func guarded(w io.Writer) io.Writer {
+// Guard returns a writer to a terminal that shows what it is given, and any other writer as
+// it is.
+func Guard(w io.Writer) io.Writer {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return &screen{to: f, file: f}
 	}
@@ -45,4 +46,31 @@ func (s *screen) Write(p []byte) (int, error) {
 	s.rest = append([]byte(nil), text[whole:]...)
 	_, err := io.WriteString(s.to, shown(string(text[:whole])))
 	return len(p), err
+}
+
+// Output remembers the first error of a write: a command that printed half of its results did
+// not succeed.
+type Output struct {
+	io.Writer
+	Err error
+}
+
+// Write implements io.Writer.
+func (o *Output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil && o.Err == nil {
+		o.Err = err
+	}
+	return n, err
+}
+
+// Terminal returns the terminal that a writer of Guard writes to, also behind an Output, or nil.
+func Terminal(w io.Writer) *os.File {
+	if o, ok := w.(*Output); ok {
+		w = o.Writer
+	}
+	if s, ok := w.(*screen); ok {
+		return s.file
+	}
+	return nil
 }

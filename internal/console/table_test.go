@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ func TestTablesFitATerminal(t *testing.T) {
 			rows[1][0] = id
 			for _, width := range []int{40, 80, 120} {
 				var out bytes.Buffer
-				require.NoError(t, table(&out, fit(rows, width, now)))
+				require.NoError(t, Aligned(&out, fit(rows, width, now)))
 				for line := range strings.Lines(out.String()) {
 					if strings.HasPrefix(line, "more: ") {
 						continue
@@ -37,7 +37,7 @@ func TestTablesFitATerminal(t *testing.T) {
 				require.Contains(t, out.String(), "more: --after "+id)
 			}
 			require.Equal(t, cell, rows[1][1], "the rows of the caller stay")
-			require.Equal(t, rows, fit(rows, unbounded, now), "what is piped is whole")
+			require.Equal(t, rows, fit(rows, Unbounded, now), "what is piped is whole")
 		}
 	}
 	pairs := [][]string{{"state", "failed"}, {"error", strings.Repeat("long ", 100)}}
@@ -53,4 +53,12 @@ func TestBriefTimes(t *testing.T) {
 	} {
 		require.Equal(t, want, briefTime(cell, now))
 	}
+}
+
+// TestATableKeepsLinesInTheirColumn has names with ends of lines.
+func TestATableKeepsLinesInTheirColumn(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	require.NoError(t, Aligned(&out, [][]string{{"id", "1"}, {"lane", "k/a\nstate  realized\x1b[1m"}, {"queue", "q"}}))
+	require.Equal(t, "id     1\nlane   k/a\n       state  realized [1m\nqueue  q\n", out.String())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/internal/bench"
+	"github.com/futura-run/futura/internal/console"
 )
 
 // TestBenchTableFitsATerminal prints a report in which every number is large.
@@ -21,7 +22,7 @@ func TestBenchTableFitsATerminal(t *testing.T) {
 	fill(reflect.ValueOf(&shape).Elem())
 	r.Shapes = []bench.Shape{shape}
 	var out bytes.Buffer
-	require.NoError(t, table(&out, benchRows(&r)))
+	require.NoError(t, console.Aligned(&out, benchRows(&r)))
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
 	}

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -13,44 +13,41 @@ import (
 	"golang.org/x/term"
 )
 
-// table writes rows. The further lines of a cell stay in its column, so that a name or a
-// message that comes from others can't pass for a row.
-func table(w io.Writer, rows [][]string) error {
+// Aligned writes rows as they are. The further lines of a cell stay in its column, so that a
+// name or a message that comes from others can't pass for a row.
+func Aligned(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 4, cellGap, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = strings.ReplaceAll(printable(cell), "\n", "\n"+strings.Repeat("\t", i))
+			row[i] = strings.ReplaceAll(Printable(cell), "\n", "\n"+strings.Repeat("\t", i))
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	return t.Flush()
 }
 
-// table writes rows as a terminal has room for. What is piped is whole.
-func (a *app) table(rows [][]string) error { return table(a.out, fit(rows, a.width(), time.Now())) }
+// Table writes rows as the terminal behind w has room for. What is piped is whole.
+func Table(w io.Writer, rows [][]string) error { return Aligned(w, fit(rows, Width(w), time.Now())) }
 
-// unbounded is the width of what does not go to a terminal.
-const unbounded = math.MaxInt
+// Unbounded is the width of what does not go to a terminal.
+const Unbounded = math.MaxInt
 
-// width is how many columns of characters the output has.
-func (a *app) width() int {
-	out := a.out
-	if printed, ok := out.(*output); ok {
-		out = printed.Writer
+// Width is how many columns of characters a writer has.
+func Width(w io.Writer) int {
+	f := Terminal(w)
+	if f == nil {
+		return Unbounded
 	}
-	if s, ok := out.(*screen); ok {
-		if width, _, err := term.GetSize(int(s.file.Fd())); err == nil && width > 20 {
-			return width
-		}
-		return 80
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 20 {
+		return width
 	}
-	return unbounded
+	return 80
 }
 
 const (
 	cellGap = 2 // between two columns
-	// leastColumn is what is left of a column at least, before columns are left out.
-	leastColumn = 10
+	// LeastColumn is what is left of a column at least, before columns are left out.
+	LeastColumn = 10
 )
 
 // fit shortens the cells of a list of three columns or more, so that its rows fit into a
@@ -82,7 +79,7 @@ func fit(rows [][]string, width int, now time.Time) [][]string {
 		}
 		row = row[:min(len(row), len(widths))]
 		for n := range row {
-			row[n] = cut(row[n], widths[n])
+			row[n] = Cut(row[n], widths[n])
 		}
 		rows[i] = row
 	}
@@ -108,7 +105,7 @@ func columnWidths(rows [][]string) []int {
 func leastWidth(widths []int) int {
 	total := widths[0]
 	for _, w := range widths[1:] {
-		total += cellGap + min(w, leastColumn)
+		total += cellGap + min(w, LeastColumn)
 	}
 	return total
 }

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -31,5 +31,5 @@ func TestScreenShowsAndObeysNothing(t *testing.T) {
 		}
 	}
 	var plain bytes.Buffer
-	require.Same(t, &plain, guarded(&plain), "what is no terminal gets what it is given")
+	require.Same(t, &plain, Guard(&plain), "what is no terminal gets what it is given")
 }
