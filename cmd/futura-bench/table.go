@@ -63,22 +63,29 @@ func benchRows(r *bench.Report) [][]string {
 		times("put on one host", o.PutBetween)
 		times("put over socket", o.PutOverSocket)
 	}
-	if h := r.Hints; h != nil {
-		times := func(name string, t bench.HintTimes) {
-			add(true, name, "p50 %.3g ms, p99 %.3g ms, submit %.3g ms", t.P50, t.P99, t.SubmitP50)
-			add(true, "  store per future", "%.3g transactions, %.3g mutations, %.3g reads", t.TransactionsPerFuture,
-				t.MutationsPerFuture, t.ReadsPerFuture)
-		}
-		times("with hints", h.With)
-		times("without hints", h.Without)
-		add(true, "ratio", "%.3g", h.Ratio)
-	}
+	rows = append(rows, hintRows(r.Hints)...)
 	rows = append(rows, peerRows(r)...)
 	add(r.ResidentBytes > 0, "resident memory", "%.0f MB", float64(r.ResidentBytes)/1e6)
 	add(r.ResidentBytesPerFuture > 0, "resident per future", "%.0f bytes", r.ResidentBytesPerFuture)
 	add(r.FsyncP50 > 0, "fsync", "p50 %.3g ms", r.FsyncP50)
 	add(r.StoreSyncP50 > 0, "store sync", "p50 %.3g ms", r.StoreSyncP50)
 	return rows
+}
+
+// hintRows compare futures with hints and without.
+func hintRows(h *bench.Hints) (rows [][]string) {
+	if h == nil {
+		return nil
+	}
+	times := func(name string, t bench.HintTimes) {
+		rows = append(rows,
+			[]string{name, fmt.Sprintf("p50 %.3g ms, p99 %.3g ms, submit %.3g ms", t.P50, t.P99, t.SubmitP50)},
+			[]string{"  store per future", fmt.Sprintf("%.3g transactions, %.3g mutations, %.3g reads",
+				t.TransactionsPerFuture, t.MutationsPerFuture, t.ReadsPerFuture)})
+	}
+	times("with hints", h.With)
+	times("without hints", h.Without)
+	return append(rows, []string{"ratio", fmt.Sprintf("%.3g", h.Ratio)})
 }
 
 // laneRows are what members of lanes cost.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -96,13 +95,19 @@ func (v *batchView) rows() [][]string {
 }
 
 func (a *app) batchCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "batch", Short: "Run a function on many lists of arguments, through a head",
 		Example: "  futura batch submit --function ID --method echo.wasm --file urls.csv --wait\n  futura batch list",
-	}
-	cmd.AddCommand(a.batchSubmitCommand(), a.batchStatusCommand(), a.batchResultCommand(), a.batchWatchCommand(),
-		a.batchCancelCommand(), a.batchListCommand(), a.batchChunksCommand(), a.batchRetryCommand(), a.batchDeleteCommand())
-	return needsCommand(cmd)
+	}, a.batchSubmitCommand(), a.oneBatch(&cobra.Command{
+		Use: "status ID", Short: "Print the state of a batch", Example: "  futura batch status ID --json",
+	}, func(cmd *cobra.Command, c *headClient, id string) error {
+		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id, nil, viewRows)
+	}), a.batchResultCommand(), a.batchWatchCommand(), a.batchCancelCommand(), a.batchListCommand(),
+		a.batchChunksCommand(), a.batchRetryCommand(), a.oneBatch(&cobra.Command{
+			Use: "delete ID", Short: "Remove a batch that is over, with its results", Example: "  futura batch delete ID",
+		}, func(cmd *cobra.Command, c *headClient, id string) error {
+			return c.call(cmd.Context(), http.MethodDelete, batchesPath+"/"+id, nil, nil)
+		}))
 }
 
 func (a *app) batchSubmitCommand() *cobra.Command {
@@ -202,14 +207,6 @@ func viewRows(answer json.RawMessage) ([][]string, error) {
 	return v.rows(), err
 }
 
-func (a *app) batchStatusCommand() *cobra.Command {
-	return a.oneBatch(&cobra.Command{
-		Use: "status ID", Short: "Print the state of a batch", Example: "  futura batch status ID --json",
-	}, func(cmd *cobra.Command, c *headClient, id string) error {
-		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id, nil, viewRows)
-	})
-}
-
 func (a *app) batchCancelCommand() *cobra.Command {
 	var reason string
 	cmd := a.oneBatch(&cobra.Command{
@@ -241,19 +238,10 @@ func (a *app) batchRetryCommand() *cobra.Command {
 	})
 }
 
-func (a *app) batchDeleteCommand() *cobra.Command {
-	return a.oneBatch(&cobra.Command{
-		Use: "delete ID", Short: "Remove a batch that is over, with its results", Example: "  futura batch delete ID",
-	}, func(cmd *cobra.Command, c *headClient, id string) error {
-		return c.call(cmd.Context(), http.MethodDelete, batchesPath+"/"+id, nil, nil)
-	})
-}
-
 func (a *app) batchListCommand() *cobra.Command {
 	var f headFlags
+	var page pageFlags
 	var active bool
-	var limit int
-	var after string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List batches", Example: "  futura batch list --active", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -261,14 +249,13 @@ func (a *app) batchListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			query := url.Values{"limit": {strconv.Itoa(limit)}, "active": {strconv.FormatBool(active)}, "after": {after}}
-			return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"?"+query.Encode(), nil, listRows)
+			path := batchesPath + page.query() + "&active=" + strconv.FormatBool(active)
+			return a.printAnswer(cmd, c, http.MethodGet, path, nil, listRows)
 		},
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().BoolVar(&active, "active", false, "only those that are not over")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 500")
-	cmd.Flags().StringVar(&after, "after", "", "the last id of the previous page")
+	page.add(cmd.Flags())
 	return cmd
 }
 

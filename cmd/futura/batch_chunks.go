@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -11,8 +10,7 @@ import (
 )
 
 func (a *app) batchChunksCommand() *cobra.Command {
-	var limit int
-	var after string
+	var page pageFlags
 	cmd := a.oneBatch(&cobra.Command{
 		Use: "chunks ID", Short: "List what each worker was given of a batch",
 		Long: "chunks lists the chunks of a batch in the order of their creation: the worker, or the peer id of one that " +
@@ -20,11 +18,9 @@ func (a *app) batchChunksCommand() *cobra.Command {
 			"left (LOST), how many more went to others before it had begun them (MOVED), and since when.",
 		Example: "  futura batch chunks ID\n  futura batch chunks ID --limit 500 --json",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
-		query := url.Values{"limit": {strconv.Itoa(limit)}, "after": {after}}
-		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id+"/chunks?"+query.Encode(), nil, chunkRows)
+		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id+"/chunks"+page.query(), nil, chunkRows)
 	})
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 500")
-	cmd.Flags().StringVar(&after, "after", "", "the last id of the previous page")
+	page.add(cmd.Flags())
 	return cmd
 }
 

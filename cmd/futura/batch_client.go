@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,22 @@ func (f *headFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "url", "", "the head's URL (default: that of a head of the store that this user runs here)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token in its first line")
 	flags.StringVar(&f.authority, "tls-ca", "", "a file with the CA certificates that vouch for the head's")
+}
+
+// pageFlags say which page of a list a head answers with.
+type pageFlags struct {
+	limit int
+	after string
+}
+
+func (f *pageFlags) add(flags *pflag.FlagSet) {
+	flags.IntVar(&f.limit, "limit", 100, "how many to print, at most 500")
+	flags.StringVar(&f.after, "after", "", "the last id of the previous page")
+}
+
+// query is the end of the URL of the page.
+func (f *pageFlags) query() string {
+	return "?" + url.Values{"limit": {strconv.Itoa(f.limit)}, "after": {f.after}}.Encode()
 }
 
 // apiError is a problem that a head answered with.

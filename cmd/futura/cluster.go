@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
@@ -20,9 +21,16 @@ import (
 )
 
 func (a *app) clusterCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "List, show, create and configure clusters"}
-	cmd.AddCommand(a.clusterListCommand(), a.clusterShowCommand(), a.clusterCreateCommand(), a.clusterSetCommand())
-	return needsCommand(cmd)
+	return group(&cobra.Command{Use: "cluster", Short: "List, show, create and configure clusters"}, &cobra.Command{
+		Use: "list", Short: "List the clusters of a store, with how many futures each has", Args: exactly(0),
+		Example: "  futura cluster list\n  futura cluster list --store fdb:fdb.cluster --json",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listClusters(cmd.Context()) },
+	}, a.onCluster(&cobra.Command{
+		Use: "show", Short: "Print the cluster's settings and how many futures it has",
+		Example: "  futura cluster show --json",
+	}, func(ctx context.Context, c *futures.Client, _ []string) error {
+		return a.showCluster(ctx, c.Cluster(), c.Cluster().Config())
+	}), a.clusterCreateCommand(), a.clusterSetCommand())
 }
 
 // clusterFlags are those of what all processes of a cluster agree on.
@@ -31,7 +39,7 @@ type clusterFlags struct {
 	heartbeat, deadAfter, retention time.Duration
 	infeasibleAfter                 time.Duration
 	policy                          layout.Policy
-	changed                         func(flag string) bool
+	flags                           *pflag.FlagSet
 }
 
 func (s *clusterFlags) add(cmd *cobra.Command) {
@@ -51,7 +59,7 @@ func (s *clusterFlags) add(cmd *cobra.Command) {
 	flags.Int64Var(&p.MaxMemory, "max-memory", 0, "the most memory in bytes that a future may require; 0 for no limit")
 	flags.IntVar(&p.MaxPriority, "max-priority", 0, "the highest priority that a future may have; 0 for no limit")
 	flags.Int64Var(&p.MaxOutput, "max-output", 0, "the largest result in bytes; 0 for 64 MiB")
-	s.changed = flags.Changed
+	s.flags = flags
 }
 
 // policyFlags are the flags for what futures may ask for; 0 takes a limit away.
@@ -63,15 +71,15 @@ const infeasibleAfter = "infeasible-after"
 
 // none reports whether the flags say nothing.
 func (s *clusterFlags) none() bool {
-	return s.heartbeat == 0 && s.deadAfter == 0 && s.retention == 0 && !s.changed(infeasibleAfter) &&
-		!slices.ContainsFunc(policyFlags, s.changed)
+	return s.heartbeat == 0 && s.deadAfter == 0 && s.retention == 0 && !s.flags.Changed(infeasibleAfter) &&
+		!slices.ContainsFunc(policyFlags, s.flags.Changed)
 }
 
 // apply changes the config to what the flags say, where they say something.
 func (s *clusterFlags) apply(c *layout.Config) {
 	c.Heartbeat, c.DeadAfter = cmp.Or(s.heartbeat, c.Heartbeat), cmp.Or(s.deadAfter, c.DeadAfter)
 	c.Retention, c.Shards = cmp.Or(s.retention, c.Retention), cmp.Or(s.shards, c.Shards)
-	set := map[string]func(){
+	eachFlag(s.flags, true, map[string]func(){
 		infeasibleAfter:   func() { c.InfeasibleAfter = s.infeasibleAfter },
 		"default-timeout": func() { c.Policy.DefaultTimeout = s.policy.DefaultTimeout },
 		"max-timeout":     func() { c.Policy.MaxTimeout = s.policy.MaxTimeout },
@@ -79,20 +87,7 @@ func (s *clusterFlags) apply(c *layout.Config) {
 		"max-memory":      func() { c.Policy.MaxMemory = s.policy.MaxMemory },
 		"max-priority":    func() { c.Policy.MaxPriority = s.policy.MaxPriority },
 		"max-output":      func() { c.Policy.MaxOutput = s.policy.MaxOutput },
-	}
-	for flag, apply := range set {
-		if s.changed(flag) {
-			apply()
-		}
-	}
-}
-
-func (a *app) clusterListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the clusters of a store, with how many futures each has", Args: exactly(0),
-		Example: "  futura cluster list\n  futura cluster list --store fdb:fdb.cluster --json",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listClusters(cmd.Context()) },
-	}
+	})
 }
 
 // clusterView is a cluster as it is listed.
@@ -141,19 +136,7 @@ func (a *app) listClusters(ctx context.Context) (err error) {
 		views = append(views, v)
 		lines = append(lines, []string{v.Name, fmt.Sprint(v.Shards), fmt.Sprint(v.Futures), v.Problem})
 	}
-	return a.show(views, lines)
-}
-
-func (a *app) clusterShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show", Short: "Print the cluster's settings and how many futures it has", Args: exactly(0),
-		Example: "  futura cluster show --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				return a.showCluster(cmd.Context(), c.Cluster(), c.Cluster().Config())
-			})
-		},
-	}
+	return a.show(map[string]any{"clusters": views}, lines)
 }
 
 func (a *app) clusterCreateCommand() *cobra.Command {
@@ -215,18 +198,13 @@ func (a *app) clusterSetCommand() *cobra.Command {
 }
 
 // describePolicy returns what is said of the limits that there are.
-func describePolicy(p *layout.Policy) (rows [][]string) {
-	row := func(is bool, name string, value any) {
-		if is {
-			rows = append(rows, []string{name, fmt.Sprint(value)})
-		}
-	}
-	row(p.DefaultTimeout > 0, "default timeout", p.DefaultTimeout)
-	row(p.MaxTimeout > 0, "longest timeout", p.MaxTimeout)
-	row(p.DefaultMemory > 0, "default memory", p.DefaultMemory)
-	row(p.MaxMemory > 0, "most memory", p.MaxMemory)
-	row(p.MaxPriority > 0, "highest priority", p.MaxPriority)
-	row(p.MaxOutput > 0, "largest result", p.MaxOutput)
+func describePolicy(p *layout.Policy) (rows pairs) {
+	rows.add(p.DefaultTimeout > 0, "default timeout", "%v", p.DefaultTimeout)
+	rows.add(p.MaxTimeout > 0, "longest timeout", "%v", p.MaxTimeout)
+	rows.add(p.DefaultMemory > 0, "default memory", "%d", p.DefaultMemory)
+	rows.add(p.MaxMemory > 0, "most memory", "%d", p.MaxMemory)
+	rows.add(p.MaxPriority > 0, "highest priority", "%d", p.MaxPriority)
+	rows.add(p.MaxOutput > 0, "largest result", "%d", p.MaxOutput)
 	return rows
 }
 

@@ -20,9 +20,10 @@ import (
 )
 
 func (a *app) functionCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "function", Short: "Store, name, list and remove WASM functions"}
-	cmd.AddCommand(a.functionPutCommand(), a.functionListCommand(), a.functionAliasCommand(), a.functionRemoveCommand())
-	return needsCommand(cmd)
+	return group(&cobra.Command{Use: "function", Short: "Store, name, list and remove WASM functions"},
+		a.functionPutCommand(), a.onCluster(&cobra.Command{
+			Use: "list", Short: "List the stored WASM modules", Example: "  futura function list",
+		}, a.listFunctions), a.functionAliasCommand(), a.functionRemoveCommand())
 }
 
 func (a *app) functionPutCommand() *cobra.Command {
@@ -74,33 +75,22 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 	})
 }
 
-func (a *app) functionListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the stored WASM modules", Example: "  futura function list", Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				stored, err := modules.Of(c.Cluster()).List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if a.json {
-					views := make([]httpapi.Function, len(stored))
-					for i := range stored {
-						views[i] = httpapi.FunctionOf(&stored[i])
-					}
-					return a.printJSON(views)
-				}
-				for _, m := range stored {
-					names := strings.Join(m.Aliases, " ")
-					if m.Retired != 0 {
-						names += " (its removal has begun: remove it again, or store it again)"
-					}
-					fmt.Fprintf(a.out, "wasm:%s  %d bytes  %s\n", m.CID, m.Size, console.Printable(names))
-				}
-				return nil
-			})
-		},
+func (a *app) listFunctions(ctx context.Context, c *futures.Client, _ []string) error {
+	stored, err := modules.Of(c.Cluster()).List(ctx)
+	if err != nil {
+		return err
 	}
+	if a.json {
+		return showAll(a, "functions", stored, httpapi.FunctionOf, nil, func(*layout.Module) []string { return nil })
+	}
+	for _, m := range stored {
+		names := strings.Join(m.Aliases, " ")
+		if m.Retired != 0 {
+			names += " (its removal has begun: remove it again, or store it again)"
+		}
+		fmt.Fprintf(a.out, "wasm:%s  %d bytes  %s\n", m.CID, m.Size, console.Printable(names))
+	}
+	return nil
 }
 
 func (a *app) functionAliasCommand() *cobra.Command {
@@ -152,33 +142,30 @@ func moduleOf(ctx context.Context, c *futures.Client, name string) (string, erro
 
 func (a *app) functionRemoveCommand() *cobra.Command {
 	var force bool
-	cmd := &cobra.Command{
+	cmd := a.onCluster(&cobra.Command{
 		Use: "rm FUNCTION", Short: "Remove a stored module with all its aliases",
 		Long: "rm removes the module that FUNCTION, a content id or an alias, stands for, and all its aliases. It refuses " +
 			"while futures that are not over use the module; with --force these fail as unloadable once they are run, " +
 			"unless the module is stored again. To remove an alias alone, use futura function alias --rm.",
-		Example: "  futura function rm count\n  futura function rm wasm:count --force", Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				id, err := moduleOf(cmd.Context(), c, args[0])
-				if err != nil {
-					return err
-				}
-				removed, err := modules.Of(c.Cluster()).Remove(cmd.Context(), id, force)
-				if errors.Is(err, fdbmodel.ErrInUse) {
-					return fmt.Errorf("%w: wait for them or cancel them, or use --force, which lets them fail", err)
-				}
-				if err != nil {
-					return err
-				}
-				text := wasmPrefix + id
-				if len(removed.Aliases) > 0 {
-					text += " with the aliases " + strings.Join(removed.Aliases, " ")
-				}
-				return a.say(httpapi.FunctionOf(&removed), "removed", text)
-			})
-		},
-	}
+		Example: "  futura function rm count\n  futura function rm wasm:count --force",
+	}, func(ctx context.Context, c *futures.Client, args []string) error {
+		id, err := moduleOf(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		removed, err := modules.Of(c.Cluster()).Remove(ctx, id, force)
+		if errors.Is(err, fdbmodel.ErrInUse) {
+			return fmt.Errorf("%w: wait for them or cancel them, or use --force, which lets them fail", err)
+		}
+		if err != nil {
+			return err
+		}
+		text := wasmPrefix + id
+		if len(removed.Aliases) > 0 {
+			text += " with the aliases " + strings.Join(removed.Aliases, " ")
+		}
+		return a.say(httpapi.FunctionOf(&removed), "removed", text)
+	})
 	cmd.Flags().BoolVar(&force, "force", false, "remove it even if futures that are not over use it")
 	return cmd
 }

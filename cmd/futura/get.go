@@ -99,17 +99,13 @@ type description struct {
 
 func (d *description) rows() [][]string {
 	r, spec := d.row, d.row.Spec
-	rows := [][]string{
+	rows := pairs{
 		{"id", r.ID.String()}, {"state", d.state()}, {"function", spec.Function}, {"queue", spec.Queue},
 		{"submitted", timeText(spec.SubmittedAt)},
 		{"attempt", fmt.Sprintf("%d of %d", r.Attempt(), spec.MaxRetries+1)},
 		{"arguments", valueLine(spec.ArgsSize, d.args)},
 	}
-	add := func(known bool, name, format string, args ...any) {
-		if known {
-			rows = append(rows, []string{name, fmt.Sprintf(format, args...)})
-		}
-	}
+	add := rows.add
 	inputs := spec.CountInputs()
 	add(inputs > 0, "inputs", "%d: %s", inputs, someIDs(d.edges.Inputs, inputs > shownIDs))
 	add(len(d.edges.WaitsFor) > 0, "waits for", "%s", someIDs(d.edges.WaitsFor, d.edges.MoreWaitsFor))
@@ -122,7 +118,7 @@ func (d *description) rows() [][]string {
 	}
 	if n := r.Attempts.Refused.Len(); n > 0 {
 		last := &r.Attempts.Refused[n-1]
-		add(true, "put back", "%s, last by worker %s at %s", countText(int64(r.Attempts.PutBack), "time"), last.Worker,
+		add(true, "put back", "%s, last by worker %s at %s", console.Count(int64(r.Attempts.PutBack), "time"), last.Worker,
 			timeText(last.At))
 	}
 	if r.Object() != "" {

@@ -29,7 +29,7 @@ func (a *app) graphCommand() *cobra.Command {
 			"Of large graphs it draws a part, within --limit, --depth and --fan, and says how much is left out. Of many " +
 			"inputs it prefers those that the future waits for.",
 		Example: "  futura graph 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
-			"  futura graph 01995b4e-6f3a-7c1e-9d2b-0123456789ab --dependants --format svg >graph.svg\n" +
+			"  futura graph 01995b4e-6f3a-7c1e-9d2b-0123456789ab --dependants\n" +
 			"  futura graph 01995b4e-6f3a-7c1e-9d2b-0123456789ab --format dot | dot -Tpdf >graph.pdf",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,8 +40,8 @@ func (a *app) graphCommand() *cobra.Command {
 			if a.json && cmd.Flags().Changed("format") {
 				return usageError{errors.New("--json and --format exclude each other")}
 			}
-			if !slices.Contains([]string{"text", "dot", "svg"}, format) {
-				return usageError{fmt.Errorf("--format %.40q: use text, dot or svg", format)}
+			if !slices.Contains([]string{"text", "dot"}, format) {
+				return usageError{fmt.Errorf("--format %.40q: use text or dot", format)}
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				return a.graph(cmd.Context(), c, ids[0], o, format)
@@ -49,7 +49,7 @@ func (a *app) graphCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&format, "format", "text", "text, dot (for Graphviz) or svg (an image)")
+	flags.StringVar(&format, "format", "text", "text, or dot (for Graphviz)")
 	flags.IntVar(&o.Depth, "depth", 20, "up to how many futures away, at most 1000")
 	flags.IntVar(&o.Limit, "limit", 100, "how many futures to draw, at most 1000")
 	flags.IntVar(&o.Fan, "fan", 25, "how many inputs of one future to draw, at most 1000")
@@ -78,14 +78,9 @@ func (a *app) graph(ctx context.Context, c *futures.Client, id futures.ID, o ins
 		return err
 	}
 	d := newDrawing(g, names)
-	text := ""
-	switch format {
-	case "dot":
+	text := d.text(min(a.width(), graphWidth))
+	if format == "dot" {
 		text = d.dot()
-	case "svg":
-		text = d.svg()
-	default:
-		text = d.text(min(a.width(), graphWidth))
 	}
 	if _, err := fmt.Fprint(a.out, text); err != nil {
 		return err

@@ -13,42 +13,32 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/console"
 )
 
 func (a *app) jobsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "jobs", Short: "Logs of ordered jobs: show progress, append, and settle jobs that were parked",
 		Long: "Logs of ordered jobs are consumed by the stages of Go programs (package batch/jobqueue): each job in turn, " +
 			"none skipped. These commands show how far the consumers are, append jobs, and settle those that a consumer has " +
 			"put aside because they kept failing.",
-	}
-	cmd.AddCommand(a.jobsListCommand(), a.jobsShowCommand(), a.jobsReadCommand(), a.jobsAppendCommand(),
-		a.jobsParkedCommand(), a.jobsRetryCommand(), a.jobsDropCommand(), a.jobsRemoveCommand())
-	return needsCommand(cmd)
-}
-
-func (a *app) jobsListCommand() *cobra.Command {
-	return &cobra.Command{
+	}, a.onCluster(&cobra.Command{
 		Use: "list [QUEUE]", Short: "List logs of jobs, with the progress of their consumers",
 		Long: "list shows each consumer with the index up to which all jobs are done, how many jobs it is behind, how many " +
 			"it has parked, and the job that it is stuck at, if one keeps failing. PROCESS is empty if none consumes, and " +
 			"may have died a moment ago.",
-		Example: "  futura jobs list\n  futura jobs list orders --json", Args: usage(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error { return a.listJobs(cmd.Context(), c, args) })
-		},
-	}
-}
-
-func (a *app) jobsShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show QUEUE", Short: "Show one log of jobs, with the progress of its consumers", Args: exactly(1),
-		Long:    "show prints the row of a log that list prints.",
-		Example: "  futura jobs show orders --json",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error { return a.listJobs(cmd.Context(), c, args) })
-		},
-	}
+		Example: "  futura jobs list\n  futura jobs list orders --json",
+	}, a.listJobs), a.onCluster(&cobra.Command{
+		Use: "show QUEUE", Short: "Show one log of jobs, with the progress of its consumers",
+		Long: "show prints the row of a log that list prints.", Example: "  futura jobs show orders --json",
+	}, a.listJobs), a.jobsReadCommand(), a.jobsAppendCommand(), a.jobsParkedCommand(),
+		a.parkedCommand("retry", "Have parked jobs tried again",
+			"retry has the consumer run parked jobs once more, at its next heartbeat and out of the order. One that is done "+
+				"is parked no more; one that fails stays, with the new error.", "retrying", (*joblog.Logs).RetryParked),
+		a.parkedCommand("drop", "Forget parked jobs: they will not be done",
+			"drop removes jobs from the list of those that a consumer has parked. They will not be done, and an attempt that "+
+				"is under way has no effects.", "dropped", (*joblog.Logs).DropParked),
+		a.jobsRemoveCommand())
 }
 
 func (a *app) listJobs(ctx context.Context, c *futures.Client, args []string) error {
@@ -69,7 +59,7 @@ func (a *app) listJobs(ctx context.Context, c *futures.Client, args []string) er
 		logs[i] = httpapi.JobLogOf(&queues[i])
 		rows = append(rows, jobsRows(&logs[i])...)
 	}
-	return a.show(logs, rows)
+	return a.show(map[string]any{"logs": logs}, rows)
 }
 
 func jobsRows(log *httpapi.JobLog) (rows [][]string) {
@@ -89,7 +79,7 @@ func jobsRows(log *httpapi.JobLog) (rows [][]string) {
 			parked += "+"
 		}
 		if c.Error != "" {
-			stuck = fmt.Sprintf("job %d, %s: %s", c.Failing, attemptsText(c.Attempts), c.Error)
+			stuck = fmt.Sprintf("job %d, %s: %s", c.Failing, console.Count(c.Attempts, "attempt"), c.Error)
 		}
 		rows = append(rows, []string{log.Queue, jobs, c.Name, strconv.FormatInt(c.Processed, 10), behind, parked, c.Process,
 			stuck})
@@ -98,16 +88,6 @@ func jobsRows(log *httpapi.JobLog) (rows [][]string) {
 		rows = append(rows, []string{log.Queue, jobs, "", "", "", "", "", ""})
 	}
 	return rows
-}
-
-func attemptsText(n int64) string { return countText(n, "attempt") }
-
-// countText returns a number of things, such as 1 job or 2 jobs.
-func countText(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprint(n, " ", thing, "s")
 }
 
 // jobForm is a job in JSON.
@@ -181,7 +161,7 @@ func (a *app) readJobs(ctx context.Context, c *futures.Client, queue string, fro
 			at = form.Index + 1
 		}
 	}
-	return a.show(forms, rows)
+	return a.show(map[string]any{"jobs": forms}, rows)
 }
 
 // consumerArgs are the arguments QUEUE CONSUMER.
@@ -221,13 +201,13 @@ func (a *app) listParked(ctx context.Context, c *futures.Client, k joblog.Consum
 			note += " (to be tried again)"
 		}
 		forms = append(forms, form)
-		rows = append(rows, []string{strconv.FormatInt(form.Index, 10), attemptsText(p.Attempts), form.At, note})
+		rows = append(rows, []string{strconv.FormatInt(form.Index, 10), console.Count(p.Attempts, "attempt"), form.At, note})
 		return len(forms) < limit
 	})
 	if err != nil {
 		return err
 	}
-	return a.show(forms, rows)
+	return a.show(map[string]any{"jobs": forms}, rows)
 }
 
 // eachParked calls fn with the parked jobs above an index, until it returns false. It

@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/console"
 )
 
 func (a *app) jobsAppendCommand() *cobra.Command {
@@ -105,12 +106,12 @@ func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue string, j
 	if err = errors.Join(l.flush(ctx), err); err != nil {
 		return a.appendedSoFar(l, err)
 	}
-	return a.say(l.result, "appended", countText(l.result.Appended, "job")+";", l.result.Skipped, "were there")
+	return a.say(l.result, "appended", console.Count(l.result.Appended, "job")+";", l.result.Skipped, "were there")
 }
 
 // appendedSoFar adds to an error what was appended before it.
 func (a *app) appendedSoFar(l *lines, err error) error {
-	return fmt.Errorf("appended %s, and then: %w", countText(l.result.Appended, "job"), err)
+	return fmt.Errorf("appended %s, and then: %w", console.Count(l.result.Appended, "job"), err)
 }
 
 // add takes one more line.
@@ -161,7 +162,7 @@ func (l *lines) flush(ctx context.Context) error {
 // parkedCommand makes a command for parked jobs that are named by their indexes, or
 // all.
 func (a *app) parkedCommand(verb, short, long, outcome string,
-	do func(context.Context, *fdbmodel.Cluster, joblog.Consumer, int64) error,
+	do func(*joblog.Logs, context.Context, joblog.Consumer, int64) error,
 ) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
@@ -199,7 +200,7 @@ func jobIndexes(args []string) ([]int64, error) {
 // changeParked does the same to parked jobs, all of them if no index is given. Those
 // that are gone don't keep it from the others.
 func (a *app) changeParked(ctx context.Context, c *futures.Client, k joblog.Consumer, indexes []int64,
-	outcome string, do func(context.Context, *fdbmodel.Cluster, joblog.Consumer, int64) error,
+	outcome string, do func(*joblog.Logs, context.Context, joblog.Consumer, int64) error,
 ) error {
 	given := len(indexes) > 0
 	if !given {
@@ -214,7 +215,7 @@ func (a *app) changeParked(ctx context.Context, c *futures.Client, k joblog.Cons
 	changed := []int64{}
 	var missing error
 	for _, index := range indexes {
-		err := do(ctx, c.Cluster(), k, index)
+		err := do(joblog.Of(c.Cluster()), ctx, k, index)
 		switch {
 		case errors.Is(err, fdbmodel.ErrNotFound):
 			if given {
@@ -227,52 +228,28 @@ func (a *app) changeParked(ctx context.Context, c *futures.Client, k joblog.Cons
 		}
 	}
 	form := map[string]any{"queue": k.Queue, "consumer": k.Name, "outcome": outcome, "indexes": changed}
-	return errors.Join(missing, a.say(form, outcome, countText(int64(len(changed)), "job")))
-}
-
-func (a *app) jobsRetryCommand() *cobra.Command {
-	return a.parkedCommand("retry", "Have parked jobs tried again",
-		"retry has the consumer run parked jobs once more, at its next heartbeat and out of the order. One that is done is "+
-			"parked no more; one that fails stays, with the new error.", "retrying",
-		func(ctx context.Context, c *fdbmodel.Cluster, k joblog.Consumer, index int64) error {
-			return joblog.Of(c).RetryParked(ctx, k, index)
-		})
-}
-
-func (a *app) jobsDropCommand() *cobra.Command {
-	return a.parkedCommand("drop", "Forget parked jobs: they will not be done",
-		"drop removes jobs from the list of those that a consumer has parked. They will not be done, and an attempt that is "+
-			"under way has no effects.", "dropped",
-		func(ctx context.Context, c *fdbmodel.Cluster, k joblog.Consumer, index int64) error {
-			return joblog.Of(c).DropParked(ctx, k, index)
-		})
+	return errors.Join(missing, a.say(form, outcome, console.Count(len(changed), "job")))
 }
 
 func (a *app) jobsRemoveCommand() *cobra.Command {
 	var consumer string
 	var force bool
-	cmd := &cobra.Command{
-		Use: "remove QUEUE", Short: "Remove a log with its jobs and consumers, or one consumer", Args: exactly(1),
+	cmd := a.onCluster(&cobra.Command{
+		Use: "remove QUEUE", Short: "Remove a log with its jobs and consumers, or one consumer",
 		Long: "remove removes a log of jobs with everything that belongs to it; with --consumer, the progress and the " +
 			"parked jobs of that consumer alone, which then begins anew. A log stays long as long as a consumer that " +
 			"nobody runs any more has not done its jobs: remove that one.",
 		Example: "  futura jobs remove orders --consumer old\n  futura jobs remove orders --force",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				if consumer != "" {
-					k := joblog.Consumer{Queue: args[0], Name: consumer}
-					if err := joblog.Of(c.Cluster()).FindConsumer(cmd.Context(), k); err != nil {
-						return err
-					}
-				}
-				if err := joblog.Of(c.Cluster()).Drop(cmd.Context(), args[0], consumer, force); err != nil {
-					return err
-				}
-				form := map[string]string{"queue": args[0], "consumer": consumer, "outcome": "removed"}
-				return a.say(form, "removed", args[0], consumer)
-			})
-		},
-	}
+	}, func(ctx context.Context, c *futures.Client, args []string) error {
+		logs := joblog.Of(c.Cluster())
+		if consumer != "" {
+			if err := logs.FindConsumer(ctx, joblog.Consumer{Queue: args[0], Name: consumer}); err != nil {
+				return err
+			}
+		}
+		err := logs.Drop(ctx, args[0], consumer, force)
+		return a.done(err, "removed", "queue", args[0], "consumer", consumer)
+	})
 	cmd.Flags().StringVar(&consumer, "consumer", "", "remove this consumer alone")
 	cmd.Flags().BoolVar(&force, "force", false, "even if a process consumes, or did until it died")
 	return cmd

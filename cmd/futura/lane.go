@@ -16,15 +16,29 @@ import (
 )
 
 func (a *app) laneCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "lane", Short: "Limit how many futures of a key run at a time, in which order, and how often",
 		Long: "A lane is what futures share that are submitted with --lane KIND/KEY. The settings are those of the kind, " +
 			"and hold for each key: how many futures of it are admitted at a time, whichever worker runs them, and how many " +
 			"in a time. The others wait in line: higher priorities first, then in the order of their commits.",
-	}
-	cmd.AddCommand(a.laneSetCommand(), a.laneListCommand(), a.laneShowCommand(), a.lanePauseCommand(),
-		a.laneResumeCommand(), a.laneRemoveCommand())
-	return needsCommand(cmd)
+	}, a.laneSetCommand(), a.onCluster(&cobra.Command{
+		Use: "list", Short: "List the kinds of lanes", Example: "  futura lane list",
+	}, a.listLaneKinds), a.laneShowCommand(), a.onLane(&cobra.Command{
+		Use: "pause KIND [KEY]", Short: "Keep a lane, or all lanes of a kind, from admitting futures",
+		Long: "pause keeps a lane, or all lanes of a kind, from admitting futures until it is resumed. What is admitted " +
+			"runs.",
+		Example: "  futura lane pause mail\n  futura lane pause mail acme",
+	}, "paused", (*futures.Client).PauseLaneKind, (*futures.Client).PauseLane), a.onLane(&cobra.Command{
+		Use: "resume KIND [KEY]", Short: "Have a lane, or the lanes of a kind, admit futures again",
+		Long:    "resume ends a pause. Lanes that were paused themselves stay so when their kind is resumed.",
+		Example: "  futura lane resume mail\n  futura lane resume mail acme",
+	}, "resumed", (*futures.Client).ResumeLaneKind, (*futures.Client).ResumeLane), a.onCluster(&cobra.Command{
+		Use: "remove KIND", Short: "Remove a kind of lanes", Example: "  futura lane remove mail",
+		Long: "remove removes a kind of lanes. It is refused while futures of it are admitted or in line; lanes that are " +
+			"only paused go with it.",
+	}, func(ctx context.Context, c *futures.Client, args []string) error {
+		return a.done(mistaken(c.RemoveLaneKind(ctx, args[0])), "removed", "kind", args[0])
+	}))
 }
 
 // parseLane parses KIND/KEY.
@@ -104,15 +118,11 @@ func (a *app) setLaneKind(ctx context.Context, flags *pflag.FlagSet, name string
 		was, err := c.LaneKind(ctx, name)
 		switch {
 		case err == nil:
-			for flag, keep := range map[string]func(){
+			eachFlag(flags, false, map[string]func(){
 				"width": func() { s.Width = was.Width }, "total": func() { s.Total = was.Total },
 				"rate":  func() { s.Rate, s.Every = was.Rate, was.Every },
 				"aside": func() { s.Aside = was.Aside },
-			} {
-				if !flags.Changed(flag) {
-					keep()
-				}
-			}
+			})
 			keepBundle(&s, &was, flags)
 		case !errors.Is(err, futures.ErrNotFound):
 			return err
@@ -140,14 +150,10 @@ func keepBundle(s *futures.LaneSettings, was *futures.LaneKind, flags *pflag.Fla
 	if s.Bundle == "" {
 		return
 	}
-	for flag, keep := range map[string]func(){
+	eachFlag(flags, false, map[string]func(){
 		"most": func() { s.Most = was.Most }, "bytes": func() { s.Bytes = was.Bytes },
 		"linger": func() { s.Linger = was.Linger }, "target": func() { s.Target = was.Target },
-	} {
-		if !flags.Changed(flag) {
-			keep()
-		}
-	}
+	})
 }
 
 // mistaken marks what the caller can cure by calling otherwise, or later.
@@ -185,24 +191,13 @@ func describeKind(k *futures.LaneKind) string {
 	return text
 }
 
-func (a *app) laneListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the kinds of lanes", Example: "  futura lane list", Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				kinds, err := c.LaneKinds(cmd.Context())
-				if err != nil {
-					return err
-				}
-				views, rows := []httpapi.LaneKind{}, [][]string{{"KIND", "SETTINGS"}}
-				for i := range kinds {
-					views = append(views, httpapi.LaneKindOf(&kinds[i]))
-					rows = append(rows, []string{kinds[i].Name, describeKind(&kinds[i])})
-				}
-				return a.show(views, rows)
-			})
-		},
+func (a *app) listLaneKinds(ctx context.Context, c *futures.Client, _ []string) error {
+	kinds, err := c.LaneKinds(ctx)
+	if err != nil {
+		return err
 	}
+	return showAll(a, "kinds", kinds, httpapi.LaneKindOf, []string{"KIND", "SETTINGS"},
+		func(k *futures.LaneKind) []string { return []string{k.Name, describeKind(k)} })
 }
 
 func (a *app) laneShowCommand() *cobra.Command {
@@ -283,57 +278,22 @@ func (a *app) showLane(ctx context.Context, c *futures.Client, k *futures.LaneKi
 	return a.show(httpapi.LaneOf(&v), rows)
 }
 
-// onLane makes a command that takes a kind, or a kind and a key.
-func (a *app) onLane(use, short, long, example, said string,
-	kind func(*futures.Client, context.Context, string) error,
+// onLane does something with a kind, or with one lane of it.
+func (a *app) onLane(cmd *cobra.Command, said string, kind func(*futures.Client, context.Context, string) error,
 	lane func(*futures.Client, context.Context, futures.Lane) error,
 ) *cobra.Command {
-	return &cobra.Command{
-		Use: use + " KIND [KEY]", Short: short, Long: long, Example: example, Args: usage(cobra.RangeArgs(1, 2)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) (err error) {
-				form := map[string]string{"kind": args[0], "outcome": said}
-				if len(args) == 2 {
-					form["key"] = args[1]
-					err = lane(c, cmd.Context(), futures.Lane{Kind: args[0], Key: args[1]})
-				} else {
-					err = kind(c, cmd.Context(), args[0])
-				}
-				if err != nil {
-					return err
-				}
-				return a.say(form, said, strings.Join(args, "/"))
-			})
-		},
-	}
-}
-
-func (a *app) lanePauseCommand() *cobra.Command {
-	return a.onLane("pause", "Keep a lane, or all lanes of a kind, from admitting futures",
-		"pause keeps a lane, or all lanes of a kind, from admitting futures until it is resumed. What is admitted runs.",
-		"  futura lane pause mail\n  futura lane pause mail acme", "paused",
-		(*futures.Client).PauseLaneKind, (*futures.Client).PauseLane)
-}
-
-func (a *app) laneResumeCommand() *cobra.Command {
-	return a.onLane("resume", "Have a lane, or the lanes of a kind, admit futures again",
-		"resume ends a pause. Lanes that were paused themselves stay so when their kind is resumed.",
-		"  futura lane resume mail\n  futura lane resume mail acme", "resumed",
-		(*futures.Client).ResumeLaneKind, (*futures.Client).ResumeLane)
-}
-
-func (a *app) laneRemoveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "remove KIND", Short: "Remove a kind of lanes", Example: "  futura lane remove mail", Args: exactly(1),
-		Long: "remove removes a kind of lanes. It is refused while futures of it are admitted or in line; lanes that are " +
-			"only paused go with it.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				if err := c.RemoveLaneKind(cmd.Context(), args[0]); err != nil {
-					return mistaken(err)
-				}
-				return a.say(map[string]string{"kind": args[0], "outcome": "removed"}, "removed", args[0])
-			})
-		},
-	}
+	return a.onCluster(cmd, func(ctx context.Context, c *futures.Client, args []string) error {
+		form := map[string]string{"kind": args[0], "outcome": said}
+		var err error
+		if len(args) == 2 {
+			form["key"] = args[1]
+			err = lane(c, ctx, futures.Lane{Kind: args[0], Key: args[1]})
+		} else {
+			err = kind(c, ctx, args[0])
+		}
+		if err != nil {
+			return err
+		}
+		return a.say(form, said, strings.Join(args, "/"))
+	})
 }

@@ -44,8 +44,7 @@ func TestLanesFromTheCommandLine(t *testing.T) {
 	require.Equal(t, "resumed mail", s.ok("lane", "resume", "mail"))
 	require.Equal(t, "resumed mail/acme/eu", s.ok("lane", "resume", "mail", "acme/eu"))
 	require.Contains(t, s.ok("explain", second), "no_worker")
-	var list []httpapi.LaneKind
-	require.NoError(t, json.Unmarshal([]byte(s.ok("lane", "list", "--json")), &list))
+	list := listed[httpapi.LaneKind](t, "kinds", s.ok("lane", "list", "--json"))
 	require.Equal(t, []httpapi.LaneKind{{Name: "mail", Width: 3}}, list)
 	_, e = s.run(exitUsage, "", "lane", "remove", "mail")
 	require.Contains(t, e, "in use")
@@ -76,8 +75,7 @@ func TestBundlesFromTheCommandLine(t *testing.T) {
 		s.ok("lane", "set", "write", "--width", "2", "--most", "50"))
 	require.Equal(t, "write: width 2, go:write runs up to 50 together, of 2000 bytes, which waits 100ms for more",
 		s.ok("lane", "set", "write", "--linger", "100ms", "--bytes", "2000"))
-	var list []httpapi.LaneKind
-	require.NoError(t, json.Unmarshal([]byte(s.ok("lane", "list", "--json")), &list))
+	list := listed[httpapi.LaneKind](t, "kinds", s.ok("lane", "list", "--json"))
 	require.Equal(t, []httpapi.LaneKind{{Name: "write", Width: 2, Bundle: "go:write", Most: 50, Bytes: 2000,
 		LingerMS: 100}}, list)
 	require.Equal(t, "write: width 2", s.ok("lane", "set", "write", "--bundle", ""))

@@ -13,24 +13,14 @@ import (
 )
 
 func (a *app) limitsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "limits", Short: "See and set the limits of the cluster",
 		Long: "Limits bound a whole cluster: how many futures are pending and run, how many bytes the store holds, and how " +
 			"many futures are submitted in a second. A submit that exceeds one is refused, and says when to come back, or " +
 			"waits (futura submit --wait-for-room). Workers claim no more than may run.",
-	}
-	cmd.AddCommand(a.limitsShowCommand(), a.limitsSetCommand())
-	return needsCommand(cmd)
-}
-
-func (a *app) limitsShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show", Short: "Print the limits, and how much of them is used", Args: exactly(0),
-		Example: "  futura limits show --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error { return a.showLimits(cmd.Context(), c) })
-		},
-	}
+	}, a.onCluster(&cobra.Command{
+		Use: "show", Short: "Print the limits, and how much of them is used", Example: "  futura limits show --json",
+	}, a.showLimits), a.limitsSetCommand())
 }
 
 func (a *app) limitsSetCommand() *cobra.Command {
@@ -53,25 +43,21 @@ func (a *app) limitsSetCommand() *cobra.Command {
 		}
 		return a.open(cmd.Context(), func(c *futures.Client) error {
 			_, err := c.SetLimits(cmd.Context(), func(l *futures.Limits) {
-				for flag, set := range map[string]func(){
+				eachFlag(flags, true, map[string]func(){
 					"pending": func() { l.Pending = to.Pending }, "running": func() { l.Running = to.Running },
 					"bytes": func() { l.Bytes = to.Bytes }, "per-second": func() { l.PerSecond = to.PerSecond },
-				} {
-					if flags.Changed(flag) {
-						set()
-					}
-				}
+				})
 			})
 			if err != nil {
 				return err
 			}
-			return a.showLimits(cmd.Context(), c)
+			return a.showLimits(cmd.Context(), c, nil)
 		})
 	}
 	return cmd
 }
 
-func (a *app) showLimits(ctx context.Context, c *futures.Client) error {
+func (a *app) showLimits(ctx context.Context, c *futures.Client, _ []string) error {
 	limits, used, err := c.Limits(ctx)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 func (a *app) pauseCommand() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
+	cmd := a.onCluster(&cobra.Command{
 		Use: "pause queue NAME | function NAME", Short: "Keep workers from taking futures of a queue or a function",
 		Long: "pause keeps all workers from taking futures of a queue, or of a function, until it is resumed. Futures can " +
 			"be submitted, and what workers have taken runs. Workers obey after their next heartbeat, 5 s by default. A " +
@@ -21,31 +22,29 @@ func (a *app) pauseCommand() *cobra.Command {
 		Example: "  futura pause queue mail --reason 'the provider is down'\n  futura pause function go:report\n" +
 			"  futura pause function wasm:convert\n  futura pause",
 		Args: onPausable(0),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				if len(args) > 0 {
-					p, err := c.Pause(cmd.Context(), args[0], args[1], reason)
-					if err != nil {
-						return err
-					}
-					return a.say(httpapi.PauseOf(&p), "paused", p.What, p.Name)
-				}
-				list, err := c.Pauses(cmd.Context())
-				if err != nil {
-					return err
-				}
-				views, rows := make([]httpapi.Pause, len(list)), [][]string{{"PAUSED", "NAME", "SINCE", "REASON"}}
-				for i := range list {
-					p := &list[i]
-					views[i] = httpapi.PauseOf(p)
-					rows = append(rows, []string{p.What, p.Name, p.At.UTC().Format(time.RFC3339), p.Reason})
-				}
-				return a.show(views, rows)
-			})
-		},
-	}
+	}, func(ctx context.Context, c *futures.Client, args []string) error {
+		if len(args) == 0 {
+			return a.listPauses(ctx, c)
+		}
+		p, err := c.Pause(ctx, args[0], args[1], reason)
+		if err != nil {
+			return err
+		}
+		return a.say(httpapi.PauseOf(&p), "paused", p.What, p.Name)
+	})
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which explain shows; at most 256 bytes")
 	return cmd
+}
+
+func (a *app) listPauses(ctx context.Context, c *futures.Client) error {
+	list, err := c.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	return showAll(a, "pauses", list, httpapi.PauseOf, []string{"PAUSED", "NAME", "SINCE", "REASON"},
+		func(p *futures.Pause) []string {
+			return []string{p.What, p.Name, p.At.UTC().Format(time.RFC3339), p.Reason}
+		})
 }
 
 // onPausable takes what can be paused and its name, or a number of arguments.
@@ -59,21 +58,18 @@ func onPausable(or int) cobra.PositionalArgs {
 }
 
 func (a *app) resumeCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.onCluster(&cobra.Command{
 		Use: "resume queue NAME | function NAME", Short: "Have workers take futures of a paused queue or function again",
 		Example: "  futura resume queue mail\n  futura resume function go:report", Args: onPausable(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				paused, err := c.Resume(cmd.Context(), args[0], args[1])
-				if err != nil {
-					return err
-				}
-				outcome, said := "resumed", "resumed"
-				if !paused {
-					outcome, said = "not paused", "not paused:"
-				}
-				return a.say(map[string]string{"what": args[0], "name": args[1], "outcome": outcome}, said, args[0], args[1])
-			})
-		},
-	}
+	}, func(ctx context.Context, c *futures.Client, args []string) error {
+		paused, err := c.Resume(ctx, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		outcome, said := "resumed", "resumed"
+		if !paused {
+			outcome, said = "not paused", "not paused:"
+		}
+		return a.say(map[string]string{"what": args[0], "name": args[1], "outcome": outcome}, said, args[0], args[1])
+	})
 }

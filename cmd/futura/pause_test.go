@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,9 +17,7 @@ func TestPausesFromTheCommandLine(t *testing.T) {
 		`futura resume queue mail ends that.$`, s.ok("explain", id))
 	require.Equal(t, "paused function go:later", s.ok("pause", "function", "go:later"))
 	require.Regexp(t, `(?m)^queue +mail +\S+ +it is down$`, s.ok("pause"))
-	var list []httpapi.Pause
-	require.NoError(t, json.Unmarshal([]byte(s.ok("pause", "--json")), &list))
-	require.Len(t, list, 2)
+	require.Len(t, listed[httpapi.Pause](t, "pauses", s.ok("pause", "--json")), 2)
 	require.Equal(t, "resumed queue mail", s.ok("resume", "queue", "mail"))
 	require.Equal(t, "not paused: queue mail", s.ok("resume", "queue", "mail"))
 	require.Contains(t, s.ok("explain", id), "Its function go:later has been paused")

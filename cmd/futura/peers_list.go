@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -44,8 +43,7 @@ func (p *peers) list() []rest.Peer {
 
 func (a *app) peersCommand() *cobra.Command {
 	f := headFlags{ofPeers: true}
-	var limit int
-	var after string
+	var page pageFlags
 	cmd := &cobra.Command{
 		Use: "peers", Short: "List the libp2p peers of a running head", Args: exactly(0),
 		Long: "peers lists the libp2p peers that a head, or dev, with --peers knows: whether each is connected, how many " +
@@ -63,14 +61,12 @@ func (a *app) peersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			query := url.Values{"limit": {strconv.Itoa(limit)}, "after": {after}}
 			rows := func(answer json.RawMessage) ([][]string, error) { return a.peerRows(answer, time.Now()) }
-			return a.printAnswer(cmd, c, http.MethodGet, "/api/v1/peers?"+query.Encode(), nil, rows)
+			return a.printAnswer(cmd, c, http.MethodGet, "/api/v1/peers"+page.query(), nil, rows)
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 500")
-	cmd.Flags().StringVar(&after, "after", "", "the last id of the previous page")
+	page.add(cmd.Flags())
 	return cmd
 }
 

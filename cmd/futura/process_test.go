@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 	"github.com/stretchr/testify/require"
 )
@@ -229,10 +230,10 @@ func TestJSONOutputs(t *testing.T) {
 		{exitOK, map[string]any{}, "futures", []string{"list"}},
 		{exitOK, map[string]any{}, "futures", []string{"list", "--state", "delayed"}},
 		{exitOK, map[string]any{}, "reason", []string{"explain", waits}},
-		{exitOK, []any{}, "", []string{"workers"}},
+		{exitOK, map[string]any{}, "workers", []string{"workers"}},
 		{exitOK, map[string]any{}, "problems", []string{"check"}},
 		{exitOK, map[string]any{}, "cid", []string{"function", "put", cat}},
-		{exitOK, []any{}, `"function": "wasm:`, []string{"function", "list"}},
+		{exitOK, map[string]any{}, `"function": "wasm:`, []string{"function", "list"}},
 		{exitOK, []any{}, `"outcome": "cancelled"`, []string{"cancel", waits}},
 		{exitFailed, []any{}, `"kind": "cancelled"`, []string{"await", waits, "--timeout", "1ns"}},
 		{exitOK, map[string]any{}, `"retried": 1`, []string{"retry", "--failed", "--function", "wasm:trap"}},
@@ -303,12 +304,7 @@ func TestWorkerKilledAndStartedAgain(t *testing.T) {
 	}
 	kill()
 	c.worker("--slots", "3", "--cpu", "1000")
-	var members []struct {
-		Address string
-		Alive   bool
-	}
-	require.NoError(t, json.Unmarshal([]byte(c.ok("workers", "--json")), &members))
-	require.Len(t, members, 2, "dev's own and the new one")
+	require.Len(t, listed[httpapi.Worker](t, "workers", c.ok("workers", "--json")), 2, "dev's own and the new one")
 	c.awaitText("Start a larger one", "explain", big)
 	for _, id := range small {
 		c.awaitText("claimed", "explain", id)
@@ -338,10 +334,8 @@ func (c *terminal) worker(args ...string) (kill func()) {
 	for give := time.Now().Add(time.Minute); ; {
 		require.True(c.t, time.Now().Before(give), "the worker does not come: %s", log)
 		now := c.ok("workers", "--json")
-		var members []struct{ ID, Address string }
-		require.NoError(c.t, json.Unmarshal([]byte(now), &members))
-		for _, m := range members {
-			if m.Address == address && !strings.Contains(known, m.ID) {
+		for _, m := range listed[httpapi.Worker](c.t, "workers", now) {
+			if m.Address == address && !strings.Contains(known, string(m.ID)) {
 				return kill
 			}
 		}

@@ -147,7 +147,10 @@ func (a *app) printListed(rows []layout.Row, next []byte, leftOut *int) error {
 	for i := range rows {
 		views[i] = httpapi.ListView(&rows[i])
 	}
-	list := map[string]any{"futures": views, "cursor": hex.EncodeToString(next)}
+	list := map[string]any{"futures": views}
+	if len(next) > 0 {
+		list["cursor"] = hex.EncodeToString(next)
+	}
 	if leftOut != nil {
 		list["items_left_out"] = *leftOut
 	}
@@ -274,35 +277,29 @@ func (a *app) explainCommand() *cobra.Command {
 }
 
 func (a *app) workersCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "workers", Short: "List workers", Example: "  futura workers --json", Args: exactly(0),
+	return a.onCluster(&cobra.Command{
+		Use: "workers", Short: "List workers", Example: "  futura workers --json",
 		Long: "workers prints the registered workers. A worker that died is shown as alive until another one notices, " +
 			"after the dead-after time; the age of its last heartbeat, by its own clock, shows it sooner. Of its running " +
 			"functions, those that await other futures take no slot. STORED is the bytes of results that it keeps as " +
 			"objects, ROOM those of more that it could keep.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				members, err := c.Cluster().Workers(cmd.Context())
-				if err != nil {
-					return err
-				}
-				views := make([]httpapi.Worker, len(members))
-				lines := [][]string{{"WORKER", "NAME", "STATE", "HEARTBEAT", "RUNNING", "AWAITING", "FREE SLOTS", "STORED",
-					"ROOM", "QUEUES"}}
-				now := c.Cluster().Now()
-				for i, m := range members {
-					views[i] = httpapi.WorkerOf(&m)
-					lines = append(lines, []string{
-						string(m.ID), m.Name, workerState(&m), m.Silence(now).Round(time.Second).String() + " ago",
-						fmt.Sprint(m.Heartbeat.Running), fmt.Sprint(m.Heartbeat.Awaiting),
-						fmt.Sprintf("%d/%d", m.Heartbeat.Free.Slots, m.Capacity.Slots),
-						fmt.Sprint(m.Heartbeat.Stored), fmt.Sprint(m.Heartbeat.Room), strings.Join(m.Queues, ","),
-					})
-				}
-				return a.show(views, lines)
-			})
-		},
-	}
+	}, func(ctx context.Context, c *futures.Client, _ []string) error {
+		members, err := c.Cluster().Workers(ctx)
+		if err != nil {
+			return err
+		}
+		now := c.Cluster().Now()
+		return showAll(a, "workers", members, httpapi.WorkerOf, []string{
+			"WORKER", "NAME", "STATE", "HEARTBEAT", "RUNNING", "AWAITING", "FREE SLOTS", "STORED", "ROOM", "QUEUES",
+		}, func(m *fdbmodel.Member) []string {
+			h := &m.Heartbeat
+			return []string{
+				string(m.ID), m.Name, workerState(m), m.Silence(now).Round(time.Second).String() + " ago", fmt.Sprint(h.Running),
+				fmt.Sprint(h.Awaiting), fmt.Sprintf("%d/%d", h.Free.Slots, m.Capacity.Slots), fmt.Sprint(h.Stored),
+				fmt.Sprint(h.Room), strings.Join(m.Queues, ","),
+			}
+		})
+	})
 }
 
 // workerState says whether a worker claims futures.

@@ -76,6 +76,15 @@ func (s *shell) ok(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// listed are the things of a list in JSON.
+func listed[T any](t *testing.T, name, list string) []T {
+	t.Helper()
+	var got map[string][]T
+	require.NoError(t, json.Unmarshal([]byte(list), &got))
+	require.Contains(t, got, name)
+	return got[name]
+}
+
 func TestLifeFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

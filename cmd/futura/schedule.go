@@ -16,10 +16,43 @@ import (
 )
 
 func (a *app) scheduleCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "schedule", Short: "Submit futures at the times of a crontab, or at an interval"}
-	cmd.AddCommand(a.scheduleAddCommand(), a.scheduleListCommand(), a.scheduleShowCommand(), a.scheduleNextCommand(),
-		a.schedulePauseCommand(), a.scheduleResumeCommand(), a.scheduleTriggerCommand(), a.scheduleRemoveCommand())
-	return needsCommand(cmd)
+	return group(&cobra.Command{Use: "schedule", Short: "Submit futures at the times of a crontab, or at an interval"},
+		a.scheduleAddCommand(), a.onCluster(&cobra.Command{
+			Use: "list", Short: "List the schedules", Example: "  futura schedule list",
+		}, a.listSchedules), a.onCluster(&cobra.Command{
+			Use: "show NAME", Short: "Show a schedule with its next times and its last runs",
+			Example: "  futura schedule show nightly",
+		}, func(ctx context.Context, c *futures.Client, args []string) error {
+			v, err := c.Schedule(ctx, args[0], 5)
+			if err != nil {
+				return err
+			}
+			return a.show(httpapi.ScheduleOf(&v), scheduleRows(&v))
+		}), a.scheduleNextCommand(), a.schedulePauseCommand(), a.onCluster(&cobra.Command{
+			Use: "resume NAME", Short: "Have a paused schedule fire again", Example: "  futura schedule resume nightly",
+			Long: "resume has a schedule fire from its next time on. Times that passed while it was paused are left out.",
+		}, func(ctx context.Context, c *futures.Client, args []string) error {
+			v, err := c.ResumeSchedule(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.sayNext(&v)
+		}), a.onCluster(&cobra.Command{
+			Use: "trigger NAME", Short: "Submit the future of a schedule at once", Example: "  futura schedule trigger nightly",
+			Long: "trigger submits the future of a schedule and prints its id, even if the schedule is paused or its former " +
+				"future is not over. The times of the schedule stay the same.",
+		}, func(ctx context.Context, c *futures.Client, args []string) error {
+			f, err := c.TriggerSchedule(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.say(map[string]any{"id": f.ID()}, f.ID())
+		}), a.onCluster(&cobra.Command{
+			Use: "remove NAME", Short: "Remove a schedule", Example: "  futura schedule remove nightly",
+			Long: "remove removes a schedule. Its futures stay.",
+		}, func(ctx context.Context, c *futures.Client, args []string) error {
+			return a.done(c.RemoveSchedule(ctx, args[0]), "removed", "name", args[0])
+		}))
 }
 
 // scheduleFlags are what add takes beside the name and the function.
@@ -75,24 +108,9 @@ func (a *app) scheduleAddCommand() *cobra.Command {
 // addTask adds what describes the future.
 func (f *scheduleFlags) addTask(flags *pflag.FlagSet) {
 	t := &f.task
-	flags.StringVar(&f.args, "args", "", "the function's input, as text")
-	flags.StringVar(&f.argsFile, "args-file", "", "a file with the function's input, - for standard input")
-	flags.StringVar(&t.Codec, "codec", "", "the input's encoding: raw, or json for a typed Go function (default: raw)")
-	flags.StringArrayVar(&t.Argv, "arg", nil, "an argument of a WASM function; may be repeated")
-	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE in a WASM function's environment; may be repeated")
-	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
+	f.addFunction(flags)
 	flags.StringVar(&t.Label, "label", "", "for people, at most 64 bytes")
-	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
-	flags.StringVar(&f.lane, "lane", "", "KIND/KEY: the lane that admits it (see futura lane)")
-	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")
-	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "the memory that it needs, in bytes; also the limit of a WASM function")
-	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")
-	flags.StringArrayVar(&f.labels, "require-label", nil,
-		"NAME=VALUE that the worker must have, such as worker=NAME; may be repeated")
-	addRetries(flags, &f.retries)
-	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
-	flags.DurationVar(&t.Expires, "expires", 0,
-		"how long it may wait: no attempt begins later, and it fails as expired (default: no limit)")
+	f.addBounds(flags)
 }
 
 func (a *app) addSchedule(ctx context.Context, f *scheduleFlags) (err error) {
@@ -154,42 +172,21 @@ func nextText(v *futures.ScheduleView) string {
 // zonedForm shows a time of a schedule with its offset, which changes with summer time.
 const zonedForm = "2006-01-02 15:04:05 -07:00"
 
-// onSchedule makes a command that takes the name of a schedule.
-func (a *app) onSchedule(use, short, long, example string,
-	do func(ctx context.Context, c *futures.Client, name string) error,
-) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Long: long, Example: example, Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error { return do(cmd.Context(), c, args[0]) })
-		},
+func (a *app) listSchedules(ctx context.Context, c *futures.Client, _ []string) error {
+	var all []futures.ScheduleView
+	for after := ""; ; after = all[len(all)-1].Name {
+		page, err := c.Schedules(ctx, after, 0)
+		if err != nil {
+			return err
+		}
+		if all = append(all, page...); len(page) == 0 {
+			break
+		}
 	}
-}
-
-func (a *app) scheduleListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the schedules", Example: "  futura schedule list", Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				views := []httpapi.Schedule{}
-				rows := [][]string{{"NAME", "FUNCTION", "WHEN", "NEXT", "FIRED"}}
-				for after := ""; ; {
-					page, err := c.Schedules(cmd.Context(), after, 0)
-					if err != nil {
-						return err
-					}
-					for i := range page {
-						s := &page[i]
-						views, after = append(views, httpapi.ScheduleOf(s)), s.Name
-						rows = append(rows, []string{s.Name, s.Function, whenText(s), nextText(s), fmt.Sprint(s.Fired)})
-					}
-					if len(page) == 0 {
-						return a.show(views, rows)
-					}
-				}
-			})
-		},
-	}
+	return showAll(a, "schedules", all, httpapi.ScheduleOf, []string{"NAME", "FUNCTION", "WHEN", "NEXT", "FIRED"},
+		func(s *futures.ScheduleView) []string {
+			return []string{s.Name, s.Function, whenText(s), nextText(s), fmt.Sprint(s.Fired)}
+		})
 }
 
 func whenText(s *futures.ScheduleView) string {
@@ -202,24 +199,9 @@ func whenText(s *futures.ScheduleView) string {
 	return s.Cron + " " + s.Zone
 }
 
-func (a *app) scheduleShowCommand() *cobra.Command {
-	return a.onSchedule("show NAME", "Show a schedule with its next times and its last runs", "",
-		"  futura schedule show nightly", func(ctx context.Context, c *futures.Client, name string) error {
-			v, err := c.Schedule(ctx, name, 5)
-			if err != nil {
-				return err
-			}
-			return a.show(httpapi.ScheduleOf(&v), scheduleRows(&v))
-		})
-}
-
 func scheduleRows(v *futures.ScheduleView) [][]string {
-	rows := [][]string{{"name", v.Name}, {"function", v.Function}, {"queue", v.Queue}, {"when", whenText(v)}}
-	add := func(known bool, name, format string, args ...any) {
-		if known {
-			rows = append(rows, []string{name, fmt.Sprintf(format, args...)})
-		}
-	}
+	rows := pairs{{"name", v.Name}, {"function", v.Function}, {"queue", v.Queue}, {"when", whenText(v)}}
+	add := rows.add
 	add(!v.From.IsZero(), "from", "%s", v.From.UTC().Format(time.RFC3339))
 	add(!v.Until.IsZero(), "until", "%s", v.Until.UTC().Format(time.RFC3339))
 	add(len(v.Except) > 0, "except", "%s", strings.Join(v.Except, " "))
@@ -247,72 +229,39 @@ func scheduleRows(v *futures.ScheduleView) [][]string {
 
 func (a *app) scheduleNextCommand() *cobra.Command {
 	var n int
-	cmd := a.onSchedule("next NAME", "Print the next times of a schedule",
-		"next prints the next times, in the zone of the schedule, one in a line.",
-		"  futura schedule next nightly --count 30", func(ctx context.Context, c *futures.Client, name string) error {
-			if n < 1 || n > futures.MaxScheduleTimes {
-				return usageError{fmt.Errorf("--count %d: use 1 to %d", n, futures.MaxScheduleTimes)}
-			}
-			v, err := c.Schedule(ctx, name, n)
-			if err != nil {
-				return err
-			}
-			rows := make([][]string, len(v.Next))
-			for i, at := range v.Next {
-				rows[i] = []string{at.Format(zonedForm)}
-			}
-			return a.show(httpapi.ScheduleOf(&v).Next, rows)
-		})
+	cmd := a.onCluster(&cobra.Command{
+		Use: "next NAME", Short: "Print the next times of a schedule", Example: "  futura schedule next nightly --count 30",
+		Long: "next prints the next times, in the zone of the schedule, one in a line.",
+	}, func(ctx context.Context, c *futures.Client, args []string) error {
+		if n < 1 || n > futures.MaxScheduleTimes {
+			return usageError{fmt.Errorf("--count %d: use 1 to %d", n, futures.MaxScheduleTimes)}
+		}
+		v, err := c.Schedule(ctx, args[0], n)
+		if err != nil {
+			return err
+		}
+		rows := make([][]string, len(v.Next))
+		for i, at := range v.Next {
+			rows[i] = []string{at.Format(zonedForm)}
+		}
+		return a.show(httpapi.ScheduleOf(&v).Next, rows)
+	})
 	cmd.Flags().IntVar(&n, "count", 10, "how many")
 	return cmd
 }
 
 func (a *app) schedulePauseCommand() *cobra.Command {
 	var reason string
-	cmd := a.onSchedule("pause NAME", "Keep a schedule from firing until it is resumed", "",
-		"  futura schedule pause nightly --reason 'migration'",
-		func(ctx context.Context, c *futures.Client, name string) error {
-			v, err := c.PauseSchedule(ctx, name, reason)
-			if err != nil {
-				return err
-			}
-			return a.say(httpapi.ScheduleOf(&v), v.Name, "is paused")
-		})
+	cmd := a.onCluster(&cobra.Command{
+		Use: "pause NAME", Short: "Keep a schedule from firing until it is resumed",
+		Example: "  futura schedule pause nightly --reason 'migration'",
+	}, func(ctx context.Context, c *futures.Client, args []string) error {
+		v, err := c.PauseSchedule(ctx, args[0], reason)
+		if err != nil {
+			return err
+		}
+		return a.say(httpapi.ScheduleOf(&v), v.Name, "is paused")
+	})
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, stored with the schedule; at most 256 bytes")
 	return cmd
-}
-
-func (a *app) scheduleResumeCommand() *cobra.Command {
-	return a.onSchedule("resume NAME", "Have a paused schedule fire again",
-		"resume has a schedule fire from its next time on. Times that passed while it was paused are left out.",
-		"  futura schedule resume nightly", func(ctx context.Context, c *futures.Client, name string) error {
-			v, err := c.ResumeSchedule(ctx, name)
-			if err != nil {
-				return err
-			}
-			return a.sayNext(&v)
-		})
-}
-
-func (a *app) scheduleTriggerCommand() *cobra.Command {
-	return a.onSchedule("trigger NAME", "Submit the future of a schedule at once",
-		"trigger submits the future of a schedule and prints its id, even if the schedule is paused or its former future "+
-			"is not over. The times of the schedule stay the same.",
-		"  futura schedule trigger nightly", func(ctx context.Context, c *futures.Client, name string) error {
-			f, err := c.TriggerSchedule(ctx, name)
-			if err != nil {
-				return err
-			}
-			return a.say(map[string]any{"id": f.ID()}, f.ID())
-		})
-}
-
-func (a *app) scheduleRemoveCommand() *cobra.Command {
-	return a.onSchedule("remove NAME", "Remove a schedule", "remove removes a schedule. Its futures stay.",
-		"  futura schedule remove nightly", func(ctx context.Context, c *futures.Client, name string) error {
-			if err := c.RemoveSchedule(ctx, name); err != nil {
-				return err
-			}
-			return a.say(map[string]string{"name": name, "outcome": "removed"}, "removed", name)
-		})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,8 +34,7 @@ func TestSchedulesFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^run .* `+id+` \(triggered\)$`, s.ok("schedule", "show", "nightly"))
 	require.Contains(t, s.ok("schedule", "resume", "nightly"), "fires next 2030-03-30")
 	s.ok("schedule", "add", "often", "go:report", "--every", "90s")
-	var list []httpapi.Schedule
-	require.NoError(t, json.Unmarshal([]byte(s.ok("schedule", "list", "--json")), &list))
+	list := listed[httpapi.Schedule](t, "schedules", s.ok("schedule", "list", "--json"))
 	require.Len(t, list, 2)
 	require.EqualValues(t, 90_000, list[1].EveryMS)
 	require.Regexp(t, `(?m)^often +go:report +every 1m30s `, s.ok("schedule", "list"))

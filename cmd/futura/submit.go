@@ -71,26 +71,14 @@ func (a *app) submitCommand() *cobra.Command {
 		},
 	}
 	flags, t := cmd.Flags(), &f.task
-	flags.StringVar(&f.args, "args", "", "the function's input, as text")
-	flags.StringVar(&f.argsFile, "args-file", "", "a file with the function's input, - for standard input")
-	flags.StringVar(&t.Codec, "codec", "", "the input's encoding: raw, or json for a typed Go function (default: raw)")
+	f.addFunction(flags)
 	flags.StringArrayVar(&f.stdinOf, "stdin-of", nil,
 		"the id of a future whose result is the input; may be repeated: one after the other, each once")
 	flags.StringArrayVar(&f.after, "after", nil, "the id of a future to wait for; may be repeated")
-	flags.StringArrayVar(&t.Argv, "arg", nil, "an argument of a WASM function; may be repeated")
-	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE in a WASM function's environment; may be repeated")
-	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
 	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
-	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
-	flags.StringVar(&f.lane, "lane", "", "KIND/KEY: the lane that admits it (see futura lane)")
-	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")
-	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "the memory that it needs, in bytes; also the limit of a WASM function")
 	flags.Float64Var(&f.growth.Factor, "grow-ram", 0,
 		"after an attempt that had too little memory, so many times as much, up to --max-ram")
 	flags.Int64Var(&f.growth.Max, "max-ram", 0, "the most memory that it may need with --grow-ram, in bytes")
-	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")
-	flags.StringArrayVar(&f.labels, "require-label", nil,
-		"NAME=VALUE that the worker must have, such as worker=NAME; may be repeated")
 	flags.BoolVar(&t.AsObject, "as-object", false,
 		"keep the result with the worker that makes it, not in the store (needs a worker with --object-memory)")
 	flags.BoolVar(&t.NoRebuild, "no-rebuild", false, "fail, rather than run again, if that result is lost")
@@ -98,7 +86,6 @@ func (a *app) submitCommand() *cobra.Command {
 		"the id of a future to wait for: run on the worker that has its result as an object, if that is soon free")
 	flags.BoolVar(&t.MustBeNear, "must-be-near", false, "run where the result of --near is, and nowhere else")
 	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
-	addRetries(flags, &f.retries)
 	f.addTimes(flags)
 	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same future")
 	f.unique.add(flags)
@@ -106,6 +93,32 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
 	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most, also for room (default: no limit)")
 	return cmd
+}
+
+// addFunction adds what runs, and where.
+func (f *submitFlags) addFunction(flags *pflag.FlagSet) {
+	t := &f.task
+	flags.StringVar(&f.args, "args", "", "the function's input, as text")
+	flags.StringVar(&f.argsFile, "args-file", "", "a file with the function's input, - for standard input")
+	flags.StringVar(&t.Codec, "codec", "", "the input's encoding: raw, or json for a typed Go function (default: raw)")
+	flags.StringArrayVar(&t.Argv, "arg", nil, "an argument of a WASM function; may be repeated")
+	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE in a WASM function's environment; may be repeated")
+	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
+	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
+	flags.StringVar(&f.lane, "lane", "", "KIND/KEY: the lane that admits it (see futura lane)")
+	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")
+	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "the memory that it needs, in bytes; also the limit of a WASM function")
+	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")
+	flags.StringArrayVar(&f.labels, "require-label", nil,
+		"NAME=VALUE that the worker must have, such as worker=NAME; may be repeated")
+}
+
+// addBounds adds how often and how long it may run.
+func (f *submitFlags) addBounds(flags *pflag.FlagSet) {
+	addRetries(flags, &f.retries)
+	flags.DurationVar(&f.task.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
+	flags.DurationVar(&f.task.Expires, "expires", 0,
+		"how long it may wait: no attempt begins later, and it fails as expired (default: no limit)")
 }
 
 // addRetries adds --retries, and its longer name for those who know the field of the record.
@@ -189,12 +202,10 @@ func (a *app) readTask(f *submitFlags) (err error) {
 func (f *submitFlags) addTimes(flags *pflag.FlagSet) {
 	t := &f.task
 	flags.StringVar(&f.at, "at", "", "not before this time, such as 2026-12-24T08:00:00+01:00")
-	flags.DurationVar(&t.Expires, "expires", 0,
-		"how long it may wait: no attempt begins later, and it fails as expired (default: no limit)")
 	flags.StringVar(&f.deadline, "deadline", "",
 		"when it must be over: a time, or how long from now, such as 30m (default: no deadline)")
 	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it may run")
-	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
+	f.addBounds(flags)
 }
 
 // readTimes reads when the future may run, and when it must be over.

@@ -17,14 +17,12 @@ import (
 )
 
 func (a *app) tasksCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "tasks", Short: "Tasks that run together with others of their target: submit, show, cancel",
 		Long: "A handler is a Go function that runs tasks with the same target in one call (package batch/grouping), and a " +
 			"kind of lanes of which each target is one. futura lane set NAME --bundle go:NAME --target /FIELD makes one. " +
 			"These commands take tasks as JSON. A task is a future as well, and its id is that of the future.",
-	}
-	cmd.AddCommand(a.tasksSubmitCommand(), a.tasksGetCommand(), a.tasksCancelCommand())
-	return needsCommand(cmd)
+	}, a.tasksSubmitCommand(), a.tasksGetCommand(), a.tasksCancelCommand())
 }
 
 // taskFlags are what tasks submit takes beside the handler.

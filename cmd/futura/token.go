@@ -77,6 +77,14 @@ type tokenView struct {
 	Expired bool       `json:"expired"`
 }
 
+func tokenViewOf(t *stack.Token) tokenView {
+	v := tokenView{Name: t.Name, Role: t.Role.String()}
+	if !t.Expires.IsZero() {
+		v.Expires, v.Expired = &t.Expires, !time.Now().Before(t.Expires)
+	}
+	return v
+}
+
 func (a *app) tokenListCommand(file *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the tokens, without their secrets", Args: exactly(0),
@@ -90,18 +98,12 @@ func (a *app) tokenListCommand(file *string) *cobra.Command {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return tokenError(err)
 			}
-			views := []tokenView{}
-			lines := [][]string{{"NAME", "ROLE", "EXPIRES"}}
-			for _, t := range tokens {
-				v, expires := tokenView{Name: t.Name, Role: t.Role.String()}, "never"
-				if !t.Expires.IsZero() {
-					v.Expires, v.Expired = &t.Expires, !time.Now().Before(t.Expires)
-					expires = t.Expires.Format(time.RFC3339)
+			return showAll(a, "tokens", tokens, tokenViewOf, []string{"NAME", "ROLE", "EXPIRES"}, func(t *stack.Token) []string {
+				if t.Expires.IsZero() {
+					return []string{t.Name, t.Role.String(), "never"}
 				}
-				views = append(views, v)
-				lines = append(lines, []string{v.Name, v.Role, expires})
-			}
-			return a.show(views, lines)
+				return []string{t.Name, t.Role.String(), t.Expires.Format(time.RFC3339)}
+			})
 		},
 	}
 }

@@ -68,21 +68,18 @@ func sayExisted(to io.Writer, f *futures.Future, t *futures.Task) {
 }
 
 func (a *app) uniqueCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "unique", Short: "See and release the keys of unique futures",
 		Long: "A unique future keeps others from being submitted: until it is over, until a worker claims it, for a period " +
 			"or for ever (futura submit --unique). A key that is kept by one that is over can be released.",
-	}
-	cmd.AddCommand(
+	},
 		a.uniqueActionCommand("show", "Print the future that has a unique key", "show exits with 3 if no future has the key.",
 			"  futura unique show nightly-report\n  futura unique show --name 42d9f8b63022a2b1a4f0869d68680ebb --json",
 			(*fdbmodel.Cluster).UniqueHolder),
 		a.uniqueActionCommand("release", "Free a unique key that is kept by a future that is over",
 			"release has the future that has the key give it up. It refuses one that is not over: cancel that first.",
 			"  futura unique release invoice-2026-11\n  futura unique release --name 42d9f8b63022a2b1a4f0869d68680ebb",
-			(*fdbmodel.Cluster).ReleaseName),
-	)
-	return needsCommand(cmd)
+			(*fdbmodel.Cluster).ReleaseName))
 }
 
 // uniqueAction does something with a name, and returns who had it.

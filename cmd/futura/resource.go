@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/futures"
+)
+
+// group is a command that has others below it.
+func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(below...)
+	return needsCommand(cmd)
+}
+
+// onCluster has a command run with a cluster that is there.
+func (a *app) onCluster(cmd *cobra.Command, do func(context.Context, *futures.Client, []string) error) *cobra.Command {
+	if cmd.Args == nil {
+		cmd.Args = argsOf(cmd.Use)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.open(cmd.Context(), func(c *futures.Client) error { return do(cmd.Context(), c, args) })
+	}
+	return cmd
+}
+
+// argsOf are the arguments that a line of use names: KEY is one, [KEY] one or none, and after
+// ... there may be more.
+func argsOf(use string) cobra.PositionalArgs {
+	least, most := 0, 0
+	for _, word := range strings.Fields(use)[1:] {
+		if most++; !strings.HasPrefix(word, "[") {
+			least++
+		}
+	}
+	switch {
+	case strings.Contains(use, "..."):
+		return usage(cobra.MinimumNArgs(least))
+	case least == most:
+		return exactly(least)
+	case least == 0:
+		return usage(cobra.MaximumNArgs(most))
+	}
+	return usage(cobra.RangeArgs(least, most))
+}
+
+// showAll prints a list: as HTTP has it, an object with an array of that name, or a row for each
+// thing below the heading.
+func showAll[T, V any](a *app, name string, all []T, form func(*T) V, heading []string, row func(*T) []string) error {
+	forms, rows := make([]V, len(all)), make([][]string, 1, 1+len(all))
+	rows[0] = heading
+	for i := range all {
+		forms[i] = form(&all[i])
+		rows = append(rows, row(&all[i]))
+	}
+	return a.show(map[string]any{name: forms}, rows)
+}
+
+// done says what has become of a thing that is named by pairs of a word and a name.
+func (a *app) done(err error, outcome string, named ...string) error {
+	if err != nil {
+		return err
+	}
+	form, said := map[string]string{"outcome": outcome}, []any{outcome}
+	for i := 0; i < len(named); i += 2 {
+		form[named[i]] = named[i+1]
+		said = append(said, named[i+1])
+	}
+	return a.say(form, said...)
+}
+
+// eachFlag calls the functions of the flags that the call gives, or of those that it leaves out.
+func eachFlag(flags *pflag.FlagSet, given bool, do map[string]func()) {
+	for flag, fn := range do {
+		if flags.Changed(flag) == given {
+			fn()
+		}
+	}
+}
+
+// pairs are the rows of a table of names and values.
+type pairs [][]string
+
+// add adds what is known.
+func (p *pairs) add(known bool, name, format string, args ...any) {
+	if known {
+		*p = append(*p, []string{name, fmt.Sprintf(format, args...)})
+	}
+}
