@@ -69,11 +69,11 @@ type Cluster struct {
 
 	hinterMu sync.Mutex
 	hinter   Hinter
-	mail     mailHearers
 
 	roomsMu sync.Mutex
 	rooms   map[any]any
-	claims  claimListeners
+	claims  listeners[int]
+	notices listeners[map[layout.SessionID][]layout.Notice]
 
 	resolved resolvedNames
 	lost     lostListeners
@@ -219,24 +219,30 @@ func (c *Cluster) Room(key any, open func() any) any {
 // which, below 0, as many of its claims have ended, with the version of the commit.
 func (c *Cluster) OnClaims(fn func(n int, version kv.Version)) { c.claims.add(fn) }
 
-// claimListeners are called in the order in which they were added.
-type claimListeners struct {
-	mu  sync.Mutex
-	fns []func(int, kv.Version)
+// OnNotices has fn called after commits by which this process has put notices into mailboxes,
+// with those notices and the version of the commit. It may miss some. fn must not wait.
+func (c *Cluster) OnNotices(fn func(map[layout.SessionID][]layout.Notice, kv.Version)) {
+	c.notices.add(fn)
 }
 
-func (l *claimListeners) add(fn func(int, kv.Version)) {
+// listeners are called after commits, in the order in which they were added.
+type listeners[T any] struct {
+	mu  sync.Mutex
+	fns []func(T, kv.Version)
+}
+
+func (l *listeners[T]) add(fn func(T, kv.Version)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fns = append(slices.Clip(l.fns), fn)
 }
 
-func (l *claimListeners) tell(n int, version kv.Version) {
+func (l *listeners[T]) tell(what T, version kv.Version) {
 	l.mu.Lock()
 	fns := l.fns
 	l.mu.Unlock()
 	for _, fn := range fns {
-		fn(n, version)
+		fn(what, version)
 	}
 }
 

@@ -3,8 +3,6 @@ package fdbmodel
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -110,58 +108,6 @@ func (c *Cluster) Hinted(message []byte, n int) (heeded int) {
 		return 0
 	}
 	return c.hub.wakeFar(d, min(n, wakeLimit), c.clock.Now())
-}
-
-// HearMail has news called when this process has put mail into the mailbox of a
-// session, until stop is called. It is a hint: mail of other processes, and some of
-// this one, comes without. news must not wait.
-func (c *Cluster) HearMail(session layout.SessionID, news func()) (stop func()) {
-	return c.mail.hear(session, news)
-}
-
-// mailHearers are those who are told of mail.
-type mailHearers struct {
-	number atomic.Int64 // of hearers
-	mu     sync.Mutex
-	next   int
-	by     map[layout.SessionID]map[int]func()
-}
-
-func (m *mailHearers) hear(session layout.SessionID, news func()) (stop func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.by == nil {
-		m.by = map[layout.SessionID]map[int]func(){}
-	}
-	if m.by[session] == nil {
-		m.by[session] = map[int]func(){}
-	}
-	own := m.next
-	m.next++
-	m.by[session][own] = news
-	m.number.Add(1)
-	return sync.OnceFunc(func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if delete(m.by[session], own); len(m.by[session]) == 0 {
-			delete(m.by, session)
-		}
-		m.number.Add(-1)
-	})
-}
-
-// tell calls the hearers of sessions that got mail.
-func (m *mailHearers) tell(mail map[layout.SessionID][]layout.Notice) {
-	if len(mail) == 0 || m.number.Load() == 0 {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for session := range mail {
-		for _, news := range m.by[session] {
-			news()
-		}
-	}
 }
 
 // Registered returns the info of a worker, and ErrNotFound for one that is not

@@ -204,43 +204,6 @@ func TestForgedHints(t *testing.T) {
 	require.False(t, worker.pace.Next().After(virtual.Now()))
 }
 
-// TestMailIsHeard has those who hear of a session's mail called once it is there, until
-// they stop.
-func TestMailIsHeard(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	w := newWaker(t)
-	worker := w.register(9, "go:f")
-	end := func(session layout.SessionID) {
-		w.submit(layout.Spec{Function: "go:f", Session: session})
-		answer, err := worker.Claim(ctx, ClaimRequest{Free: worker.info.Capacity, Max: 1})
-		require.NoError(t, err)
-		_, err = worker.Finish(ctx, []Completion{{Future: &answer.Futures[0], Result: &layout.Result{}}})
-		require.NoError(t, err)
-	}
-	var first, second, other int
-	box := w.c.OpenMailbox("a")
-	stop := w.c.HearMail("a", func() {
-		first++
-		notices, watch, err := box.Listen(ctx)
-		require.NoError(t, err)
-		require.Nil(t, watch)
-		require.Len(t, notices, 1)
-	})
-	stopSecond := w.c.HearMail("a", func() { second++ })
-	w.c.HearMail("b", func() { other++ })()
-	end("a")
-	end("b")
-	require.Equal(t, []int{1, 1, 0}, []int{first, second, other})
-	stop()
-	stop()
-	end("a")
-	require.Equal(t, []int{1, 2, 0}, []int{first, second, other})
-	stopSecond()
-	require.Empty(t, w.c.mail.by)
-	require.Zero(t, w.c.mail.number.Load())
-}
-
 func TestRegistered(t *testing.T) {
 	t.Parallel()
 	w := newWaker(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -93,7 +94,7 @@ func TestWhatNoWorkerCanRunEnds(t *testing.T) {
 	add("It needs 0 millicores, 5 bytes of memory and 0 milli-GPUs, and no such worker is that large; "+
 		"one has 0 millicores, 0 bytes of memory and 0 milli-GPUs. Start a larger one.", 100,
 		func(s *fdbmodel.Submission) { s.Spec.Requirements.RAM = 5 })
-	box := m.c.OpenMailbox("s")
+	box := mailbox.Open(m.c, "s")
 	require.Zero(t, m.look())
 	require.Zero(t, m.pass(infeasibleAfter-time.Second))
 	require.Equal(t, 270, m.pass(time.Second))

@@ -393,8 +393,16 @@ func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, recor
 	return nil
 }
 
-// DropSession removes a session whose record did not change, with its mail. Its
+// DropSession removes a session that has ended, with its mail. Its
 // futures stay, and so do their results. An unknown commit is harmless.
 func (c *Cluster) DropSession(ctx context.Context, session layout.SessionID) error {
-	return c.dropSession(ctx, session)
+	_, err := c.Transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
+		// The late twin of an attempt can't drop a session that has come back.
+		tx.AddReadConflictKey(c.keys.Session(session))
+		tx.Clear(c.keys.Session(session))
+		tx.Clear(c.keys.Bell(session))
+		tx.ClearRange(kv.Prefix(c.keys.Mailbox(session)))
+		return nil
+	})
+	return err
 }

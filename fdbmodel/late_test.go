@@ -81,17 +81,6 @@ func TestLateTwinsDoNotLand(t *testing.T) {
 			l.strike("futura-register", func() {})
 			require.NoError(l, l.register(1, "go:f").Leave(l.ctx))
 		},
-		"drop a session that comes back": func(l *lateTwins) {
-			l.strike("futura-session", func() {})
-			require.NoError(l, l.c.DropSession(l.ctx, "s"))
-			require.NoError(l, l.c.OpenMailbox("s").Refresh(l.ctx))
-		},
-		"unsubscribe, and subscribe": func(l *lateTwins) {
-			l.strike("futura-subscribe", func() {})
-			require.NoError(l, l.c.Unsubscribe(l.ctx, "s", l.ids))
-			_, _, err := l.c.Subscribe(l.ctx, "s", l.ids)
-			require.NoError(l, err)
-		},
 		"claim, and claim others": func(l *lateTwins) {
 			l.c.random = &lockedReader{r: zeros{}}
 			l.workers[0].scan = newScanner(l.workers[0])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
@@ -62,7 +63,7 @@ func TestPinsOfASession(t *testing.T) {
 	_, _, err := s.C.Cancel(s.Ctx, id, "")
 	require.NoError(t, err)
 	require.ErrorIs(t, s.C.Discard(s.Ctx, id), fdbmodel.ErrTransition)
-	require.NoError(t, s.C.OpenMailbox("session").Close(s.Ctx))
+	require.NoError(t, mailbox.Open(s.C, "session").Close(s.Ctx))
 	pins, err := s.C.Pins(s.Ctx, id)
 	require.NoError(t, err)
 	require.Empty(t, pins)

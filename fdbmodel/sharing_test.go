@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -54,7 +55,7 @@ func TestTwoClustersOnOneStore(t *testing.T) {
 	members, err := two.Workers(ctx)
 	require.NoError(t, err)
 	require.Empty(t, members)
-	notices, watch, err := two.OpenMailbox("s").Listen(ctx)
+	notices, watch, err := mailbox.Open(two, "s").Listen(ctx)
 	require.NoError(t, err)
 	require.Empty(t, notices)
 	watch.Cancel()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -19,7 +20,7 @@ func TestLifeOfAFuture(t *testing.T) {
 	require.NoError(t, err)
 	session, err := c.DrawSessionID()
 	require.NoError(t, err)
-	box := c.OpenMailbox(session)
+	box := mailbox.Open(c, session)
 	subs := make([]fdbmodel.Submission, 250)
 	for i := range subs {
 		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:noop", Session: session, MaxRetries: 3},

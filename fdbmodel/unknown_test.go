@@ -315,19 +315,6 @@ func TestUnknownResults(t *testing.T) {
 			<-watch.Done()
 			require.NoError(s.T, watch.Err())
 		},
-		"futura-subscribe": func(s *modeltest.Stage, strike func()) {
-			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Session = "" })
-			strike()
-			over, missing, err := s.C.Subscribe(s.Ctx, "session", []layout.ID{id})
-			require.NoError(s.T, err)
-			require.Empty(s.T, over)
-			require.Empty(s.T, missing)
-			f := s.Claim(s.Worker)
-			s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
-			notices, _, err := s.Box.Listen(s.Ctx)
-			require.NoError(s.T, err)
-			require.Len(s.T, notices, 1)
-		},
 		"futura-chunk": func(s *modeltest.Stage, strike func()) {
 			strike()
 			args := make([]byte, 300_000)
@@ -377,26 +364,6 @@ func TestUnknownResults(t *testing.T) {
 			_, held, err = s.C.AcquireJanitor(s.Ctx, "other", nil, 1)
 			require.NoError(s.T, err)
 			require.False(s.T, held)
-		},
-		"futura-ack": func(s *modeltest.Stage, strike func()) {
-			s.Submit()
-			f := s.Claim(s.Worker)
-			s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
-			_, _, err := s.Box.Listen(s.Ctx)
-			require.NoError(s.T, err)
-			strike()
-			require.NoError(s.T, s.Box.Acknowledge(s.Ctx))
-			notices, watch, err := s.C.OpenMailbox("session").Listen(s.Ctx)
-			require.NoError(s.T, err)
-			require.Empty(s.T, notices)
-			watch.Cancel()
-		},
-		"futura-session": func(s *modeltest.Stage, strike func()) {
-			strike()
-			require.NoError(s.T, s.Box.Refresh(s.Ctx))
-			sessions, err := s.C.Sessions(s.Ctx)
-			require.NoError(s.T, err)
-			require.Contains(s.T, sessions, layout.SessionID("session"))
 		},
 	})
 }

@@ -252,7 +252,9 @@ func (c *Cluster) follow(ctx context.Context, version kv.Version, p postCommit) 
 
 // announce is follow for callers of SettleMarked.
 func (c *Cluster) announce(ctx context.Context, version kv.Version, p postCommit) {
-	c.mail.tell(p.mail)
+	if len(p.mail) > 0 {
+		c.notices.tell(p.mail, version)
+	}
 	c.wakeIdle(ctx, version, p.placed)
 	c.marked.add(p.settling)
 }

@@ -139,8 +139,11 @@ func TestEndsOfOneTransaction(t *testing.T) {
 	require.NoError(t, changes.Flush(w.ctx))
 	_, err := tx.Commit(w.ctx)
 	require.NoError(t, err)
-	notices, _, err := w.c.OpenMailbox("s").Listen(w.ctx)
-	require.NoError(t, err)
+	var notices []layout.Notice
+	require.NoError(t, w.c.EachKey(w.ctx, kv.Prefix(w.c.keys.Mailbox("s")), func(item kv.KeyValue) (err error) {
+		notices, err = layout.AppendNotices(notices, item)
+		return err
+	}))
 	require.Len(t, notices, ends)
 	for i := range notices {
 		require.Equal(t, want[i].ID, notices[i].ID)

@@ -221,7 +221,7 @@ func (c *Client) step(ctx context.Context, now time.Time) (next time.Time, err e
 	case closed:
 		return now, ErrClosed
 	case !listening:
-		return now.Add(c.cluster.SessionInterval()), nil
+		return now.Add(c.listener.mailbox.Interval()), nil
 	}
 	return c.listener.stepOnce(ctx, now)
 }

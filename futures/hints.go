@@ -20,7 +20,7 @@ func (c *Client) startHints() {
 	o := hints.Options{Logger: c.options.Logger}
 	if kv.TraitsOf(c.cluster.Database()).Opening == "" {
 		o.Session, o.News = c.session, c.listener.hint
-		c.unhear = c.cluster.HearMail(c.session, c.listener.hint)
+		c.unhear = c.listener.mailbox.Hear(c.listener.hint)
 	}
 	c.hints = hints.New(c.cluster, o)
 	c.cluster.OfferHinter(c.hints)

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 )
 
 // Intervals and bounds of the await loop.
@@ -36,7 +37,7 @@ const (
 // the goroutine that runs a round.
 type listener struct {
 	client  *Client
-	mailbox *fdbmodel.Mailbox
+	mailbox *mailbox.Mailbox
 	news    chan struct{}
 	fetcher fetcher
 	hinted  atomic.Bool // there may be mail
@@ -54,7 +55,7 @@ type listener struct {
 
 func (l *listener) init(c *Client) {
 	l.client, l.news = c, make(chan struct{}, 1)
-	l.mailbox = c.cluster.OpenMailbox(c.session)
+	l.mailbox = mailbox.Open(c.cluster, c.session)
 	l.fetcher.client = c
 }
 
@@ -189,7 +190,7 @@ func (l *listener) refresh(ctx context.Context, now time.Time) error {
 	} else if now.Sub(l.refreshed) >= l.client.cluster.Config().DeadAfter {
 		l.client.registry.want(l.client.registry.awaited())
 	}
-	l.refreshed, l.refreshAt = now, now.Add(l.client.cluster.SessionInterval())
+	l.refreshed, l.refreshAt = now, now.Add(l.mailbox.Interval())
 	return nil
 }
 
@@ -245,7 +246,7 @@ func (l *listener) missed(now time.Time, err error) {
 // with the reason and does not affect the others.
 func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
 	registry := &l.client.registry
-	over, missing, err := l.client.cluster.Subscribe(ctx, l.client.session, ids)
+	over, missing, err := l.mailbox.Subscribe(ctx, ids)
 	if err == nil || errors.Is(err, kv.ErrReadOnly) {
 		for _, id := range missing {
 			registry.missing(id)

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
@@ -125,7 +126,7 @@ func TestStepDelivers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := newStepped(t, newStore(t))
-	require.Equal(t, s.clock.Now().Add(s.Cluster().SessionInterval()), s.round(t, 0), "there is nothing to do yet")
+	require.Equal(t, s.clock.Now().Add(s.Cluster().Config().Heartbeat), s.round(t, 0), "there is nothing to do yet")
 	var fs []*futures.Future
 	for i := range 300 {
 		f, err := s.Submit(ctx, futures.Task{Function: "go:upper", Args: fmt.Appendf(nil, "%d", i)})
@@ -161,8 +162,8 @@ func TestSessionIsRefreshedInTime(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, last, string(sessions[id]))
 		last = string(sessions[id])
-		require.LessOrEqual(t, next.Sub(s.clock.Now()), s.Cluster().SessionInterval())
-		s.clock.Advance(s.Cluster().SessionInterval())
+		require.LessOrEqual(t, next.Sub(s.clock.Now()), s.Cluster().Config().Heartbeat)
+		s.clock.Advance(s.Cluster().Config().Heartbeat)
 	}
 	require.NoError(t, s.Close(ctx))
 	sessions, err := s.Cluster().Sessions(ctx)
@@ -204,11 +205,11 @@ func TestMailOfASweptSession(t *testing.T) {
 	require.NoError(t, err)
 
 	noticed, fs := swept()
-	noticed.round(t, noticed.Cluster().SessionInterval())
+	noticed.round(t, noticed.Cluster().Config().Heartbeat)
 	require.Equal(t, 250, over(fs), "a session that is gone is noticed when it says that it lives")
 
 	awake, fs := swept()
-	require.NoError(t, awake.Cluster().OpenMailbox(awake.session(t, fs[0])).Refresh(context.Background()))
+	require.NoError(t, mailbox.Open(awake.Cluster(), awake.session(t, fs[0])).Refresh(context.Background()))
 	for range 6 {
 		awake.round(t, 4999*time.Millisecond)
 		require.Zero(t, over(fs))
@@ -260,7 +261,7 @@ func TestSubscriptionThatFailsIsItsOwn(t *testing.T) {
 	for i := 0; err == nil; i++ {
 		require.Less(t, i, 1000)
 		session := layout.SessionID(fmt.Sprintf("%016x", i))
-		_, _, err = s.Cluster().Subscribe(ctx, session, []futures.ID{fs[2].ID()})
+		_, _, err = mailbox.Open(s.Cluster(), session).Subscribe(ctx, []futures.ID{fs[2].ID()})
 	}
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
 	for _, f := range fs {

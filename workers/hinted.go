@@ -2,6 +2,7 @@ package workers
 
 import (
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/workers/objects/hints"
 	"github.com/futura-run/futura/workers/objects/peer"
 )
@@ -18,5 +19,5 @@ func (h hinted) Listen(who peer.Owner, news func()) (stop func()) {
 	if session == "" {
 		return func() {}
 	}
-	return h.cluster.HearMail(session, news)
+	return mailbox.Open(h.cluster, session).Hear(news)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -74,7 +75,7 @@ type Machine struct {
 	missed    map[missedCopy]bool
 	misfits   fdbmodel.Misfits
 	displaced fdbmodel.DisplacedWalk
-	boxes     map[layout.SessionID]*fdbmodel.Mailbox
+	boxes     map[layout.SessionID]*mailbox.Mailbox
 	watched   map[layout.SessionID]map[layout.ID]bool
 	owed      map[layout.SessionID]map[string]bool // notices that must arrive
 	seen      map[layout.SessionID]map[string]bool
@@ -88,7 +89,7 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 	m := &Machine{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),
 		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
-		Rows: map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*fdbmodel.Mailbox{},
+		Rows: map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*mailbox.Mailbox{},
 		away: map[layout.ID][]awayCopy{}, missed: map[missedCopy]bool{},
 		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
 		seen:  map[layout.SessionID]map[string]bool{},
@@ -117,7 +118,7 @@ func (m *Machine) open() {
 	})
 	m.require(err)
 	for s := range m.watched {
-		m.boxes[s] = m.C.OpenMailbox(s)
+		m.boxes[s] = mailbox.Open(m.C, s)
 	}
 	m.Faults.Pause()
 	m.setLanes()

@@ -465,9 +465,9 @@ func (m *Machine) subscribe(ctx context.Context) (change, error) {
 	if m.random.IntN(3) == 0 {
 		delete(m.watched[s], id)
 		m.logf("unsubscribe %s from %s", s, id)
-		return none, m.C.Unsubscribe(ctx, s, []layout.ID{id})
+		return none, m.boxes[s].Unsubscribe(ctx, []layout.ID{id})
 	}
-	over, missing, err := m.C.Subscribe(ctx, s, []layout.ID{id})
+	over, missing, err := m.boxes[s].Subscribe(ctx, []layout.ID{id})
 	m.logf("subscribe %s to %s: %v %v %v", s, id, over, missing, err)
 	if err == nil && len(over)+len(missing) == 0 {
 		m.watched[s][id] = true

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
@@ -55,7 +56,7 @@ func Populate(t *testing.T) *Population {
 		Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}, Address: "10.0.0.1:1",
 	})
 	require.NoError(t, err)
-	require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
+	require.NoError(t, mailbox.Open(c, "s").Refresh(ctx))
 	submit := func(args int) layout.ID { return submitUnique(t, c, args, nil) }
 	claim := func() *fdbmodel.ClaimedFuture {
 		answer, err := p.Worker.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
@@ -218,7 +219,7 @@ func (p *Population) Enrich(t *testing.T) {
 	_, held, err := p.C.AcquireJanitor(ctx, p.Worker.ID(), nil, 1)
 	require.NoError(t, err)
 	require.True(t, held)
-	_, _, err = p.C.Subscribe(ctx, "another", []layout.ID{p.IDs[layout.Ready], p.IDs[layout.Claimed]})
+	_, _, err = mailbox.Open(p.C, "another").Subscribe(ctx, []layout.ID{p.IDs[layout.Ready], p.IDs[layout.Claimed]})
 	require.NoError(t, err)
 	_, _, err = p.C.Cancel(ctx, p.IDs[layout.Claimed], "not wanted")
 	require.NoError(t, err)

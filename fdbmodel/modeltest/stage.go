@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -23,7 +24,7 @@ type Stage struct {
 	Faults *faultkv.Database
 	Clock  *clock.Virtual
 	Worker *fdbmodel.Registration
-	Box    *fdbmodel.Mailbox
+	Box    *mailbox.Mailbox
 }
 
 // NewStage returns a stage with a worker that has no claims.
@@ -36,7 +37,7 @@ func NewStage(t *testing.T) *Stage {
 		Config: layout.Config{Shards: 16, Retention: time.Minute, InfeasibleAfter: 2 * time.Minute},
 	})
 	require.NoError(t, err)
-	s.Box = s.C.OpenMailbox("session")
+	s.Box = mailbox.Open(s.C, "session")
 	s.Worker, err = s.C.Register(s.Ctx, s.Info())
 	require.NoError(t, err)
 	return s

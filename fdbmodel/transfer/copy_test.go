@@ -20,6 +20,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/transfer"
@@ -188,7 +189,7 @@ func TestMigrateRefusesTheLiving(t *testing.T) {
 	require.ErrorIs(t, err, fdbmodel.ErrLive)
 	require.ErrorContains(t, err, string(p.Worker.ID()))
 	err = migrate(func() {
-		box := p.C.OpenMailbox("s")
+		box := mailbox.Open(p.C, "s")
 		require.NoError(t, box.Refresh(ctx))
 		require.NoError(t, box.Refresh(ctx))
 	})
@@ -216,7 +217,7 @@ func TestMigrateOfALocalStore(t *testing.T) {
 			require.NoError(t, err)
 			_, err = c.Register(ctx, layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}})
 			require.NoError(t, err)
-			require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
+			require.NoError(t, mailbox.Open(c, "s").Refresh(ctx))
 			_, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}})
 			require.NoError(t, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/internal/clock"
@@ -85,10 +86,10 @@ func TestMailAfterAMoveToAYoungerCluster(t *testing.T) {
 	ctx := context.Background()
 	p := modeltest.Populate(t)
 	p.Leave(t)
-	var box *fdbmodel.Mailbox
+	var box *mailbox.Mailbox
 	var id layout.ID
 	old, young := moveToYounger(t, p, func(old *fdbmodel.Cluster) {
-		box = old.OpenMailbox("s")
+		box = mailbox.Open(old, "s")
 		require.NoError(t, box.Refresh(ctx))
 		finishAll(t, old)
 		notices, watch, err := box.Listen(ctx)

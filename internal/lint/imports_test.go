@@ -63,8 +63,8 @@ const everyone = "internal/clock"
 func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
-	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/modules", "fdbmodel/quota",
-		"futures", "workers", "workers/...")
+	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/modules",
+		"fdbmodel/quota", "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
@@ -107,6 +107,7 @@ func importTable() map[string]imports {
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/batches":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":   {ours: slices.Clone(model)},
+		"fdbmodel/mailbox":  {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index")},
 		"fdbmodel/modules":  {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
 		"fdbmodel/quota":    {ours: slices.Clone(model)},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
@@ -117,7 +118,7 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/quota", "fdbmodel/reference",
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota", "fdbmodel/reference",
 				"fdbmodel/schedule", "internal/seam", "internal/clock", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
@@ -132,8 +133,8 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/modules", "fdbmodel/quota", "fdbmodel/reference", "fdbmodel/schedule",
-				"internal/seam",
+			ours: append(slices.Clone(model), "fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota", "fdbmodel/reference",
+				"fdbmodel/schedule", "internal/seam",
 				"workers/objects",
 				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock", "internal/ratelog",
 				"internal/socket"),
@@ -229,7 +230,7 @@ func importTable() map[string]imports {
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
 			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect", "fdbmodel/joblog",
-				"fdbmodel/modules", "fdbmodel/quota", "fdbmodel/schedule",
+				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota", "fdbmodel/schedule",
 				"fdbmodel/kv/faultkv",
 				"fdbmodel/kv/embedded",
 				"internal/storetest"),

@@ -4,7 +4,7 @@ package mutants
 // the same, later or at a higher cost.
 func hintMutants() []mutant {
 	const sender = "workers/objects/hints/hints.go"
-	model := suites{{of: "fdbmodel", run: "Hint|MailIsHeard|IdleWorkerPasses"}}
+	model := suites{{of: "fdbmodel", run: "Hint|IdleWorkerPasses"}}
 	client := suites{{of: "futures", run: "Hint"}}
 	hints := suites{{of: "workers/objects/hints"}}
 	return []mutant{
@@ -23,9 +23,9 @@ func hintMutants() []mutant {
 		{name: "a hint at a shard that there is not is heeded", file: "fdbmodel/hints.go", by: model,
 			old: "shard < 0 || shard >= int64(shards)",
 			new: "shard < 0"},
-		{name: "nobody hears of mail", file: "fdbmodel/write.go", by: append(suites{}, model[0], client[0]),
-			old: "\tc.mail.tell(p.mail)\n",
-			new: ""},
+		{name: "no client hears of mail", file: "fdbmodel/write.go", by: append(suites{{of: "fdbmodel/mailbox"}}, client[0]),
+			old: "if len(p.mail) > 0 {",
+			new: "if false {"},
 		{name: "a worker tells its clients nothing", file: "workers/hinted.go", by: client,
 			old: "session == \"\"",
 			new: "session != \"\""},

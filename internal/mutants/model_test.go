@@ -181,7 +181,7 @@ func submitMutants() []mutant {
 		{name: "a heartbeat beside others does not see the reaper", file: "fdbmodel/beats.go", by: model(),
 			old: "return askedBeat{r.askAlive(tx), tx",
 			new: "return askedBeat{r.askAlive(tx.Snapshot()), tx"},
-		{name: "acknowledged mail stays", file: "fdbmodel/mailbox.go", by: model(),
+		{name: "acknowledged mail stays", file: "fdbmodel/mailbox/mailbox.go", by: suites{{of: "fdbmodel/mailbox"}},
 			old: "tx.ClearRange(kv.Range{Begin: m.acked, End: m.cursor})",
 			new: "_ = tx"},
 	}

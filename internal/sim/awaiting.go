@@ -151,7 +151,7 @@ func (c *clientProcess) subscribeOpen(ctx context.Context) error {
 		}
 	}
 	began := c.world.clock.Now() // the process may be stopped while it looks
-	over, missing, err := c.cluster.Subscribe(ctx, c.session, ids)
+	over, missing, err := c.mailbox.Subscribe(ctx, ids)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
 )
 
 // The functions of the workload, by what they do.
@@ -83,7 +84,7 @@ type clientProcess struct {
 	process  *process
 	cluster  *fdbmodel.Cluster
 	session  layout.SessionID
-	mailbox  *fdbmodel.Mailbox
+	mailbox  *mailbox.Mailbox
 	inbox    []layout.Notice // taken from the mailbox, not dealt with
 	requests []*request
 	byID     map[layout.ID]*request
@@ -114,7 +115,7 @@ func (w *world) startClient(ctx context.Context) error {
 	if c.session, err = c.cluster.DrawSessionID(); err != nil {
 		return err
 	}
-	c.mailbox = c.cluster.OpenMailbox(c.session)
+	c.mailbox = mailbox.Open(c.cluster, c.session)
 	c.agenda = agenda{actor: c, next: w.clock.Now()}
 	w.client = c
 	return nil
@@ -145,7 +146,7 @@ func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, err
 		return now, err
 	}
 	if !now.Before(c.refresh) {
-		c.refresh = now.Add(c.cluster.SessionInterval())
+		c.refresh = now.Add(c.mailbox.Interval())
 		if err := c.mailbox.Refresh(ctx); err != nil {
 			return now, err
 		}

@@ -1,4 +1,6 @@
-package fdbmodel
+// Package mailbox has the notices that clients await: each session has a mailbox, into which the
+// transactions that end its futures put theirs.
+package mailbox
 
 import (
 	"bytes"
@@ -8,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -17,9 +20,10 @@ import (
 // mailPage is how many mailbox keys one Listen reads.
 const mailPage = 100
 
-// Mailbox is one session's place in its mailbox. It belongs to one goroutine.
+// Mailbox is one session's place in its mailbox. Listen, Acknowledge, Refresh, Restarted and
+// Close belong to one goroutine; the other methods may be called from many.
 type Mailbox struct {
-	Cluster *Cluster
+	Cluster *fdbmodel.Cluster
 	session layout.SessionID
 	cursor  []byte // key after the last one read
 	acked   []byte
@@ -28,10 +32,10 @@ type Mailbox struct {
 	restarted bool
 }
 
-// OpenMailbox returns the mailbox of a session. The session is one process's
+// Open returns the mailbox of a session, and writes nothing. The session is one process's
 // own: if two share it, each misses notices that the other reads.
-func (c *Cluster) OpenMailbox(session layout.SessionID) *Mailbox {
-	begin := c.keys.Mailbox(session)
+func Open(c *fdbmodel.Cluster, session layout.SessionID) *Mailbox {
+	begin := c.Keys().Mailbox(session)
 	return &Mailbox{Cluster: c, session: session, cursor: begin, acked: begin}
 }
 
@@ -48,13 +52,13 @@ func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error)
 	cursor := m.cursor
 	err := m.Cluster.View(ctx, func(tx kv.Attempt) error {
 		notices, watch, cursor = nil, nil, m.cursor
-		r := kv.Range{Begin: m.cursor, End: kv.AfterPrefix(m.Cluster.keys.Mailbox(m.session))}
+		r := kv.Range{Begin: m.cursor, End: kv.AfterPrefix(m.Cluster.Keys().Mailbox(m.session))}
 		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: mailPage}).Wait(ctx)
 		if err != nil {
 			return err
 		}
 		if len(page.Items) == 0 {
-			watch = tx.Watch(m.Cluster.keys.Bell(m.session))
+			watch = tx.Watch(m.Cluster.Keys().Bell(m.session))
 			return nil
 		}
 		for _, item := range page.Items {
@@ -93,18 +97,22 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 	return err
 }
 
+// Interval is how often a session that awaits anything calls Refresh.
+func (m *Mailbox) Interval() time.Duration { return m.Cluster.Config().Heartbeat }
+
 // Refresh is the session's heartbeat, which keeps its mailbox. Call it once per
-// heartbeat of the cluster while the session awaits anything. If the session
+// Interval while the session awaits anything. If the session
 // was dropped meanwhile, or the cluster moved to another store, the mailbox is
 // read from its beginning again: the versions in its keys may be lower than
 // before. An unknown commit is harmless.
 func (m *Mailbox) Refresh(ctx context.Context) error {
 	m.count++
-	record := layout.SessionRecord{Count: m.count, At: layout.Millis(m.Cluster.clock.Now()), Opening: m.Cluster.opening()}
+	record := layout.SessionRecord{Count: m.count, At: layout.Millis(m.Cluster.Now()),
+		Opening: kv.TraitsOf(m.Cluster.Database()).Opening}
 	value := layout.Encode(&record)
 	gone := false
 	_, err := m.Cluster.Transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
-		key := m.Cluster.keys.Session(m.session)
+		key := m.Cluster.Keys().Session(m.session)
 		before, err := tx.Get(key).Wait(ctx)
 		if err != nil {
 			return err
@@ -114,7 +122,7 @@ func (m *Mailbox) Refresh(ctx context.Context) error {
 		return nil
 	})
 	if err == nil && gone {
-		m.cursor = m.Cluster.keys.Mailbox(m.session)
+		m.cursor = m.Cluster.Keys().Mailbox(m.session)
 		m.acked, m.restarted = m.cursor, true
 	}
 	return err
@@ -132,47 +140,36 @@ func (m *Mailbox) Restarted() bool {
 // Close removes the session and its mailbox. An unknown commit is harmless: the
 // janitor sweeps the rest.
 func (m *Mailbox) Close(ctx context.Context) error {
-	return m.Cluster.dropSession(ctx, m.session)
+	return m.Cluster.DropSession(ctx, m.session)
 }
 
-func (c *Cluster) dropSession(ctx context.Context, session layout.SessionID) error {
-	_, err := c.Transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
-		// The late twin of an attempt can't drop a session that has come back.
-		tx.AddReadConflictKey(c.keys.Session(session))
-		tx.Clear(c.keys.Session(session))
-		tx.Clear(c.keys.Bell(session))
-		tx.ClearRange(kv.Prefix(c.keys.Mailbox(session)))
-		return nil
-	})
-	return err
-}
-
-// Subscribe notifies a session of the end of futures that it did not submit.
+// Subscribe notifies the session of the end of futures that it did not submit.
 // Finished and unknown futures are answered at once: the former with a Notice,
 // the latter with ErrNotFound in missing. On a store that can only be read it
 // answers for those, and returns kv.ErrReadOnly for the others. An unknown commit
 // is retried and harmless.
-func (c *Cluster) Subscribe(ctx context.Context, session layout.SessionID, ids []layout.ID,
+func (m *Mailbox) Subscribe(ctx context.Context, ids []layout.ID,
 ) (over []layout.Notice, missing []layout.ID, refused error) {
 	for len(ids) > 0 {
 		n := min(len(ids), layout.MaxSubmit)
-		o, m, err := c.subscribeBatch(ctx, session, ids[:n])
+		o, unknown, err := m.subscribeBatch(ctx, ids[:n])
 		if err != nil && !errors.Is(err, kv.ErrReadOnly) {
 			return over, missing, err
 		}
 		refused = cmp.Or(refused, err)
-		over, missing, ids = append(over, o...), append(missing, m...), ids[n:]
+		over, missing, ids = append(over, o...), append(missing, unknown...), ids[n:]
 	}
 	return over, missing, refused
 }
 
-func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, ids []layout.ID,
+func (m *Mailbox) subscribeBatch(ctx context.Context, ids []layout.ID,
 ) (over []layout.Notice, missing []layout.ID, err error) {
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-subscribe"}, func(tx kv.Attempt) error {
+	keys := m.Cluster.Keys()
+	_, err = m.Cluster.Transact(ctx, kv.Options{Tag: "futura-subscribe"}, func(tx kv.Attempt) error {
 		over, missing = nil, nil
 		pending := make([]read.Pending, len(ids))
 		for i, id := range ids {
-			pending[i] = read.Record(tx, c.keys, id)
+			pending[i] = read.Record(tx, keys, id)
 		}
 		for i, id := range ids {
 			row, found, err := pending[i].Wait(ctx)
@@ -185,12 +182,12 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, 
 				n := index.NoticeOf(&row)
 				n.Function = row.Spec.Function
 				over = append(over, n)
-			case row.Spec.Session == session:
+			case row.Spec.Session == m.session:
 			case len(row.Subscribers) >= layout.MaxSubscribers:
-				return fmt.Errorf("%w: %d sessions already await future %s", ErrTooLarge, len(row.Subscribers), id)
+				return fmt.Errorf("%w: %d sessions already await future %s", fdbmodel.ErrTooLarge, len(row.Subscribers), id)
 			default:
 				// The empty value still begins with a version.
-				tx.Set(c.keys.Subscriber(id, session), layout.Mark())
+				tx.Set(keys.Subscriber(id, m.session), layout.Mark())
 			}
 		}
 		return nil
@@ -199,16 +196,17 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, 
 }
 
 // Unsubscribe withdraws a Subscribe. An unknown commit is retried and harmless.
-func (c *Cluster) Unsubscribe(ctx context.Context, session layout.SessionID, ids []layout.ID) error {
+func (m *Mailbox) Unsubscribe(ctx context.Context, ids []layout.ID) error {
+	keys := m.Cluster.Keys()
 	for len(ids) > 0 {
 		n := min(len(ids), layout.MaxSubmit)
-		_, err := c.Transact(ctx, kv.Options{Tag: "futura-subscribe", NoSync: true}, func(tx kv.Attempt) error {
+		_, err := m.Cluster.Transact(ctx, kv.Options{Tag: "futura-subscribe", NoSync: true}, func(tx kv.Attempt) error {
 			// The late twin of an attempt can't undo a Subscribe that follows.
 			for _, id := range ids[:n] {
-				tx.AddReadConflictKey(c.keys.Subscriber(id, session))
+				tx.AddReadConflictKey(keys.Subscriber(id, m.session))
 			}
 			for _, id := range ids[:n] {
-				tx.Clear(c.keys.Subscriber(id, session))
+				tx.Clear(keys.Subscriber(id, m.session))
 			}
 			return nil
 		})
@@ -219,6 +217,3 @@ func (c *Cluster) Unsubscribe(ctx context.Context, session layout.SessionID, ids
 	}
 	return nil
 }
-
-// SessionInterval is how often a session that awaits calls Refresh.
-func (c *Cluster) SessionInterval() time.Duration { return c.config.Heartbeat }

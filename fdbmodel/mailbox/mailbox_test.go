@@ -1,0 +1,111 @@
+package mailbox_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// end submits a future of a session, and ends it.
+func end(s *modeltest.Stage, session layout.SessionID) {
+	s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Session = session })
+	f := s.Claim(s.Worker)
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+}
+
+// TestMailIsHeard has those who hear of a session's mail called once it is there, until
+// they stop.
+func TestMailIsHeard(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	var first, second, other int
+	box := mailbox.Open(s.C, "a")
+	stop := box.Hear(func() {
+		first++
+		notices, watch, err := box.Listen(s.Ctx)
+		require.NoError(t, err)
+		require.Nil(t, watch)
+		require.Len(t, notices, 1)
+	})
+	stopSecond := mailbox.Open(s.C, "a").Hear(func() { second++ })
+	mailbox.Open(s.C, "b").Hear(func() { other++ })()
+	end(s, "a")
+	end(s, "b")
+	require.Equal(t, []int{1, 1, 0}, []int{first, second, other})
+	stop()
+	stop()
+	end(s, "a")
+	require.Equal(t, []int{1, 2, 0}, []int{first, second, other})
+	stopSecond()
+	require.Zero(t, mailbox.Hearers(s.C))
+}
+
+// TestUnknownResults injects each form of an unknown result into commits of sessions.
+func TestUnknownResults(t *testing.T) {
+	t.Parallel()
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+		"futura-subscribe": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Session = "" })
+			strike()
+			over, missing, err := s.Box.Subscribe(s.Ctx, []layout.ID{id})
+			require.NoError(s.T, err)
+			require.Empty(s.T, over)
+			require.Empty(s.T, missing)
+			f := s.Claim(s.Worker)
+			s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+			notices, _, err := s.Box.Listen(s.Ctx)
+			require.NoError(s.T, err)
+			require.Len(s.T, notices, 1)
+		},
+		"futura-subscribe after an unsubscribe": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Session = "" })
+			strike()
+			require.NoError(s.T, s.Box.Unsubscribe(s.Ctx, []layout.ID{id}))
+			_, _, err := s.Box.Subscribe(s.Ctx, []layout.ID{id})
+			require.NoError(s.T, err)
+			s.Faults.Flush() // the late twin does not undo it
+			f := s.Claim(s.Worker)
+			s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+			notices, _, err := s.Box.Listen(s.Ctx)
+			require.NoError(s.T, err)
+			require.Len(s.T, notices, 1)
+		},
+		"futura-session that comes back": func(s *modeltest.Stage, strike func()) {
+			strike()
+			require.NoError(s.T, s.Box.Close(s.Ctx))
+			require.NoError(s.T, s.Box.Refresh(s.Ctx))
+			s.Faults.Flush()
+			sessions, err := s.C.Sessions(s.Ctx)
+			require.NoError(s.T, err)
+			require.NotNil(s.T, sessions["session"])
+		},
+		"futura-ack": func(s *modeltest.Stage, strike func()) {
+			s.Submit()
+			f := s.Claim(s.Worker)
+			s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+			_, _, err := s.Box.Listen(s.Ctx)
+			require.NoError(s.T, err)
+			strike()
+			require.NoError(s.T, s.Box.Acknowledge(s.Ctx))
+			notices, watch, err := mailbox.Open(s.C, "session").Listen(s.Ctx)
+			require.NoError(s.T, err)
+			require.Empty(s.T, notices)
+			watch.Cancel()
+		},
+		"futura-session": func(s *modeltest.Stage, strike func()) {
+			strike()
+			require.NoError(s.T, s.Box.Refresh(s.Ctx))
+			sessions, err := s.C.Sessions(s.Ctx)
+			require.NoError(s.T, err)
+			require.Contains(s.T, sessions, layout.SessionID("session"))
+		},
+	})
+}
