@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -58,10 +59,11 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 	}
 	values := make([]beatValues, len(beats))
 	for i := range beats {
-		if beats[i].Worker.cluster != c {
-			return nil, fmt.Errorf("heartbeat of worker %s: it is registered with another Cluster", beats[i].Worker.info.ID)
+		r := beats[i].Worker
+		if r.cluster != c {
+			return nil, fmt.Errorf("heartbeat of worker %s: it is registered with another Cluster", r.info.ID)
 		}
-		values[i] = beatValues{beats[i].Worker.encodeBeat(beats[i].Heartbeat), beats[i].Worker.unwritten()}
+		values[i] = beatValues{r.encodeBeat(beats[i].Heartbeat), r.metered.Unwritten(c.keys, &r.info)}
 	}
 	answers := make([]BeatAnswer, len(beats))
 	var paused *pausesSeen
@@ -85,7 +87,7 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 	c.pauses.learn(paused, c.hub)
 	for i := range beats {
 		if answers[i].Err == nil {
-			beats[i].Worker.wrote(values[i].used)
+			beats[i].Worker.metered.Wrote(values[i].used)
 		}
 	}
 	return answers, nil
@@ -94,7 +96,7 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 // beatValues are what a heartbeat writes.
 type beatValues struct {
 	beat []byte
-	used []meteredWrite
+	used []meter.Record
 }
 
 // encodeBeat returns the worker's next heartbeat.
@@ -143,8 +145,6 @@ func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat,
 		tx.Clear(item.Key)
 	}
 	tx.Set(r.cluster.keys.Worker(r.info.ID, layout.WorkerHeartbeat), values.beat)
-	for i := range values.used {
-		values.used[i].write(tx)
-	}
+	meter.Write(tx, values.used)
 	return nil
 }

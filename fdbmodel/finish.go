@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -207,6 +208,17 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	r.noteRefused(completions)
 	c.announce(ctx, result.Version, f.after)
 	return f.outcomes, nil
+}
+
+// meterEnds adds what attempts have used whose ends the store has.
+func (r *Registration) meterEnds(completions []Completion, outcomes []Outcome) {
+	for i, outcome := range outcomes {
+		if c := &completions[i]; outcome != Lost && (c.Result != nil || c.Exception != nil) {
+			attempt := meter.Attempt{Spec: c.Future.Spec, Inline: c.Future.Inline, RunTime: c.RunTime,
+				Result: c.Result, Exception: c.Exception}
+			r.Meter(attempt.Used())
+		}
+	}
 }
 
 // finishing is one transaction of Finish.

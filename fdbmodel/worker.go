@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -36,6 +37,8 @@ type Registration struct {
 	polled  int                  // shard of the next Poll
 	claims  int                  // calls of Claim that came to look; used by Claim only
 
+	metered meter.Meter
+
 	mu       sync.Mutex
 	sequence int64
 	held     map[int64][]layout.ID // futures of each claim batch that have not ended
@@ -43,7 +46,6 @@ type Registration struct {
 	lost     []layout.ID           // futures whose claims were gone when they ended
 	gathers  []int64               // claims of members that ended with an error
 	beats    int64
-	metered  map[string]*meteredDay // by day
 	refused  refusals
 }
 
@@ -181,7 +183,7 @@ func (r *Registration) Leave(ctx context.Context) error {
 	if err := r.LeaveIdleRing(ctx); err != nil {
 		return err
 	}
-	dropped, used := 0, r.unwritten()
+	dropped, used := 0, r.metered.Unwritten(r.cluster.keys, &r.info)
 	for {
 		_, kept, err := c.endAllClaims(ctx, r.info.ID, EventRelinquish)
 		if err != nil {
@@ -215,6 +217,25 @@ func (r *Registration) Leave(ctx context.Context) error {
 		}
 		return r.reappear(ctx)
 	}
+}
+
+// Meter adds what an attempt has used to what the worker has used today, by UTC. The next
+// Heartbeat or Leave writes it; until then it is in memory alone.
+func (r *Registration) Meter(use layout.Metered) {
+	r.metered.Add(layout.Day(r.cluster.clock.Now()), &use)
+}
+
+// meterLast writes what the store does not have yet of a worker that leaves. What a worker
+// has used that is no member any more is final.
+func (r *Registration) meterLast(ctx context.Context, tx kv.Tx, used []meter.Record) error {
+	if len(used) == 0 {
+		return nil
+	}
+	alive, err := r.askAlive(tx).Wait(ctx)
+	if err == nil && alive != nil {
+		meter.Write(tx, used)
+	}
+	return err
 }
 
 // forget clears all keys of a worker. A claim batch that committed after the

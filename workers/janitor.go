@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
@@ -289,7 +290,7 @@ func (j *janitor) sweepLanes(ctx context.Context, _ time.Time) error {
 
 // foldMetered keeps what was used in few records.
 func (j *janitor) foldMetered(ctx context.Context, _ time.Time) error {
-	return j.cluster.FoldMetered(ctx)
+	return metering.Fold(ctx, j.cluster)
 }
 
 // sweepChunks looks at some of the chunks, one shard after the other.

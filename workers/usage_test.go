@@ -9,15 +9,16 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
 // used returns what was used on the present day.
-func (b *bed) used() (all []fdbmodel.MeteredUse) {
+func (b *bed) used() (all []metering.Use) {
 	now := b.cluster.Now()
-	require.NoError(b.t, b.cluster.Metered(b.ctx, now, now, func(u *fdbmodel.MeteredUse) error {
+	require.NoError(b.t, metering.Read(b.ctx, b.cluster, now, now, func(u *metering.Use) error {
 		all = append(all, *u)
 		return nil
 	}))

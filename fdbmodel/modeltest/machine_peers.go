@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/metering"
 )
 
 // peerOps is what the machine knows of what a head does for its peers.
@@ -72,7 +73,7 @@ func (m *Machine) meter(ctx context.Context) (change, error) {
 		m.peers.metered[w.ID()] += used
 	}
 	if m.random.IntN(3) == 0 {
-		if err := m.C.FoldMetered(ctx); err != nil {
+		if err := metering.Fold(ctx, m.C); err != nil {
 			return none, err
 		}
 	}
@@ -81,7 +82,7 @@ func (m *Machine) meter(ctx context.Context) (change, error) {
 		least, most = least+m.peers.written[id], most+used
 	}
 	stored, now := time.Duration(0), m.Clock.Now()
-	err := m.C.Metered(ctx, now.AddDate(0, 0, -20), now.AddDate(0, 0, 20), func(u *fdbmodel.MeteredUse) error {
+	err := metering.Read(ctx, m.C, now.AddDate(0, 0, -20), now.AddDate(0, 0, 20), func(u *metering.Use) error {
 		stored += u.CPU
 		return nil
 	})

@@ -98,6 +98,7 @@ func importTable() map[string]imports {
 		"fdbmodel/state":            {ours: []string{"fdbmodel/layout"}},
 		"fdbmodel/reference":        {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
 		"fdbmodel/internal/index":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/internal/meter":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/pieces":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/shards":  {ours: slices.Clone(store)},
 		"fdbmodel/internal/lane": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read",
@@ -108,6 +109,7 @@ func importTable() map[string]imports {
 		"fdbmodel/batches":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":   {ours: slices.Clone(model)},
 		"fdbmodel/mailbox":  {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index")},
+		"fdbmodel/metering": {ours: slices.Clone(model)},
 		"fdbmodel/modules":  {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
 		"fdbmodel/quota":    {ours: slices.Clone(model)},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
@@ -118,8 +120,9 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota", "fdbmodel/reference",
-				"fdbmodel/schedule", "internal/seam", "internal/clock", "workers/objects/held", "workers/objects/hints"),
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
+				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/schedule", "internal/seam",
+				"internal/clock", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
@@ -133,11 +136,10 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota", "fdbmodel/reference",
-				"fdbmodel/schedule", "internal/seam",
-				"workers/objects",
-				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock", "internal/ratelog",
-				"internal/socket"),
+			ours: append(slices.Clone(model), "fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
+				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/schedule", "internal/seam",
+				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
+				"internal/clock", "internal/ratelog", "internal/socket"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {
@@ -229,10 +231,9 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
-			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect", "fdbmodel/joblog",
-				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota", "fdbmodel/schedule",
-				"fdbmodel/kv/faultkv",
-				"fdbmodel/kv/embedded",
+			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",
+				"fdbmodel/joblog", "fdbmodel/mailbox", "fdbmodel/metering", "fdbmodel/modules",
+				"fdbmodel/quota", "fdbmodel/schedule", "fdbmodel/kv/faultkv", "fdbmodel/kv/embedded",
 				"internal/storetest"),
 			others: append(tests(), pebble),
 		},

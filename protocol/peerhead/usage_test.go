@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
@@ -43,9 +43,9 @@ func TestUseOfPeersIsBounded(t *testing.T) {
 				w.settle(time.Minute)
 				w.requireEchoes(ids)
 				w.deliverTwice(p)
-				var used []fdbmodel.MeteredUse
+				var used []metering.Use
 				now := w.cluster.Now()
-				require.NoError(w, w.cluster.Metered(context.Background(), now, now, func(u *fdbmodel.MeteredUse) error {
+				require.NoError(w, metering.Read(context.Background(), w.cluster, now, now, func(u *metering.Use) error {
 					used = append(used, *u)
 					return nil
 				}))
@@ -79,8 +79,8 @@ func TestTimedOutAttemptsAreBilled(t *testing.T) {
 		w.submit(1)
 		w.settle(5 * time.Minute)
 		now := w.cluster.Now()
-		var used []fdbmodel.MeteredUse
-		require.NoError(w, w.cluster.Metered(context.Background(), now, now, func(u *fdbmodel.MeteredUse) error {
+		var used []metering.Use
+		require.NoError(w, metering.Read(context.Background(), w.cluster, now, now, func(u *metering.Use) error {
 			used = append(used, *u)
 			return nil
 		}))

@@ -1,8 +1,9 @@
-package fdbmodel
+package metering
 
 import (
 	"context"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -12,18 +13,18 @@ const (
 	foldMost = 100 // records in one transaction
 )
 
-// FoldMetered adds up what starts of a worker that have ended used on each of the last seven
+// Fold adds up what starts of a worker that have ended used on each of the last seven
 // days before today, so that there is one record for each worker and day, beside those of
-// starts that go on. It also removes what is older than MaxMeteredDays. It reads the records of those
+// starts that go on. It also removes what is older than MaxDays. It reads the records of those
 // days, and writes only where a worker has several of ended starts. An unknown commit is
 // retried and harmless.
-func (c *Cluster) FoldMetered(ctx context.Context) error {
-	now := c.clock.Now()
-	if err := c.dropMetered(ctx, layout.Day(now.AddDate(0, 0, -MaxMeteredDays))); err != nil {
+func Fold(ctx context.Context, c *fdbmodel.Cluster) error {
+	now, keys := c.Now(), c.Keys()
+	if err := drop(ctx, c, layout.Day(now.AddDate(0, 0, -MaxDays))); err != nil {
 		return err
 	}
 	within := kv.Range{
-		Begin: c.keys.MeteredOn(layout.Day(now.AddDate(0, 0, -foldDays))), End: c.keys.MeteredOn(layout.Day(now)),
+		Begin: keys.MeteredOn(layout.Day(now.AddDate(0, 0, -foldDays))), End: keys.MeteredOn(layout.Day(now)),
 	}
 	var group []layout.MeteredKey
 	fold := func() error {
@@ -31,9 +32,9 @@ func (c *Cluster) FoldMetered(ctx context.Context) error {
 		if len(group) < 2 {
 			return nil
 		}
-		return c.foldMetered(ctx, group)
+		return foldGroup(ctx, c, group)
 	}
-	err := c.eachMetered(ctx, within, func(key layout.MeteredKey, _ *layout.Metered) error {
+	err := each(ctx, c, within, func(key layout.MeteredKey, _ *layout.Metered) error {
 		if n := len(group); n > 0 && !group[0].SameWorker(key) || n == foldMost {
 			if err := fold(); err != nil {
 				return err
@@ -48,24 +49,24 @@ func (c *Cluster) FoldMetered(ctx context.Context) error {
 	return fold()
 }
 
-// foldMetered adds up what ended starts of one worker used on one day. Nobody else writes
-// the record of a start that has no fence any more.
-func (c *Cluster) foldMetered(ctx context.Context, keys []layout.MeteredKey) error {
-	folded := keys[0]
+// foldGroup adds up what ended starts of one worker used on one day. The record of a start
+// that has no fence any more has no other writer.
+func foldGroup(ctx context.Context, c *fdbmodel.Cluster, starts []layout.MeteredKey) error {
+	folded, keys := starts[0], c.Keys()
 	folded.Membership = ""
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-metered"}, func(tx kv.Attempt) error {
-		into := tx.Get(c.keys.Metered(folded))
+		into := tx.Get(keys.Metered(folded))
 		var fences, records []kv.Pending[[]byte]
-		for _, key := range keys {
-			fences = append(fences, tx.Get(c.keys.Worker(key.Membership, layout.WorkerAlive)))
-			records = append(records, tx.Get(c.keys.Metered(key)))
+		for _, key := range starts {
+			fences = append(fences, tx.Get(keys.Worker(key.Membership, layout.WorkerAlive)))
+			records = append(records, tx.Get(keys.Metered(key)))
 		}
 		sum := layout.Metered{}
-		if err := addMetered(ctx, c.keys.Metered(folded), into, &sum); err != nil {
+		if err := add(ctx, keys.Metered(folded), into, &sum); err != nil {
 			return err
 		}
 		ended := 0
-		for i, key := range keys {
+		for i, key := range starts {
 			alive, err := fences[i].Wait(ctx)
 			if err != nil {
 				return err
@@ -77,22 +78,22 @@ func (c *Cluster) foldMetered(ctx context.Context, keys []layout.MeteredKey) err
 			if key.Membership == "" || alive != nil || value == nil {
 				continue
 			}
-			if err := addMetered(ctx, c.keys.Metered(key), records[i], &sum); err != nil {
+			if err := add(ctx, keys.Metered(key), records[i], &sum); err != nil {
 				return err
 			}
-			tx.Clear(c.keys.Metered(key))
+			tx.Clear(keys.Metered(key))
 			ended++
 		}
 		if ended > 0 {
-			tx.Set(c.keys.Metered(folded), layout.Encode(&sum))
+			tx.Set(keys.Metered(folded), layout.Encode(&sum))
 		}
 		return nil
 	})
 	return err
 }
 
-// addMetered adds a record, if there is one.
-func addMetered(ctx context.Context, key []byte, asked kv.Pending[[]byte], to *layout.Metered) error {
+// add adds a record, if there is one.
+func add(ctx context.Context, key []byte, asked kv.Pending[[]byte], to *layout.Metered) error {
 	value, err := asked.Wait(ctx)
 	if err != nil || value == nil {
 		return err
@@ -105,9 +106,9 @@ func addMetered(ctx context.Context, key []byte, asked kv.Pending[[]byte], to *l
 	return nil
 }
 
-// dropMetered removes what was used before a day.
-func (c *Cluster) dropMetered(ctx context.Context, day string) error {
-	before := kv.Range{Begin: c.keys.MeteredOn(""), End: c.keys.MeteredOn(day)}
+// drop removes what was used before a day.
+func drop(ctx context.Context, c *fdbmodel.Cluster, day string) error {
+	before := kv.Range{Begin: c.Keys().MeteredOn(""), End: c.Keys().MeteredOn(day)}
 	var page kv.Page
 	err := c.View(ctx, func(tx kv.Attempt) (err error) {
 		page, err = tx.Snapshot().GetRange(before, kv.RangeOptions{Limit: 1}).Wait(ctx)

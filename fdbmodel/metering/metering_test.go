@@ -1,4 +1,4 @@
-package fdbmodel_test
+package metering_test
 
 import (
 	"errors"
@@ -10,15 +10,16 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 const day = 24 * time.Hour
 
 // use returns what was used on all days around the clock's.
-func use(s *modeltest.Stage) (all []fdbmodel.MeteredUse) {
+func use(s *modeltest.Stage) (all []metering.Use) {
 	now := s.Clock.Now()
-	err := s.C.Metered(s.Ctx, now.Add(-300*day), now.Add(day), func(u *fdbmodel.MeteredUse) error {
+	err := metering.Read(s.Ctx, s.C, now.Add(-300*day), now.Add(day), func(u *metering.Use) error {
 		all = append(all, *u)
 		return nil
 	})
@@ -73,21 +74,22 @@ func TestUseIsMetered(t *testing.T) {
 	s.Finish(peer, fdbmodel.Completion{Future: &claimed[2], RunTime: time.Hour, Relinquish: true})
 	require.Empty(t, use(s), "it is in memory until the heartbeat")
 	beat(s, peer)
-	want := fdbmodel.MeteredUse{Day: layout.Day(s.Clock.Now()), Kind: layout.MeteredPeer, Name: "12D3"}
+	want := metering.Use{Day: layout.Day(s.Clock.Now()), Kind: layout.MeteredPeer, Name: "12D3"}
 	want.Metered = layout.Metered{
 		Items: 1, Failed: 1, RunTime: time.Minute + time.Second, CPU: 3 * time.Second, In: 10, Out: 5, Memory: 9,
 	}
-	require.Equal(t, []fdbmodel.MeteredUse{want}, use(s))
+	require.Equal(t, []metering.Use{want}, use(s))
 
 	s.Clock.Advance(day)
 	s.Finish(peer, fdbmodel.Completion{Future: &claimed[3], Result: &layout.Result{Size: 3}, RunTime: -1})
-	bury(s, peer.ID())
+	_, err := s.C.Bury(s.Ctx, peer.ID())
+	require.NoError(t, err)
 	outcome := s.Finish(peer, fdbmodel.Completion{Future: &claimed[4], Result: &layout.Result{}})
 	require.Equal(t, fdbmodel.Lost, outcome)
-	_, err := peer.Heartbeat(s.Ctx, layout.Heartbeat{})
+	_, err = peer.Heartbeat(s.Ctx, layout.Heartbeat{})
 	require.ErrorIs(t, err, fdbmodel.ErrReaped)
 	require.NoError(t, peer.Leave(s.Ctx))
-	require.Equal(t, []fdbmodel.MeteredUse{want}, use(s), "what a dead worker had not told is lost")
+	require.Equal(t, []metering.Use{want}, use(s), "what a dead worker had not told is lost")
 }
 
 // TestUseOfSeveralStarts adds up starts of workers, by name and day.
@@ -109,7 +111,7 @@ func TestUseOfSeveralStarts(t *testing.T) {
 	}
 	beat(s, other)
 	today, next := layout.Day(s.Clock.Now()), layout.Day(s.Clock.Now().Add(day))
-	require.Equal(t, []fdbmodel.MeteredUse{
+	require.Equal(t, []metering.Use{
 		{Day: today, Kind: layout.MeteredWorker, Name: "a", Metered: layout.Metered{Items: 4, Failed: 1, Memory: 5}},
 		{Day: today, Kind: layout.MeteredWorker, Name: layout.UnnamedWorkers, Metered: layout.Metered{Items: 1, Memory: 5}},
 		{Day: next, Kind: layout.MeteredWorker, Name: "a", Metered: layout.Metered{Items: 4}},
@@ -133,11 +135,11 @@ func TestFoldingKeepsUse(t *testing.T) {
 	require.NoError(t, single.Leave(s.Ctx))
 	want := use(s)
 	require.EqualValues(t, 151, want[0].Items)
-	require.NoError(t, s.C.FoldMetered(s.Ctx))
+	require.NoError(t, metering.Fold(s.Ctx, s.C))
 	require.Equal(t, 152, meteredKeys(s), "today is not over")
 	s.Clock.Advance(day)
 	for range 2 {
-		require.NoError(t, s.C.FoldMetered(s.Ctx))
+		require.NoError(t, metering.Fold(s.Ctx, s.C))
 		require.Equal(t, 3, meteredKeys(s), "what ended, and what is running")
 		require.Equal(t, want, use(s))
 	}
@@ -147,14 +149,14 @@ func TestFoldingKeepsUse(t *testing.T) {
 	s.Clock.Advance(day)
 	want[0].Items += 2
 	require.Equal(t, want, use(s))
-	require.NoError(t, s.C.FoldMetered(s.Ctx))
+	require.NoError(t, metering.Fold(s.Ctx, s.C))
 	require.Equal(t, 2, meteredKeys(s))
 	require.Equal(t, want, use(s))
-	s.Clock.Advance((fdbmodel.MaxMeteredDays - 1) * day)
-	require.NoError(t, s.C.FoldMetered(s.Ctx))
+	s.Clock.Advance((metering.MaxDays - 1) * day)
+	require.NoError(t, metering.Fold(s.Ctx, s.C))
 	require.Equal(t, 2, meteredKeys(s))
 	s.Clock.Advance(day)
-	require.NoError(t, s.C.FoldMetered(s.Ctx))
+	require.NoError(t, metering.Fold(s.Ctx, s.C))
 	require.Zero(t, meteredKeys(s))
 }
 
@@ -194,7 +196,7 @@ func TestUnknownUse(t *testing.T) {
 			}
 			s.Clock.Advance(day)
 			strike()
-			require.NoError(s.T, s.C.FoldMetered(s.Ctx))
+			require.NoError(s.T, metering.Fold(s.Ctx, s.C))
 			s.Faults.Flush()
 			require.Equal(s.T, 1, meteredKeys(s))
 			require.EqualValues(s.T, 3, use(s)[0].Items)
@@ -209,11 +211,11 @@ func TestDaysOfUse(t *testing.T) {
 	beat(s, s.Worker)
 	now := s.Clock.Now()
 	stop := errors.New("stop")
-	fail := func(*fdbmodel.MeteredUse) error { return stop }
-	require.ErrorIs(t, s.C.Metered(s.Ctx, now, now, fail), stop)
-	require.NoError(t, s.C.Metered(s.Ctx, now.Add(day), now.Add(day), fail))
-	require.NoError(t, s.C.Metered(s.Ctx, now.Add(-day), now.Add(-day), fail))
-	require.ErrorIs(t, s.C.Metered(s.Ctx, now.Add(day), now, fail), layout.ErrBadSpec)
-	require.ErrorIs(t, s.C.Metered(s.Ctx, now.Add(-fdbmodel.MaxMeteredDays*day), now, fail), layout.ErrBadSpec)
-	require.ErrorIs(t, s.C.Metered(s.Ctx, now.Add(-(fdbmodel.MaxMeteredDays-1)*day), now, fail), stop)
+	fail := func(*metering.Use) error { return stop }
+	require.ErrorIs(t, metering.Read(s.Ctx, s.C, now, now, fail), stop)
+	require.NoError(t, metering.Read(s.Ctx, s.C, now.Add(day), now.Add(day), fail))
+	require.NoError(t, metering.Read(s.Ctx, s.C, now.Add(-day), now.Add(-day), fail))
+	require.ErrorIs(t, metering.Read(s.Ctx, s.C, now.Add(day), now, fail), layout.ErrBadSpec)
+	require.ErrorIs(t, metering.Read(s.Ctx, s.C, now.Add(-metering.MaxDays*day), now, fail), layout.ErrBadSpec)
+	require.ErrorIs(t, metering.Read(s.Ctx, s.C, now.Add(-(metering.MaxDays-1)*day), now, fail), stop)
 }

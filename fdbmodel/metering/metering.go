@@ -1,0 +1,79 @@
+// Package metering reads what the workers of a cluster have used, by worker and day, and keeps
+// it small. A worker counts what its attempts use, and writes it with its heartbeats.
+package metering
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// MaxDays is the most days that Read reads, and what is older is removed.
+const MaxDays = 400
+
+// Use is what a worker, by a name that survives its restarts, has used on a day.
+type Use struct {
+	// Day is of UTC, such as 2026-01-31.
+	Day string
+	// Kind is layout.MeteredPeer, whose Name is its libp2p peer id, or
+	// layout.MeteredWorker.
+	Kind, Name string
+	layout.Metered
+}
+
+// Read calls fn with what the workers of a cluster have used, from one day to another, both
+// included, by day and name. It contains what they had told with their last heartbeats. It reads
+// one page of up to 500 keys after the other, each from a snapshot of its own, and returns the
+// first error of fn. ErrBadSpec is returned for days that can't be, and for more than MaxDays.
+func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, fn func(*Use) error) error {
+	first, last := layout.Day(from), layout.Day(to)
+	if from, to = from.UTC().Truncate(24*time.Hour), to.UTC().Truncate(24*time.Hour); from.After(to) ||
+		to.Sub(from) >= MaxDays*24*time.Hour {
+		return fmt.Errorf("%w: use from %s to %s: give a first day, and a last one less than %d days later",
+			layout.ErrBadSpec, first, last, MaxDays)
+	}
+	var by layout.MeteredKey
+	var one *Use
+	pass := func() error {
+		if one == nil {
+			return nil
+		}
+		return fn(one)
+	}
+	keys := c.Keys()
+	within := kv.Range{Begin: keys.MeteredOn(first), End: kv.AfterPrefix(keys.MeteredOn(last))}
+	err := each(ctx, c, within, func(key layout.MeteredKey, use *layout.Metered) error {
+		if one == nil || !by.SameWorker(key) {
+			if err := pass(); err != nil {
+				return err
+			}
+			by, one = key, &Use{Day: key.Day, Kind: key.Kind, Name: key.Name}
+		}
+		one.Add(use)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return pass()
+}
+
+// each calls fn with all records in a range.
+func each(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, fn func(layout.MeteredKey, *layout.Metered) error,
+) error {
+	return c.EachKey(ctx, r, func(item kv.KeyValue) error {
+		var use layout.Metered
+		key, err := c.Keys().ParseMetered(item.Key)
+		if err == nil {
+			err = layout.Decode(item.Key, item.Value, &use)
+		}
+		if err == nil {
+			err = fn(key, &use)
+		}
+		return err
+	})
+}
