@@ -14,7 +14,10 @@ import (
 // TestOtherFormatsAreRefused opens clusters of an older and of a newer keyspace.
 func TestOtherFormatsAreRefused(t *testing.T) {
 	t.Parallel()
-	for format, want := range map[int]error{1: layout.ErrOldFormat, layout.KeyspaceFormat + 1: layout.ErrNewerRecord} {
+	formats := map[int]error{
+		1: layout.ErrOldFormat, 2: layout.ErrOldFormat, layout.KeyspaceFormat + 1: layout.ErrNewerRecord,
+	}
+	for format, want := range formats {
 		db := modeltest.OpenMemory(t)
 		c, err := fdbmodel.Open(t.Context(), db, "c", fdbmodel.Options{})
 		require.NoError(t, err)
@@ -27,6 +30,6 @@ func TestOtherFormatsAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		_, err = fdbmodel.Open(t.Context(), db, "c", fdbmodel.Options{})
 		require.ErrorIs(t, err, want)
-		require.ErrorContains(t, err, "this process reads 2")
+		require.ErrorContains(t, err, "this process reads 3")
 	}
 }

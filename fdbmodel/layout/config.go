@@ -35,7 +35,7 @@ type Config struct {
 }
 
 const (
-	KeyspaceFormat    = 2
+	KeyspaceFormat    = 3
 	DefaultShards     = 16
 	maxShards         = 256
 	defaultHeartbeat  = 5 * time.Second

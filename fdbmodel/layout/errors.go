@@ -30,7 +30,7 @@ var (
 	// ErrOldFormat is returned when a cluster was written in a key layout that
 	// this version can't read.
 	ErrOldFormat = errors.New("keyspace format is too old: finish its futures with the version that wrote them, " +
-		"and create a new cluster")
+		"and create a new cluster; restore a backup with the version that wrote it")
 )
 
 // IsUnreadable reports whether err says that a record can't be read, either by

@@ -93,7 +93,7 @@ const (
 	KeyBatch         = "batch"
 	KeyBatchChunk    = "batch chunk"
 	KeyBatchTime     = "batch time"
-	KeyBell          = "bell"
+	KeyBell          = "session wake"
 	KeyDependant     = "dependant"
 	KeyChunk         = "chunk"
 	KeyConfig        = "config"
@@ -111,14 +111,14 @@ const (
 	KeyListedFailed  = "listed failed"
 	KeyListedKeyed   = "listed keyed"
 	KeyListedTag     = "listed tag"
-	KeyLook          = "look"
+	KeyLook          = "pending check"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
 	KeyPause         = "pause"
 	KeySchedule      = "schedule"
 	KeyScheduleState = "schedule state"
 	KeyScheduleTime  = "schedule time"
-	KeySettling      = "settling"
+	KeySettling      = "resolve"
 
 	KeyJob         = "job"
 	KeyJobLease    = "job lease"
@@ -303,7 +303,7 @@ func placeKinds() []KeyKind {
 		shard(PlaceHeld, SubHeld, in(text("owner"), number("failed"), number("due_ms"), priority(), home(futureID())),
 			FormatText, nil, "function", carried, "the function of a future that waits to be assigned",
 			"every transition that makes it wait"),
-		shard("owner bell", SubOwners, in(home(text("owner")), fixed(ownerBell)), FormatStamped, of[Bell](), "", LeftOut,
+		shard("owner wake", SubOwners, in(home(text("owner")), fixed(ownerBell)), FormatStamped, of[Bell](), "", LeftOut,
 			"changes when a held future ends, is assigned or waits again, and with the batch", "the transitions that do so"),
 		shard(KeyOwnerOpen, SubOwners, in(home(text("owner")), fixed(OwnerOpenPart), text("reason")), FormatCounter, nil,
 			"futures", carried, "how many held futures are with workers", "assign, and every end of an assignment, by addition"),
@@ -324,11 +324,11 @@ func placeKinds() []KeyKind {
 		shard(KeyDependant, SubUses, in(home(inputID()), futureID()), FormatMark, nil, "", carried,
 			"a future that is not over uses the result of this input", "submit; cleared when the future ends"),
 		shard(KeySettling, SubSettling, in(home(futureID())), FormatRecord, of[SettlingRecord](), "", carried,
-			"edges of the future are to be settled, and how far that is",
+			"dependencies of the future are to be resolved, and how far that is",
 			"submit, retry, every transition that ends it"),
 		shard(KeyLook, SubSettling, in(home(futureID()), fixed(LookPart), inputID()), FormatMark, nil, "", carried,
-			"this input has ended, and whether the future still waits for others is to be looked at",
-			"the end of an input; cleared by who looks"),
+			"this input has ended, and it is to be checked whether the future waits for others",
+			"the end of an input; cleared by the check"),
 		shard(KeyChunk, SubChunks, in(home(futureID()), choice("kind", ChunkArgs, ChunkInputs, ChunkResult, ChunkStderr),
 			text("token"), index("piece")), FormatPiece, nil, "data", carried,
 			"90,000 bytes of large arguments, a long list of inputs, a large result or a long standard error",
@@ -366,15 +366,16 @@ func memberKinds() []KeyKind {
 			"register", fixed(WorkerAlive)),
 		worker("heartbeat", LeftOut, FormatRecord, of[Heartbeat](), "its change is the worker's sign of life", "the worker",
 			fixed(WorkerHeartbeat)),
-		worker("begun", LeftOut, FormatRecord, of[Begun](), "the worker runs a suspect: a future with which another one died",
-			"the worker, before such a run", fixed(WorkerBegun), futureID()),
+		worker("suspect", LeftOut, FormatRecord, of[Begun](),
+			"the worker runs a suspect: a future with which another one died", "the worker, before such a run",
+			fixed(WorkerBegun), futureID()),
 		worker("claims", carried, FormatRecord, of[ClaimBatch](), "the futures that one claim took", "claim",
 			fixed(WorkerClaims), number("sequence")),
 		worker("cancelled", LeftOut, FormatMark, nil, "a future that the worker should stop",
 			"cancel; cleared by the worker's heartbeat", fixed(WorkerCancelled), futureID()),
 		worker("assigned", carried, FormatMark, nil, "futures wait, or waited, for this worker alone", "assign",
 			fixed(WorkerAssigned)),
-		worker("wake", LeftOut, FormatStamped, of[Wake](), "changes when there is work; the worker's only watch",
+		worker("worker wake", LeftOut, FormatStamped, of[Wake](), "changes when there is work; the worker's only watch",
 			"submit", fixed(WorkerWake)),
 	}
 }

@@ -3,10 +3,10 @@ package layout
 import "github.com/futura-run/futura/fdbmodel/tuple"
 
 // SubLimits is the subspace of futures that must not wait for ever.
-const SubLimits = "limits"
+const SubLimits = "deadlines"
 
 // KeyLimit is the kind of key that leads to such a future.
-const KeyLimit = "limit"
+const KeyLimit = "deadline"
 
 // LimitsOf returns the prefix of a shard's futures that must not wait for ever, in the
 // order of when they end.

@@ -68,7 +68,7 @@ func GoldenRecords() []GoldenRecord {
 		}, true, empty[layout.Result]()},
 		{"claims", &layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{GoldenID})}, false,
 			empty[layout.ClaimBatch]()},
-		{"begun", &layout.Begun{Sequence: 7, Deaths: 1}, false, empty[layout.Begun]()},
+		{"suspect", &layout.Begun{Sequence: 7, Deaths: 1}, false, empty[layout.Begun]()},
 		{"done", &layout.DoneEntry{At: 1, IDs: layout.PackIDs([]layout.ID{GoldenID, GoldenID})}, false,
 			empty[layout.DoneEntry]()},
 		{"session", &layout.SessionRecord{Count: 1, At: 2, Opening: "o"}, false,
@@ -85,7 +85,7 @@ func GoldenRecords() []GoldenRecord {
 		{"batch chunk", &layout.BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3, Peer: "p", FinishedAt: 4, Lost: 5,
 			Moved: 6}, false, empty[layout.BatchChunk]()},
 		{"config", &layout.Config{
-			Format: 2, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
+			Format: 3, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
 			InfeasibleAfter: time.Minute, Incarnation: 1,
 			Policy: layout.Policy{DefaultTimeout: time.Minute, MaxTimeout: time.Hour, DefaultMemory: 1, MaxMemory: 2,
 				MaxPriority: 3, MaxOutput: 4},
@@ -99,7 +99,7 @@ func GoldenRecords() []GoldenRecord {
 		{"history", &layout.HistoryRecord{Past: []layout.PastAttempt{
 			{Attempt: 1, Worker: "w", Kind: layout.KindError, Message: "m", StartedAt: 2, At: 3},
 		}}, false, empty[layout.HistoryRecord]()},
-		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
+		{"resolve", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
 	}, slices.Concat(goldenLanes(), goldenUnique(), goldenMembers(), goldenJobs(), goldenSchedules())...)
 }
 
@@ -217,7 +217,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"args", k.Args(GoldenID)}, {"spec", k.Spec(GoldenID)}, {"attempts", k.State(GoldenID, layout.StateAttempts)},
 		{"blocked", k.State(GoldenID, layout.StateBlocked)}, {"has dependants", k.HasDependants(GoldenID)},
 		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
-		{"settling", k.Settling(GoldenID)}, {"look", k.Look(GoldenID, layout.ID{15: 9})},
+		{"resolve", k.Settling(GoldenID)}, {"pending check", k.Look(GoldenID, layout.ID{15: 9})},
 		{"cluster limits", k.Limits()}, {"rate", k.Rate()}, {"usage", k.Usage()},
 		{"metered", k.Metered(layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"})},
 		{"unique", k.Unique("0123", GoldenID)}, {"unique due", k.UniqueDue(7, "0123", GoldenID)},
@@ -238,18 +238,19 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"lane turn", tuple.AppendInt(tuple.AppendStamp(tuple.AppendInt(k.LaneTurnsOf("k"), 1), [10]byte{1}, 0), 2)},
 		{"lane due", k.LaneDue(lane, 9)}, {"in line", k.State(GoldenID, layout.StateLine)},
 		{"line", tuple.AppendInt(tuple.AppendStamp(k.LineAt(lane, 5, 1), [10]byte{1}, 0), 2)},
-		{"owner bell", k.OwnerBell("g")}, {"owner open", k.OwnerOpen("g", "y")},
+		{"owner wake", k.OwnerBell("g")}, {"owner open", k.OwnerOpen("g", "y")},
 		{"assigned", k.Worker("w", layout.WorkerAssigned)}, {"delayed", k.Delayed(GoldenID, 9)},
-		{"limit", k.Limit(GoldenID, 9)},
+		{"deadline", k.Limit(GoldenID, 9)},
 		{"chunk", k.Chunk(GoldenID, ref, 1)}, {"done", tuple.AppendStamp(k.DoneOf(2), [10]byte{1}, 0)},
-		{"mailbox", tuple.AppendStamp(k.Mailbox("s"), [10]byte{1}, 0)}, {"bell", k.Bell("s")}, {"session", k.Session("s")},
+		{"mailbox", tuple.AppendStamp(k.Mailbox("s"), [10]byte{1}, 0)}, {"session wake", k.Bell("s")},
+		{"session", k.Session("s")},
 		{"alive", k.Worker("w", layout.WorkerAlive)}, {"heartbeat", k.Worker("w", layout.WorkerHeartbeat)},
-		{"claims", k.Claims("w", 7)}, {"begun", k.Begun("w", GoldenID)},
-		{"cancelled", k.Cancelled("w", GoldenID)}, {"wake", k.Worker("w", layout.WorkerWake)},
+		{"claims", k.Claims("w", 7)}, {"suspect", k.Begun("w", GoldenID)},
+		{"cancelled", k.Cancelled("w", GoldenID)}, {"worker wake", k.Worker("w", layout.WorkerWake)},
 		{"count", k.Count(1, "q", "g", layout.Ready)},
 		{"idle", k.Idle("q", "w")}, {"address", k.Address("10.0.0.1:1")}, {"janitor", k.Janitor()},
 		{"incoming", k.Incoming()}, {"config", k.Config()},
-		{"code info", k.CodeInfo("c")}, {"code body", k.CodeBody("c", 1)}, {"alias", k.Alias("a")},
+		{"module", k.CodeInfo("c")}, {"module piece", k.CodeBody("c", 1)}, {"alias", k.Alias("a")},
 		{"batch", k.BatchRecord("b")}, {"batch chunk", k.BatchChunk("b", "w")}, {"batch time", k.BatchAt(7, "b")},
 		{"jobs first", k.JobsPart("q", layout.JobsFirstPart)}, {"jobs head", k.JobsPart("q", layout.JobsHeadPart)},
 		{"job lease", k.JobsNamed("q", layout.JobsLeasesPart, "c")}, {"job", k.Job("q", 4)},
@@ -263,7 +264,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 
 // KeyOfRecord returns a key that holds such a record.
 func KeyOfRecord(k layout.Keyspace, name string) []byte {
-	names := map[string]string{"smallest spec": "spec", "worker": "alive", "module": "code info"}
+	names := map[string]string{"smallest spec": "spec", "worker": "alive"}
 	if other, ok := names[name]; ok {
 		name = other
 	}

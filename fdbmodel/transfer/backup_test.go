@@ -170,6 +170,34 @@ func TestRestoreOfDamage(t *testing.T) {
 	}
 }
 
+// TestRestoreOfAnOlderFormat restores a backup whose keys have other names.
+func TestRestoreOfAnOlderFormat(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := modeltest.Populate(t)
+	config := p.C.Config()
+	config.Format = layout.KeyspaceFormat - 1
+	var file memoryFile
+	items, err := archive.NewWriter(&file, archive.Head{Cluster: "check"})
+	require.NoError(t, err)
+	for _, i := range allOf(t, p.DB) {
+		kind := layout.ParseKey(i.Key).Kind
+		if kind == nil || kind.Moves == layout.LeftOut {
+			continue
+		}
+		if kind.Subspace == layout.SubConfig {
+			i.Value = layout.Encode(&config)
+		}
+		require.NoError(t, items.Add(i.Key[len(p.C.Keys().Prefix):], i.Value))
+	}
+	_, err = items.Close()
+	require.NoError(t, err)
+	db := modeltest.OpenMemory(t)
+	_, err = transfer.Restore(ctx, db, "check", &file, transfer.Options{})
+	require.ErrorIs(t, err, layout.ErrOldFormat)
+	require.ErrorContains(t, err, "restore a backup with the version that wrote it")
+}
+
 func allOf(t *testing.T, db kv.Database) []kv.KeyValue {
 	page, err := db.Begin(kv.Options{}).GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{}).Wait(context.Background())
 	require.NoError(t, err)

@@ -385,7 +385,7 @@ func (w *walk) await() call {
 
 func (w *walk) inspect() call {
 	right := [][]string{
-		{w.anyID()}, {w.anyID(), "--fdbcli"}, {"ready"}, {"workers", "--limit", "3"}, {"claim"}, {"aliases"}, {"code"},
+		{w.anyID()}, {w.anyID(), "--fdbcli"}, {"ready"}, {"workers", "--limit", "3"}, {"claim"}, {"aliases"}, {"modules"},
 		{"--prefix", `\x02futura\x00`}, {"done"},
 	}
 	wrong := [][]string{
