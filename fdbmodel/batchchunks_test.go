@@ -117,7 +117,7 @@ func TestMovingUnderUnknownCommits(t *testing.T) {
 		from := layout.BatchChunk{Worker: s.Worker.ID(), ID: "from", Items: 1}
 		_, _, err := batches.Of(s.C).AssignChunk(s.Ctx, "g", from, []layout.ID{id}, modeltest.AnyBatch)
 		require.NoError(t, err)
-		second := secondWorker(s)
+		second := s.Second()
 		s.Faults.FailNext(fault, nil)
 		to := layout.BatchChunk{Worker: second.ID(), ID: "to"}
 		there, err := batches.Of(s.C).Move(s.Ctx, "g", s.Worker.ID(), to, []layout.ID{id}, modeltest.AnyBatch)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 // boundTo has a future run where the result of another one is.
@@ -54,7 +55,7 @@ func TestWhatMustBeNearFollowsTheObject(t *testing.T) {
 	require.Empty(t, claimedBy(l.waker, b, 2))
 	require.Len(t, claimedBy(l.waker, a, 2), 2)
 	again := l.submitOne(boundTo(big))
-	require.NoError(t, b.AddCopy(l.ctx, big, l.row(big).Result.Token, false))
+	l.addCopy(big, b)
 	require.NoError(t, a.Leave(l.ctx))
 	for _, waits := range []layout.ID{before, id, again} {
 		l.waitsFor(waits, b)
@@ -136,47 +137,6 @@ func TestWhatMustBeNearAndCanRunNowhere(t *testing.T) {
 	require.Contains(t, row.Exception.Message, "It must be near the result of future "+big.String())
 }
 
-// TestWhatMustBeNearIsReplaced has futures that the only holder of an object could not
-// run. A look changes nothing while that is so. Each of these has it find a worker: one
-// that can takes a copy, or the object, or makes it again where it was lost.
-func TestWhatMustBeNearIsReplaced(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(l *locality, big layout.ID, small, large *Registration){
-		"clone": func(l *locality, big layout.ID, _, large *Registration) {
-			require.NoError(t, large.AddCopy(l.ctx, big, l.row(big).Result.Token, false))
-		},
-		"transfer": func(l *locality, big layout.ID, _, large *Registration) {
-			require.NoError(t, large.AddCopy(l.ctx, big, l.row(big).Result.Token, true))
-		},
-		"death": func(l *locality, big layout.ID, small, large *Registration) { l.die(small) },
-	} {
-		l := newLocality(t)
-		small, large := l.register(1, "go:f"), l.register(20, "go:f")
-		big := l.object(small, 10)
-		needs := func(s *Submission) { s.Spec.Requirements.CPU = 5 }
-		ids := []layout.ID{l.submitOne(boundTo(big), needs), l.submitOne(boundTo(big), needs)}
-		other := l.submitOne(needs)
-		before := l.row(ids[0])
-		require.Zero(t, l.replace(), name)
-		require.Equal(t, before, l.row(ids[0]), name)
-		change(l, big, small, large)
-		require.Equal(t, 2, l.replace(), name)
-		if name == "death" {
-			l.remake(big, large, other)
-		}
-		for _, id := range ids {
-			l.waitsFor(id, large)
-			require.False(t, l.row(id).Attempts.Displaced)
-		}
-		var claimed []layout.ID
-		for range 3 {
-			claimed = append(claimed, claimedBy(l.waker, large, 1)...)
-		}
-		require.Subset(t, claimed, ids, name)
-		require.Zero(t, l.replace(), name)
-	}
-}
-
 // TestWhatMustBeNearIsUnreadable has the only copy of an object, or the future that made
 // it, be unreadable: the future that must be near it waits, and is settled once in a call
 // and not again at once; the error names both, others go on,
@@ -218,13 +178,26 @@ func TestWhatMustBeNearIsUnreadable(t *testing.T) {
 	}
 }
 
+// addCopy has a worker get a copy of a result.
+func (l *locality) addCopy(id layout.ID, r *Registration) {
+	l.Helper()
+	row := l.row(id)
+	_, err := l.c.Change(l.ctx, kv.Options{}, func(_ kv.Attempt, w *WriteSet) error {
+		w.copies.Add(&row, r.info.ID)
+		return nil
+	})
+	require.NoError(l, err)
+}
+
 // copyKey is the key of the only copy of a result.
 func (l *locality) copyKey(id layout.ID) []byte {
 	l.Helper()
-	copies, err := l.c.Copies(l.ctx, id)
+	tx := l.db.Begin(kv.Options{})
+	defer tx.Cancel()
+	copies, err := read.Copies(l.ctx, tx, l.c.keys, id)
 	require.NoError(l, err)
 	require.Len(l, copies, 1)
-	return copies[0].key
+	return copies[0].Key
 }
 
 // swap sets a key and returns what it had.
@@ -238,63 +211,6 @@ func (l *locality) swap(key, value []byte) (had []byte) {
 	_, err = tx.Commit(l.ctx)
 	require.NoError(l, err)
 	return had
-}
-
-// remake has a worker claim what is in the pool until it ends a future with its object.
-func (l *locality) remake(big layout.ID, by *Registration, other layout.ID) {
-	l.Helper()
-	for l.state(big) != layout.Realized {
-		answer, err := by.Claim(l.ctx, ClaimRequest{Free: by.info.Capacity, Max: 1})
-		require.NoError(l, err)
-		require.Len(l, answer.Futures, 1)
-		if f := &answer.Futures[0]; f.ID == big {
-			l.keeps(by, f, 10)
-		} else {
-			require.Equal(l, other, f.ID)
-		}
-	}
-}
-
-// replace walks over the whole index and returns how many futures it found a place for.
-func (l *locality) replace() (total int) {
-	l.Helper()
-	for walk := (DisplacedWalk{}); ; {
-		n, next, err := l.c.ReplaceDisplaced(l.ctx, &walk)
-		require.NoError(l, err)
-		if total += n; next.IsZero() {
-			return total
-		}
-	}
-}
-
-// TestTheSearchForDisplacedIsBounded has more futures than one call looks at, of more
-// classes, and counts.
-func TestTheSearchForDisplacedIsBounded(t *testing.T) {
-	t.Parallel()
-	l := newLocality(t)
-	small, large := l.register(1, "go:f"), l.register(999, "go:f")
-	big := l.object(small, 10)
-	var subs []Submission
-	for i := range 100 {
-		cpu := func(n int64) layout.Requirements { return layout.Requirements{CPU: n} }
-		subs = append(subs,
-			Submission{Spec: layout.Spec{Function: "go:f", Requirements: cpu(int64(i + 2))}},
-			Submission{Spec: layout.Spec{Function: "go:f", Near: big, MustBeNear: true, Requirements: cpu(5)}})
-	}
-	_, err := l.c.Submit(l.ctx, subs)
-	require.NoError(t, err)
-	require.Zero(t, l.replace())
-	require.NoError(t, large.AddCopy(l.ctx, big, l.row(big).Result.Token, false))
-	var walk DisplacedWalk
-	calls, total := 0, 0
-	for more := true; more; calls++ {
-		n, next, err := l.c.ReplaceDisplaced(l.ctx, &walk)
-		require.NoError(t, err)
-		require.LessOrEqual(t, n, maxDisplaced)
-		total, more = total+n, !next.IsZero()
-	}
-	require.Equal(t, 100, total)
-	require.Greater(t, calls, 1)
 }
 
 // TestWhatMustBeNearAnythingElse has a result that is stored with the cluster, which

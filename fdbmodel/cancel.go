@@ -194,11 +194,7 @@ func driven(what string, row *layout.Row) error {
 }
 
 func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (layout.Row, error) {
-	row, found, err := read.Record(tx, c.keys, id).Wait(ctx)
-	if err == nil && (!found || row.Spec == nil) {
-		err = fmt.Errorf("future %s: %w", id, ErrNotFound)
-	}
-	return row, err
+	return read.Existing(ctx, tx, c.keys, id)
 }
 
 // change applies an event that does not come from a worker.

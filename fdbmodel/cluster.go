@@ -64,9 +64,6 @@ type Cluster struct {
 	marked marked
 	pauses pauses
 
-	objectsMu sync.Mutex
-	objects   ObjectReader
-
 	hinterMu sync.Mutex
 	hinter   Hinter
 
@@ -180,6 +177,9 @@ func (c *Cluster) Database() kv.Database { return c.db }
 func (c *Cluster) DrawIDs(n int) ([]layout.ID, error) {
 	return c.ids.Draw(c.clock.Now(), c.config.Shards, n)
 }
+
+// IDOf returns the id of a future that is put with a key.
+func (c *Cluster) IDOf(key string) layout.ID { return layout.KeyedID(c.name, key) }
 
 // DrawWorkerID returns an id for one start of a worker.
 func (c *Cluster) DrawWorkerID() (layout.WorkerID, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/pieces"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -201,8 +202,12 @@ func upstream(input *layout.Row) *layout.Exception {
 // requireReleased returns ErrTransition if a finished future may not be removed: it is
 // pinned, another one uses its result, or its own edges are not settled.
 func (c *Cluster) requireReleased(ctx context.Context, tx kv.Reader, row *layout.Row) error {
-	if err := c.requireUnpinned(ctx, tx, row); err != nil {
+	pins, err := read.Pins(ctx, tx, c.keys, row)
+	if err != nil {
 		return err
+	}
+	if len(pins.Holders) > 0 {
+		return fmt.Errorf("future %s is pinned by %s: discard is %w; unpin it first", row.ID, pins.Holders[0], ErrTransition)
 	}
 	if !row.Dependants && row.Spec.InputsRef == nil {
 		return nil
@@ -242,7 +247,7 @@ func (c *Cluster) Inputs(ctx context.Context, id layout.ID, spec *layout.Spec) (
 	if spec.InputsRef == nil {
 		return layout.UnpackIDs(spec.Inputs), nil
 	}
-	packed, err := c.readChunks(ctx, id, *spec.InputsRef)
+	packed, err := pieces.ReadValue(ctx, c, c.keys, id, *spec.InputsRef)
 	return layout.UnpackIDs(packed), err
 }
 

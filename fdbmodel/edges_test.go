@@ -39,41 +39,18 @@ func submitMany(s *modeltest.Stage, n int, inputs ...layout.ID) []layout.ID {
 	return ids
 }
 
-// endAll claims and ends what is ready, until nothing is. It returns how many
-// that were.
-func endAll(s *modeltest.Stage, end func(*fdbmodel.ClaimedFuture) fdbmodel.Completion) (n int) {
-	for {
-		answer, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 64}, Max: 64})
-		require.NoError(s.T, err)
-		if len(answer.Futures) == 0 {
-			return n
-		}
-		var done []fdbmodel.Completion
-		for i := range answer.Futures {
-			done = append(done, end(&answer.Futures[i]))
-		}
-		n += len(done)
-		_, err = s.Worker.Finish(s.Ctx, done)
-		require.NoError(s.T, err)
-	}
+func endAll(s *modeltest.Stage, end func(*fdbmodel.ClaimedFuture) fdbmodel.Completion) int {
+	return s.EndAll(end)
 }
 
-func realize(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-	return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte("v")}}
-}
+func realize(f *fdbmodel.ClaimedFuture) fdbmodel.Completion { return modeltest.Realize(f) }
 
 func failForGood(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 	return fdbmodel.Completion{Future: f, Permanent: true,
 		Exception: &layout.Exception{Kind: layout.KindError, Message: "the origin"}}
 }
 
-// requireSound audits the cluster.
-func requireSound(s *modeltest.Stage) audit.Report {
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	require.Empty(s.T, report.Problems)
-	return report
-}
+func requireSound(s *modeltest.Stage) audit.Report { return s.RequireSound() }
 
 func settleAll(s *modeltest.Stage) {
 	for more := true; more; {
@@ -84,12 +61,7 @@ func settleAll(s *modeltest.Stage) {
 	requireSettled(s)
 }
 
-// requireSettled audits the cluster, and requires that no edges are to be settled.
-func requireSettled(s *modeltest.Stage) {
-	for _, note := range requireSound(s).Notes {
-		require.NotEqual(s.T, audit.InvariantEdge, note.Invariant, note.Text)
-	}
-}
+func requireSettled(s *modeltest.Stage) { s.RequireSettled() }
 
 func TestInputsOfADiamond(t *testing.T) {
 	t.Parallel()

@@ -476,3 +476,12 @@ func (r *Registration) release(completions []Completion, cleared []int64) {
 	}
 	r.emptied = slices.DeleteFunc(r.emptied, func(sequence int64) bool { return slices.Contains(cleared, sequence) })
 }
+
+func count(outcomes []Outcome, of Outcome) (n int) {
+	for _, o := range outcomes {
+		if o == of {
+			n++
+		}
+	}
+	return n
+}

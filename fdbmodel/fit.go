@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 // Lack is what keeps every worker of a cluster from ever running a future.
@@ -186,13 +188,17 @@ func (c *Cluster) RequireFit(ctx context.Context, specs []layout.Spec) error {
 // returns all of them while that has no result, or one that is not an object, and if
 // none has it any more: then it is made again.
 func (c *Cluster) membersNear(ctx context.Context, id layout.ID, members []Member) ([]Member, error) {
-	copies, err := c.Copies(ctx, id)
+	var copies []read.Copy
+	err := c.View(ctx, func(tx kv.Attempt) (err error) {
+		copies, err = read.Copies(ctx, tx.Snapshot(), c.keys, id)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	var near []Member
 	for i := range members {
-		if slices.ContainsFunc(copies, func(held Copy) bool { return held.Alive && held.Worker == members[i].ID }) {
+		if slices.ContainsFunc(copies, func(held read.Copy) bool { return held.Alive && held.Worker == members[i].ID }) {
 			near = append(near, members[i])
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -107,12 +109,12 @@ func TestABlockedFutureHoldsUpNobodyItWaitsFor(t *testing.T) {
 	})
 	user := s.submit("x", func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{input} })
 	f := s.Claim(s.Worker)[0]
-	s.Finish(s.Worker, keepObject(&f))
+	s.Finish(s.Worker, modeltest.KeepObject(&f))
 	f = s.Claim(s.Worker)[0]
 	require.Equal(t, user, f.ID)
 	row, err := s.C.Get(s.Ctx, input)
 	require.NoError(t, err)
-	_, err = s.C.ReportLost(s.Ctx, input, row.Result.Token, []layout.WorkerID{s.Worker.ID()})
+	_, err = results.Of(s.C).ReportLost(s.Ctx, input, row.Result.Token, []layout.WorkerID{s.Worker.ID()})
 	require.NoError(t, err)
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Block: true})
 	require.Equal(t, layout.Blocked, s.State(user))

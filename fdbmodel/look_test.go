@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // TestCallerThatIsGoneLeavesMarks has a caller settle the marks of all, and end
@@ -84,7 +85,7 @@ func (r *remade) take(w *fdbmodel.Registration, n int) map[layout.ID]*fdbmodel.C
 
 // endOnly ends a future in a process that then dies: nothing is settled.
 func (r *remade) endOnly(w *fdbmodel.Registration, f *fdbmodel.ClaimedFuture) {
-	outcomes, err := w.End(r.ctx, []fdbmodel.Completion{keepObject(f)})
+	outcomes, err := w.End(r.ctx, []fdbmodel.Completion{modeltest.KeepObject(f)})
 	require.NoError(r, err)
 	require.Equal(r, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
 }
@@ -106,7 +107,7 @@ func (r *remade) lose(w *fdbmodel.Registration) {
 	for _, id := range []layout.ID{r.y, r.z} {
 		row, err := r.c.Get(r.ctx, id)
 		require.NoError(r, err)
-		state, err := r.c.ReportLost(r.ctx, id, row.Result.Token, nil)
+		state, err := results.Of(r.c).ReportLost(r.ctx, id, row.Result.Token, nil)
 		require.NoError(r, err)
 		require.Equal(r, layout.Ready, state)
 	}
@@ -153,7 +154,7 @@ func TestOldLookLeavesANewMark(t *testing.T) {
 			ofY, ofZ, byY, byZ, hooks = ofZ, ofY, third, second, r.hooks[2]
 		}
 		hooks.Call["futura-finish"] = func() {
-			_, err := byZ.Finish(r.ctx, []fdbmodel.Completion{keepObject(ofZ[r.z])})
+			_, err := byZ.Finish(r.ctx, []fdbmodel.Completion{modeltest.KeepObject(ofZ[r.z])})
 			require.NoError(t, err)
 		}
 		r.endOnly(byY, ofY[r.y])

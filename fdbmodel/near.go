@@ -1,7 +1,6 @@
 package fdbmodel
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,23 +8,9 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/nearby"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/read"
-)
-
-// Limits of the search for the worker that a future is best left to: the one that
-// has most bytes of the objects that it takes.
-const (
-	maxWeighed = 64 // inputs that are looked at
-	// nearRate is at how many bytes a second an object is assumed to go from one
-	// worker to another. Others leave a future to the worker that has its inputs for
-	// as long as it would take them to get those, and for maxNearWait at most: who
-	// waits so long loses no more than half of the time. Below minNearWait it is not
-	// worth a look.
-	nearRate    = 100 << 20
-	minNearWait = time.Millisecond
-	maxNearWait = 2 * time.Second
 )
 
 // haveObjects reports whether results of inputs of a future are objects, or are to
@@ -63,89 +48,47 @@ func (s *settlement) ready(row *layout.Row) {
 	s.apply(row, Event{Kind: EventUnblock})
 }
 
-// approach looks for the worker that a future is best left to.
-type approach struct {
-	row    *layout.Row
-	near   read.Pending // what it must be near
-	copies []kv.Pending[kv.Page]
-	infos  *memberInfos
-}
-
 // readyNear unblocks the futures that take objects.
 func (s *settlement) readyNear(ctx context.Context) error {
-	tx, keys := s.tx.Snapshot(), s.cluster.keys
-	infos := memberInfos{cluster: s.cluster, tx: tx}
-	all := make([]approach, len(s.near))
+	tx := s.tx.Snapshot()
+	search := nearby.NewSearch(tx, s.cluster.keys)
+	all := make([]nearby.Future, len(s.near))
 	for i, row := range s.near {
-		a := approach{row: row, infos: &infos}
 		inputs := []layout.ID{row.Spec.Near}
 		if row.Spec.Near.IsZero() {
 			var err error
-			if inputs, err = s.cluster.someInputs(ctx, tx, row, 0, maxWeighed); err != nil {
+			if inputs, err = s.cluster.someInputs(ctx, tx, row, 0, nearby.MaxWeighed); err != nil {
 				return err
 			}
 		}
-		if row.Spec.MustBeNear {
-			a.near = read.Record(tx, keys, row.Spec.Near)
-		}
-		for _, id := range inputs {
-			a.copies = append(a.copies, tx.GetRange(kv.Prefix(keys.CopiesOf(id)), kv.RangeOptions{Limit: maxCopies}))
-		}
-		all[i] = a
+		all[i] = search.Ask(row, inputs...)
 	}
 	for i := range all {
-		a := &all[i]
-		if a.row.Spec.MustBeNear {
-			if err := s.bind(ctx, a); err != nil {
+		f := &all[i]
+		if f.Row.Spec.MustBeNear {
+			if err := s.bind(ctx, f); err != nil {
 				return err
 			}
 			continue
 		}
-		event, err := a.prefer(ctx)
-		if err != nil {
+		event, err := Event{Kind: EventUnblock}, error(nil)
+		if event.Near, event.NearWait, err = f.Prefer(ctx); err != nil {
 			return err
 		}
-		s.apply(a.row, event)
+		s.apply(f.Row, event)
 	}
 	return nil
-}
-
-// prefer returns how a future is unblocked that may run anywhere.
-func (a *approach) prefer(ctx context.Context) (Event, error) {
-	event := Event{Kind: EventUnblock}
-	held, err := weigh(ctx, a.copies)
-	if err != nil {
-		return event, err
-	}
-	for _, h := range held {
-		wait := min(maxNearWait, time.Duration(float64(h.bytes)/nearRate*float64(time.Second)))
-		if !a.row.Spec.Near.IsZero() {
-			wait = maxNearWait // it was asked for
-		}
-		if wait < minNearWait {
-			break
-		}
-		info, err := a.infos.get(ctx, h.worker)
-		if err != nil {
-			return event, err
-		}
-		if info != nil && info.CanRun(a.row.Needs()) == nil {
-			event.Near, event.NearWait = h.worker, wait.Truncate(time.Millisecond)
-			break
-		}
-	}
-	return event, nil
 }
 
 // bind unblocks a future that must be near an object: it is assigned to a worker that
 // has it. If none is left, the loss is reported after the commit, and the edges of the
 // future are settled again. The transaction conflicts with the death of the worker.
-func (s *settlement) bind(ctx context.Context, a *approach) error {
-	near, _, err := a.near.Wait(ctx)
+func (s *settlement) bind(ctx context.Context, f *nearby.Future) error {
+	near, err := f.Near(ctx)
 	if err != nil && !layout.IsUnreadable(err) {
 		return err
 	}
-	row, event := *a.row, Event{Kind: EventUnblock}
+	row, event := *f.Row, Event{Kind: EventUnblock}
 	switch due := row.Attempts.Due > layout.Millis(s.cluster.clock.Now()); {
 	case due:
 	case err != nil:
@@ -155,7 +98,7 @@ func (s *settlement) bind(ctx context.Context, a *approach) error {
 		s.linkAgain(&row)
 		return nil
 	case near.Object() != "":
-		alive, able, err := a.holders(ctx, near.Object())
+		alive, able, err := f.Holders(ctx, near.Object())
 		if layout.IsUnreadable(err) {
 			s.linkLater(&row, err)
 			return nil
@@ -203,42 +146,6 @@ type lostNear struct {
 	user layout.ID
 }
 
-// holders returns the registered workers that have an object, and those of them that
-// could run the future. If a copy can't be read, and none can that is of use, it returns
-// the error: another worker may have it.
-func (a *approach) holders(ctx context.Context, object string) (alive, able []layout.WorkerID, err error) {
-	page, err := a.copies[0].Wait(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	var unreadable error
-	for _, item := range page.Items {
-		var record layout.CopyRecord
-		if err := layout.Decode(item.Key, item.Value, &record); err != nil {
-			unreadable = err
-			continue
-		}
-		if record.Object != object || slices.Contains(alive, record.Worker) {
-			continue
-		}
-		info, err := a.infos.get(ctx, record.Worker)
-		if err != nil {
-			return nil, nil, err
-		}
-		if info == nil {
-			continue
-		}
-		alive = append(alive, record.Worker)
-		if info.CanRun(a.row.Spec.Needing(&layout.Attempts{RAM: a.row.Attempts.RAM})) == nil {
-			able = append(able, record.Worker)
-		}
-	}
-	if len(alive) == 0 {
-		return nil, nil, unreadable
-	}
-	return alive, able, nil
-}
-
 // followNear does what is to be done after a settlement that has committed: it calls
 // workers, and reports the objects that futures must be near and no worker has. A
 // future whose object could not be reported is left to a janitor: it returns what of
@@ -249,7 +156,10 @@ func (c *Cluster) followNear(ctx context.Context, s *settlement, left []index.Ma
 	}
 	for i := range s.lost {
 		lost := &s.lost[i]
-		_, err := c.ReportLost(ctx, lost.ID, lost.Result.Token, nil)
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-lose"}, func(_ kv.Attempt, w *WriteSet) error {
+			_, err := w.Lose(ctx, lost.ID, lost.Result.Token, nil)
+			return err
+		})
 		if err == nil || errors.Is(err, ErrNotFound) {
 			continue
 		}
@@ -261,69 +171,6 @@ func (c *Cluster) followNear(ctx context.Context, s *settlement, left []index.Ma
 			lost.user, lost.ID, err))
 	}
 	return left
-}
-
-// holding is how many bytes of some objects a worker has.
-type holding struct {
-	worker layout.WorkerID
-	bytes  int64
-}
-
-// weigh returns the workers that have copies, the one with the most bytes first.
-func weigh(ctx context.Context, copies []kv.Pending[kv.Page]) ([]holding, error) {
-	var held []holding
-	for _, p := range copies {
-		page, err := p.Wait(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range page.Items {
-			var record layout.CopyRecord
-			if layout.Decode(item.Key, item.Value, &record) != nil {
-				continue // an audit reports it
-			}
-			at := slices.IndexFunc(held, func(h holding) bool { return h.worker == record.Worker })
-			if at < 0 {
-				at, held = len(held), append(held, holding{worker: record.Worker})
-			}
-			held[at].bytes += record.Size
-		}
-	}
-	slices.SortFunc(held, func(a, b holding) int {
-		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.worker, b.worker))
-	})
-	return held, nil
-}
-
-// memberInfos are infos of registered workers, each read once.
-type memberInfos struct {
-	cluster *Cluster
-	tx      kv.Reader
-	known   map[layout.WorkerID]*layout.WorkerInfo
-}
-
-// get returns the info of a worker, nil if it is not registered.
-func (m *memberInfos) get(ctx context.Context, id layout.WorkerID) (*layout.WorkerInfo, error) {
-	if info, known := m.known[id]; known {
-		return info, nil
-	}
-	key := m.cluster.keys.Worker(id, layout.WorkerAlive)
-	value, err := m.tx.Get(key).Wait(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var info *layout.WorkerInfo
-	if value != nil {
-		info = &layout.WorkerInfo{}
-		if layout.Decode(key, value, info) != nil {
-			info = &layout.WorkerInfo{} // of a newer version: it is there, and runs what it knows
-		}
-	}
-	if m.known == nil {
-		m.known = map[layout.WorkerID]*layout.WorkerInfo{}
-	}
-	m.known[id] = info
-	return info, nil
 }
 
 // maxNeighbours is how many workers another one remembers that have inputs of futures.
@@ -343,8 +190,7 @@ func (r *Registration) isNear(ctx context.Context, e *layout.ReadyEntry, now tim
 	if !known || now.Sub(n.lookedAt) >= rivalLifetime {
 		n = neighbour{lookedAt: now}
 		err := r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
-			infos := memberInfos{cluster: r.cluster, tx: tx.Snapshot()}
-			n.info, err = infos.get(ctx, id)
+			n.info, err = nearby.NewSearch(tx.Snapshot(), r.cluster.keys).Worker(ctx, id)
 			return err
 		})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/internal/nearby"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -134,7 +135,7 @@ func TestNobodyIsPreferred(t *testing.T) {
 	left := l.submitOne(usesOf(big))
 	near, wait := l.near(left)
 	require.Equal(t, a.info.ID, near)
-	require.Equal(t, maxNearWait, wait)
+	require.Equal(t, nearby.MaxWait, wait)
 	require.NoError(t, a.Leave(l.ctx))
 	require.Equal(t, []layout.ID{left}, claimedBy(l.waker, b, 1), "it is gone")
 	late := l.submitOne(usesOf(big))

@@ -144,7 +144,7 @@ func TestDeadWorkerOfAFutureWhoseDeadlineHasPassed(t *testing.T) {
 	id := s.Submit(deadline(s, time.Minute))
 	s.Claim(s.Worker)
 	s.Clock.Advance(2 * time.Minute)
-	loseWorker(s)
+	s.LoseWorker()
 	e := failureOf(s, id)
 	require.Equal(t, layout.KindDeadline, e.Kind)
 	require.Contains(t, e.Message, "its deadline has passed")

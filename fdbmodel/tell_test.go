@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -71,7 +72,7 @@ func (e *enders) over(n int) (ids []layout.ID) {
 	for range n {
 		drawn, err := e.c.DrawIDs(1)
 		require.NoError(e, err)
-		_, err = e.c.Put(e.ctx, fdbmodel.Value{ID: drawn[0], Bytes: []byte("v")})
+		_, err = results.Of(e.c).Put(e.ctx, results.Value{ID: drawn[0], Bytes: []byte("v")})
 		require.NoError(e, err)
 		ids = append(ids, drawn[0])
 	}

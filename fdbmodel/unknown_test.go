@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // TestUnknownResults makes one commit of each operation end with an unknown
@@ -115,30 +116,43 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Delayed, row.State())
 			require.Equal(s.T, 1, row.Attempts.Failed)
 		},
+		"futura-assign to another": func(s *modeltest.Stage, strike func()) {
+			id, second := s.Submit(), s.Second()
+			outcomes, err := s.C.Assign(s.Ctx, s.Worker.ID(), "reason", []layout.ID{id})
+			require.NoError(s.T, err)
+			require.Equal(s.T, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
+			strike()
+			outcomes, err = s.C.Reassign(s.Ctx, s.Worker.ID(), second.ID(), "reason", []layout.ID{id})
+			require.NoError(s.T, err)
+			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcomes[0])
+			s.Faults.Flush()
+			require.Empty(s.T, s.Claim(s.Worker))
+			require.Len(s.T, s.Claim(second), 1)
+		},
 		"futura-finish of an object": func(s *modeltest.Stage, strike func()) {
-			id := objectOf(s)
+			id := s.Object()
 			f := s.Claim(s.Worker)
 			strike()
-			s.Finish(s.Worker, keepObject(&f[0]))
+			s.Finish(s.Worker, modeltest.KeepObject(&f[0]))
 			s.Faults.Flush()
-			copies, err := s.C.Copies(s.Ctx, id)
+			copies, err := results.Of(s.C).Copies(s.Ctx, id)
 			require.NoError(s.T, err)
 			require.Len(s.T, copies, 1)
 		},
 		"futura-finish that blocks": func(s *modeltest.Stage, strike func()) {
-			input := objectOf(s)
-			endAll(s, keepObject)
+			input := s.Object()
+			endAll(s, modeltest.KeepObject)
 			user := after(s, input)
-			loseWorker(s)
+			s.LoseWorker()
 			held := s.Claim(s.Worker)
-			_, err := s.C.ReportLost(s.Ctx, input, tokenOf(s, input), nil)
+			_, err := results.Of(s.C).ReportLost(s.Ctx, input, s.Token(input), nil)
 			require.NoError(s.T, err)
 			strike()
 			s.Finish(s.Worker, fdbmodel.Completion{Future: &held[0], Block: true})
 			require.Equal(s.T, layout.Blocked, s.State(user))
 			require.Equal(s.T, int64(1), s.Counted(layout.Blocked))
 			settleAll(s)
-			require.Equal(s.T, 2, endAll(s, keepObject))
+			require.Equal(s.T, 2, endAll(s, modeltest.KeepObject))
 		},
 		"futura-cancel": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()

@@ -98,9 +98,9 @@ func (w *WriteSet) insert(row *layout.Row, args []byte) {
 	w.Update(nil, row)
 }
 
-// put writes a new future that has its result. Large values have been written
+// Put writes a new future that has its result. Large values have been written
 // before.
-func (w *WriteSet) put(row *layout.Row) {
+func (w *WriteSet) Put(row *layout.Row) {
 	w.Tx.Set(w.Keys.Spec(row.ID), layout.Encode(row.Spec))
 	w.set(row.ID, layout.StateClaim, row.Claim, false)
 	w.set(row.ID, layout.StateResult, row.Result, false)

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -248,7 +249,7 @@ func large(c *futures.Client) func(*fdbmodel.ClaimedFuture) fdbmodel.Completion 
 	return func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		ctx := context.Background()
 		value := slices.Repeat(f.Inline, 100_000)
-		stderr, err := c.Cluster().PutStderr(ctx, f.ID, f.Token, value[:20_000])
+		stderr, err := results.Of(c.Cluster()).StoreStderr(ctx, f.ID, f.Token, value[:20_000])
 		if err != nil {
 			panic(err)
 		}
@@ -260,7 +261,7 @@ func large(c *futures.Client) func(*fdbmodel.ClaimedFuture) fdbmodel.Completion 
 		if f.Inline[0] == 'm' {
 			return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: value[:2000], ExitCode: 0}}
 		}
-		ref, err := c.Cluster().PutResult(ctx, f.ID, f.Token, value)
+		ref, err := results.Of(c.Cluster()).Store(ctx, f.ID, f.Token, value)
 		if err != nil {
 			panic(err)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers/objects/held"
 	"github.com/futura-run/futura/workers/objects/hints"
@@ -106,7 +107,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	c.base, c.end = context.WithCancel(context.Background())
 	c.registry.init()
 	c.commits.client = c
-	cluster.OfferObjectReader(&c.objects)
+	results.Of(cluster).OfferReader(&c.objects)
 	c.listener.init(c)
 	c.startHints()
 	if o.Seam != nil {
@@ -163,7 +164,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.end()
 	c.wg.Wait()
 	c.stopHints()
-	c.cluster.WithdrawObjectReader(&c.objects)
+	results.Of(c.cluster).WithdrawReader(&c.objects)
 	_ = c.objects.Close() // what it reads has no use any more
 	c.registry.close(ErrClosed)
 	if !first || !listening {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects/held"
 )
 
@@ -100,7 +100,7 @@ func (c *Client) takers(ctx context.Context, id ID, to WorkerID) (takers []layou
 	if err != nil {
 		return nil, err
 	}
-	copies, err := c.cluster.Copies(ctx, id)
+	copies, err := results.Of(c.cluster).Copies(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (c *Client) takers(ctx context.Context, id ID, to WorkerID) (takers []layou
 		if !m.Alive || m.Unreadable != "" || m.Leaving || m.Objects == "" || to != "" && m.ID != to {
 			continue
 		}
-		has := slices.ContainsFunc(copies, func(held fdbmodel.Copy) bool { return held.Worker == m.ID })
+		has := slices.ContainsFunc(copies, func(held results.Copy) bool { return held.Worker == m.ID })
 		if to != "" || !has {
 			takers = append(takers, m.WorkerInfo)
 		} else {
@@ -133,7 +133,7 @@ func (c *Client) takers(ctx context.Context, id ID, to WorkerID) (takers []layou
 // returns ErrBadName, ErrNotFound, and ErrTransition for an item of a batch or a future
 // with 64 pins. An unknown commit is retried and harmless.
 func (c *Client) Pin(ctx context.Context, id ID, holder string) error {
-	return c.cluster.Pin(ctx, id, holder, "")
+	return results.Of(c.cluster).Pin(ctx, id, holder, "")
 }
 
 // PinWhileOpen is Pin until this client is closed, or its process has been dead for
@@ -142,15 +142,17 @@ func (c *Client) PinWhileOpen(ctx context.Context, id ID, holder string) error {
 	if err := c.listen(); err != nil { // it keeps the session alive
 		return err
 	}
-	return c.cluster.Pin(ctx, id, holder, c.session)
+	return results.Of(c.cluster).Pin(ctx, id, holder, c.session)
 }
 
 // Unpin ends the pin of a holder, and changes nothing if there is none. A future whose
 // retention has passed is removed within another one. It returns ErrBadName and
 // ErrNotFound. An unknown commit is retried and harmless.
 func (c *Client) Unpin(ctx context.Context, id ID, holder string) error {
-	return c.cluster.Unpin(ctx, id, holder)
+	return results.Of(c.cluster).Unpin(ctx, id, holder)
 }
 
 // Pins returns who keeps a future from being removed. It returns ErrNotFound.
-func (c *Client) Pins(ctx context.Context, id ID) ([]string, error) { return c.cluster.Pins(ctx, id) }
+func (c *Client) Pins(ctx context.Context, id ID) ([]string, error) {
+	return results.Of(c.cluster).Pins(ctx, id)
+}

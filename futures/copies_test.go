@@ -8,12 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 )
 
 // holders returns the workers that have a copy and are alive.
 func (o *objectTeam) holders(f *futures.Future) (alive []futures.WorkerID) {
-	copies, err := o.client.Cluster().Copies(o.ctx, f.ID())
+	copies, err := results.Of(o.client.Cluster()).Copies(o.ctx, f.ID())
 	require.NoError(o.t, err)
 	for i := range copies {
 		if copies[i].Alive {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 const (
@@ -25,11 +25,11 @@ func (c *Client) Explain(ctx context.Context, id ID) (Explanation, error) {
 	if err != nil || len(e.Holders) == 0 || c.manual() {
 		return e, err
 	}
-	copies, err := c.cluster.Copies(ctx, id)
+	copies, err := results.Of(c.cluster).Copies(ctx, id)
 	if err != nil {
 		return e, err
 	}
-	c.cluster.OfferObjectReader(&c.objects)
+	results.Of(c.cluster).OfferReader(&c.objects)
 	if why := c.probe(ctx, copies); why != "" {
 		e.Reason = inspect.ReasonUnreachable
 		e.Text += " It can't be read from here: " + why
@@ -39,18 +39,18 @@ func (c *Client) Explain(ctx context.Context, id ID) (Explanation, error) {
 
 // probe tries to read copies, and returns why none can be; "" if one can, or none is
 // left.
-func (c *Client) probe(ctx context.Context, copies []fdbmodel.Copy) string {
+func (c *Client) probe(ctx context.Context, copies []results.Copy) string {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
 	type answer struct {
-		of  *fdbmodel.Copy
+		of  *results.Copy
 		err error
 	}
 	answers, asked := make(chan answer, len(copies)), 0
 	for i := range copies {
 		if held := &copies[i]; held.Alive && asked < maxProbes {
 			asked++
-			go func() { answers <- answer{held, c.cluster.Probe(ctx, held)} }()
+			go func() { answers <- answer{held, results.Of(c.cluster).Probe(ctx, held)} }()
 		}
 	}
 	var whys []string

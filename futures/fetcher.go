@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -91,7 +92,7 @@ func (q *fetcher) fetch(id ID) {
 // read returns the outcome of a future, and whether it is over. Without value, one with a
 // large result is unread.
 func (c *Client) read(ctx context.Context, id ID, value bool) (s Settled, over bool, err error) {
-	c.cluster.OfferObjectReader(&c.objects)
+	results.Of(c.cluster).OfferReader(&c.objects)
 	for wait := unreachableWait; ; wait = min(2*wait, mostUnreachableWait) {
 		row, err := c.cluster.Get(ctx, id)
 		if err != nil {
@@ -104,8 +105,8 @@ func (c *Client) read(ctx context.Context, id ID, value bool) (s Settled, over b
 		if !value && e.Failure == nil && !e.Whole() {
 			return Settled{unread: true}, true, nil
 		}
-		switch err := c.cluster.Load(ctx, &e); {
-		case errors.Is(err, fdbmodel.ErrLost):
+		switch err := results.Of(c.cluster).Load(ctx, &e); {
+		case errors.Is(err, results.ErrLost):
 			// It runs again, has failed, or has another result by now.
 		case errors.Is(err, fdbmodel.ErrUnreachable) && !c.manual():
 			// The worker comes back, or is declared dead.

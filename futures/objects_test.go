@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
@@ -256,6 +256,6 @@ func TestObjectsLeaveNothingBehind(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(dir, "futura-objects-*", "*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
-	_, err = o.client.Cluster().ResultValue(o.ctx, f.ID(), &layout.Result{Object: "x"})
-	require.ErrorIs(t, err, fdbmodel.ErrLost)
+	_, err = results.Of(o.client.Cluster()).Value(o.ctx, f.ID(), &layout.Result{Object: "x"})
+	require.ErrorIs(t, err, results.ErrLost)
 }

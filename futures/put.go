@@ -10,9 +10,9 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects/held"
 )
 
@@ -29,7 +29,7 @@ var ErrNoHolder = held.ErrNoHolder
 
 // ErrHolderGone is returned by Put when the worker that took the value died before the
 // future was made. Put it again.
-var ErrHolderGone = fdbmodel.ErrHolderGone
+var ErrHolderGone = results.ErrHolderGone
 
 // PutOptions say what is put. The zero value is right for a stream of bytes.
 type PutOptions struct {
@@ -83,7 +83,7 @@ func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, e
 	if err := o.check(r); err != nil {
 		return nil, err
 	}
-	v := fdbmodel.Value{ID: o.ID, Key: o.Key, Codec: o.Codec, Queue: o.Queue, Label: o.Label, Tags: o.Tags}
+	v := results.Value{ID: o.ID, Key: o.Key, Codec: o.Codec, Queue: o.Queue, Label: o.Label, Tags: o.Tags}
 	if err := c.identifyValue(&v); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, e
 	if whole != nil {
 		v.Bytes = whole
 	}
-	existed, err := c.cluster.Put(ctx, v)
+	existed, err := results.Of(c.cluster).Put(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (o *PutOptions) check(r io.Reader) error {
 }
 
 // identifyValue gives a value its id.
-func (c *Client) identifyValue(v *fdbmodel.Value) error {
+func (c *Client) identifyValue(v *results.Value) error {
 	switch {
 	case !v.ID.IsZero():
 		return nil
@@ -149,7 +149,7 @@ func (c *Client) identifyValue(v *fdbmodel.Value) error {
 }
 
 // place has a worker hold a value, or returns what the cluster is to store.
-func (c *Client) place(ctx context.Context, r io.Reader, v *fdbmodel.Value, o *PutOptions) (whole []byte, err error) {
+func (c *Client) place(ctx context.Context, r io.Reader, v *results.Value, o *PutOptions) (whole []byte, err error) {
 	most := PutStored
 	switch {
 	case o.Stored:
@@ -204,7 +204,7 @@ func present(value []byte) []byte {
 // holdValue has a worker hold a value: that of the function which calls, else the one
 // with most room.
 // One that fails leaves the value to the next, if it can be read again.
-func (c *Client) holdValue(ctx context.Context, r *source, v *fdbmodel.Value, about int64) (err error) {
+func (c *Client) holdValue(ctx context.Context, r *source, v *results.Value, about int64) (err error) {
 	if keeper, ok := ctx.Value(layout.KeeperKey{}).(layout.Keeper); ok {
 		v.Object, v.Size, v.Holder, err = keeper.Keep(ctx, v.ID, r, about)
 		if err == nil {

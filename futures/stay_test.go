@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -71,7 +72,7 @@ func TestAWorkerWithADirectoryComesBackWithItsObjects(t *testing.T) {
 		require.ElementsMatch(t, []int{2<<20 + 5, 3 << 20}, []int{len(<-value), len(<-value)})
 		require.NoError(t, errors.Join(<-failed, <-failed))
 		require.Equal(t, int64(1), o.runs.Load(), "nothing was made again")
-		copies, err := cluster.Copies(o.ctx, put.ID())
+		copies, err := results.Of(cluster).Copies(o.ctx, put.ID())
 		require.NoError(t, err)
 		require.Len(t, copies, 1, "that of the worker that left is replaced")
 		require.NoError(t, again.Close(o.ctx))

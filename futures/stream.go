@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -35,7 +36,7 @@ type Stream struct {
 	result *layout.Result
 	ctx    context.Context
 	cancel context.CancelFunc
-	reader *fdbmodel.ResultReader
+	reader *results.Reader
 
 	offset int64 // of the next Read
 	window window
@@ -63,7 +64,7 @@ func (f *Future) Open(ctx context.Context) (*Stream, error) {
 		e := row.Ending()
 		switch {
 		case e.Over() && e.Failure != nil:
-			if err := c.cluster.Load(ctx, &e); err != nil {
+			if err := results.Of(c.cluster).Load(ctx, &e); err != nil {
 				return nil, err
 			}
 			return nil, settled(&e, row.Spec.Function).Err
@@ -81,8 +82,8 @@ func (c *Client) stream(ctx context.Context, id ID, r *layout.Result) (*Stream, 
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	c.cluster.OfferObjectReader(&c.objects)
-	s := &Stream{client: c, id: id, result: r, reader: c.cluster.OpenResult(id, r)}
+	results.Of(c.cluster).OfferReader(&c.objects)
+	s := &Stream{client: c, id: id, result: r, reader: results.Of(c.cluster).Open(id, r)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s, nil
 }
@@ -245,7 +246,7 @@ func (s *Stream) fetch(at int64, buffer []byte) window {
 		switch {
 		case w.err == nil || s.ctx.Err() != nil || c.usable() != nil:
 			return w
-		case errors.Is(w.err, fdbmodel.ErrLost):
+		case errors.Is(w.err, results.ErrLost):
 			if err = s.reopen(); err == nil && s.offset >= s.Size() {
 				err = io.EOF
 			}

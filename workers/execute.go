@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // permanentError fails a future regardless of its remaining attempts.
@@ -281,7 +282,7 @@ func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 			"submit the future as an object and give workers room for it, or store the data elsewhere and return where")
 	}
 	if len(r.Value) > fdbmodel.MaxResultInline && !j.sourced {
-		ref, err := w.cluster.PutResult(j.life.store, f.ID, f.Token, r.Value)
+		ref, err := results.Of(w.cluster).Store(j.life.store, f.ID, f.Token, r.Value)
 		if err != nil {
 			return w.unwritten(j, err)
 		}
@@ -312,7 +313,7 @@ func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *l
 	if len(stderr) <= fdbmodel.MaxResultInline || j.sourced {
 		return stderr, nil, nil
 	}
-	ref, err := w.cluster.PutStderr(j.life.store, j.future.ID, j.future.Token, stderr)
+	ref, err := results.Of(w.cluster).StoreStderr(j.life.store, j.future.ID, j.future.Token, stderr)
 	return nil, &ref, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 func explode() { panic("boom") }
@@ -203,7 +204,7 @@ func TestModules(t *testing.T) {
 	require.Equal(t, layout.CodecRaw, result.Codec)
 	require.True(t, result.Truncated)
 	require.Equal(t, &layout.Usage{CPUUser: 1}, result.Usage)
-	stderr, err := b.cluster.Stderr(b.ctx, id, result.Stderr, result.StderrRef)
+	stderr, err := results.Of(b.cluster).Stderr(b.ctx, id, result.Stderr, result.StderrRef)
 	require.NoError(t, err)
 	require.Len(t, stderr, fdbmodel.MaxStderr)
 
@@ -214,7 +215,7 @@ func TestModules(t *testing.T) {
 	require.Equal(t, 3, exception.ExitCode)
 	require.Equal(t, &layout.Usage{Memory: 2}, exception.Usage)
 	require.Len(t, exception.Stdout, fdbmodel.MaxResultInline)
-	stderr, err = b.cluster.Stderr(b.ctx, id, exception.Stderr, exception.StderrRef)
+	stderr, err = results.Of(b.cluster).Stderr(b.ctx, id, exception.Stderr, exception.StderrRef)
 	require.NoError(t, err)
 	require.Len(t, stderr, fdbmodel.MaxStderr)
 

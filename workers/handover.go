@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects/held"
 )
 
@@ -64,7 +65,7 @@ func (l *life) stopHolding() {
 	}
 	ctx, cancel := withTimeout(l.store, l.worker.cluster.Clock(), leaveTimeout)
 	defer cancel()
-	if err := l.reg.StopHolding(ctx); err != nil {
+	if err := results.Of(l.worker.cluster).StopHolding(ctx, l.reg.ID()); err != nil {
 		l.worker.options.Logger.Warn("objects that are put with the worker while it stops may be lost", "error", err)
 	}
 }
@@ -114,7 +115,7 @@ func (k *keeper) isAlone(ctx context.Context, row *layout.Row) (bool, error) {
 	if row.Object() == "" {
 		return false, nil
 	}
-	copies, err := k.cluster.Copies(ctx, row.ID)
+	copies, err := results.Of(k.cluster).Copies(ctx, row.ID)
 	if err != nil {
 		return false, err
 	}

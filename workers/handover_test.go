@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects/held"
 )
 
@@ -23,7 +24,7 @@ func TestHandoverGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	var rows []layout.Row
 	for _, id := range ids {
-		_, err := b.cluster.Put(b.ctx, fdbmodel.Value{ID: id, Object: "o", Size: 10, Holder: reg.ID()})
+		_, err := results.Of(b.cluster).Put(b.ctx, results.Value{ID: id, Object: "o", Size: 10, Holder: reg.ID()})
 		require.NoError(t, err)
 		rows = append(rows, b.row(id))
 	}

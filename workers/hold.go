@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
 )
@@ -146,7 +147,7 @@ func (k *keeper) sweepSome(ctx context.Context, part []heldObject, until int64) 
 			running[r.ID] = true // its result may be on the way
 		}
 	}
-	copies, err := k.cluster.CopyRecords(ctx, asObjects)
+	copies, err := results.Of(k.cluster).CopyRecords(ctx, asObjects)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
 )
@@ -36,7 +36,7 @@ func TestHeldUntilItCounts(t *testing.T) {
 		return hash
 	}
 	legit, never := keep(ids[0], "legit"), keep(ids[1], "never comes")
-	_, err = b.cluster.Put(b.ctx, fdbmodel.Value{ID: ids[0], Object: legit.String(), Size: 5, Holder: reg.ID()})
+	_, err = results.Of(b.cluster).Put(b.ctx, results.Value{ID: ids[0], Object: legit.String(), Size: 5, Holder: reg.ID()})
 	require.NoError(t, err)
 	// Somebody else puts something for the same future, and the same for no future.
 	var owner peer.Owner
@@ -79,7 +79,7 @@ func TestArrivals(t *testing.T) {
 	content := bytes.Repeat([]byte{7}, objects.PieceSize+1)
 	ids, err := b.cluster.DrawIDs(1)
 	require.NoError(t, err)
-	_, err = b.cluster.Put(b.ctx, fdbmodel.Value{ID: ids[0], Bytes: content})
+	_, err = results.Of(b.cluster).Put(b.ctx, results.Value{ID: ids[0], Bytes: content})
 	require.NoError(t, err)
 	var pieces []objects.Hash
 	for piece := range slices.Chunk(content, objects.PieceSize) {

@@ -8,6 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/reference"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // inputsAtOnce is how many inputs one read returns.
@@ -35,7 +36,7 @@ func (w *Worker) withInputs(j *job, args []byte) ([]byte, *fdbmodel.Completion) 
 // withoutInputs is how an attempt ends whose inputs can't be read.
 func (w *Worker) withoutInputs(j *job, err error) fdbmodel.Completion {
 	f := &j.future
-	if errors.Is(err, fdbmodel.ErrLost) || errors.Is(err, errAgain) {
+	if errors.Is(err, results.ErrLost) || errors.Is(err, errAgain) {
 		return fdbmodel.Completion{Future: f, Block: true}
 	}
 	failed := fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{Message: err.Error()}}
@@ -160,7 +161,7 @@ func (w *Worker) inputValue(j *job, id layout.ID, r *layout.Result) ([]byte, err
 			return value, nil
 		}
 	}
-	return w.cluster.ResultValue(j.ctx, id, r)
+	return results.Of(w.cluster).Value(j.ctx, id, r)
 }
 
 // inputRows returns inputs in the order of ids, without those that do not exist:

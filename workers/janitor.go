@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/quota"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 )
@@ -62,7 +63,7 @@ type janitor struct {
 	mail  observer[layout.SessionID]
 
 	misfits   fdbmodel.Misfits
-	displaced fdbmodel.DisplacedWalk
+	displaced results.DisplacedWalk
 	schedules schedule.Walk
 
 	sweepShard  int
@@ -141,7 +142,7 @@ func (j *janitor) endInfeasible(ctx context.Context) (int, time.Time, error) {
 }
 
 func (j *janitor) replaceDisplaced(ctx context.Context) (int, time.Time, error) {
-	return j.cluster.ReplaceDisplaced(ctx, &j.displaced)
+	return results.Of(j.cluster).ReplaceDisplaced(ctx, &j.displaced)
 }
 
 func (j *janitor) fireSchedules(ctx context.Context) (int, time.Time, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/internal/storetest"
@@ -126,7 +127,7 @@ func TestJanitorFindsAPlaceForWhatIsDisplaced(t *testing.T) {
 	plain, labelled := register(nil), register(map[string]string{"disk": "ssd"})
 	ids, err := b.cluster.DrawIDs(1)
 	require.NoError(t, err)
-	_, err = b.cluster.Put(b.ctx, fdbmodel.Value{ID: ids[0], Object: "o", Size: 1, Holder: plain.ID()})
+	_, err = results.Of(b.cluster).Put(b.ctx, results.Value{ID: ids[0], Object: "o", Size: 1, Holder: plain.ID()})
 	require.NoError(t, err)
 	id := b.one("go:f", func(s *fdbmodel.Submission) {
 		s.Spec.Near, s.Spec.MustBeNear, s.Spec.Requirements.Labels = ids[0], true, map[string]string{"disk": "ssd"}
@@ -142,7 +143,7 @@ func TestJanitorFindsAPlaceForWhatIsDisplaced(t *testing.T) {
 	}
 	steps()
 	require.True(t, b.row(id).Attempts.Displaced)
-	require.NoError(t, labelled.AddCopy(b.ctx, ids[0], b.row(ids[0]).Result.Token, false))
+	require.NoError(t, results.Of(b.cluster).AddCopy(b.ctx, labelled.ID(), ids[0], b.row(ids[0]).Result.Token, false))
 	steps()
 	require.Equal(t, layout.Attempts{Assigned: labelled.ID()}, b.row(id).Attempts)
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/held"
 	"github.com/futura-run/futura/workers/objects/peer"
@@ -48,7 +48,7 @@ func TestAStoppingWorkerTakesNothing(t *testing.T) {
 	ids, err := b.cluster.DrawIDs(3)
 	require.NoError(t, err)
 	commit := func(id layout.ID, object string, size int64) error {
-		_, err := b.cluster.Put(b.ctx, fdbmodel.Value{ID: id, Object: object, Size: size, Holder: w.ID()})
+		_, err := results.Of(b.cluster).Put(b.ctx, results.Value{ID: id, Object: object, Size: size, Holder: w.ID()})
 		return err
 	}
 	object, size, err := reader.Put(b.ctx, &holders[0], ids[0], strings.NewReader("before"), 6)
@@ -67,13 +67,13 @@ func TestAStoppingWorkerTakesNothing(t *testing.T) {
 	w.stop()
 	b.await("it to say so", func() bool { m, there := b.member(w.ID()); return there && m.Leaving })
 	close(during.end)
-	require.ErrorIs(t, <-over, fdbmodel.ErrHolderGone)
-	require.ErrorIs(t, commit(ids[1], late, size), fdbmodel.ErrHolderGone)
+	require.ErrorIs(t, <-over, results.ErrHolderGone)
+	require.ErrorIs(t, commit(ids[1], late, size), results.ErrHolderGone)
 	_, _, err = reader.Put(b.ctx, &holders[0], ids[2], strings.NewReader("after"), 5)
-	require.ErrorIs(t, err, fdbmodel.ErrHolderGone)
-	require.ErrorIs(t, reader.Take(b.ctx, &holders[0], ids[0], held.TakeOptions{Alone: true}), fdbmodel.ErrHolderGone)
+	require.ErrorIs(t, err, results.ErrHolderGone)
+	require.ErrorIs(t, reader.Take(b.ctx, &holders[0], ids[0], held.TakeOptions{Alone: true}), results.ErrHolderGone)
 	_, err = reader.Holders(b.ctx, []layout.WorkerInfo{w.keeping().reg.Info()})
-	require.ErrorIs(t, err, fdbmodel.ErrHolderGone)
+	require.ErrorIs(t, err, results.ErrHolderGone)
 	_, _, _, err = k.Keep(b.ctx, ids[2], strings.NewReader("after"), 5)
 	require.ErrorIs(t, err, objects.ErrStopping)
 	require.ErrorIs(t, k.take(b.ctx, peer.Owner{}, peer.TakeOptions{}), objects.ErrStopping)

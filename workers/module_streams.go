@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // errDropped ends a result that nobody wants.
@@ -149,7 +150,7 @@ func (s *inputStream) next() (io.ReadCloser, error) {
 	if r.Object == "" && r.ValueRef == nil {
 		return io.NopCloser(bytes.NewReader(r.Value)), nil
 	}
-	return &sequence{ctx: s.ctx, reader: s.worker.cluster.OpenResult(id, r)}, nil
+	return &sequence{ctx: s.ctx, reader: results.Of(s.worker.cluster).Open(id, r)}, nil
 }
 
 func (s *inputStream) close() {

@@ -3,6 +3,7 @@ package workers
 import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 )
 
@@ -24,7 +25,7 @@ func (w *Worker) isNear(j *job) (near bool, blocked fdbmodel.Completion) {
 	}
 	if err == nil {
 		r := rows[0].Result
-		_, err = w.cluster.ReportLost(j.ctx, f.Spec.Near, r.Token, []layout.WorkerID{j.life.reg.ID()})
+		_, err = results.Of(w.cluster).ReportLost(j.ctx, f.Spec.Near, r.Token, []layout.WorkerID{j.life.reg.ID()})
 	}
 	if err != nil {
 		w.rare.Warn("what a future must be near can't be read; putting it back", "future", f.ID, "error", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 )
 
@@ -35,7 +36,7 @@ func TestTwoWorkersThatLostAnObject(t *testing.T) {
 	there, err := first.life.kept.store.Delete(hash)
 	require.NoError(t, err)
 	require.True(t, there)
-	require.NoError(t, second.life.reg.AddCopy(b.ctx, id, row.Result.Token, false))
+	require.NoError(t, results.Of(b.cluster).AddCopy(b.ctx, second.life.reg.ID(), id, row.Result.Token, false))
 
 	use := b.one("go:echo", func(s *fdbmodel.Submission) { s.Spec.Near, s.Spec.MustBeNear = id, true })
 	b.awaitOver(use)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // errShort is why a value that came from elsewhere does not count.
@@ -21,7 +22,7 @@ type RemoteValue interface {
 	// Fetch writes to to what that has not Written yet, until ctx ends, whose cause says
 	// why. It is called once at most. If it returns an error, or writes less than Size bytes, the
 	// future is put back, and counts no attempt. Progress tells how far it is.
-	Fetch(ctx context.Context, to *fdbmodel.ResultUpload) error
+	Fetch(ctx context.Context, to *results.Upload) error
 }
 
 // fetchRemote stores the value of an outcome as it comes, and says how the attempt ended
@@ -38,7 +39,7 @@ func (w *Worker) fetchRemote(j *job, v RemoteValue, result layout.Result) fdbmod
 	if deadline := j.futureDeadline(); !j.final && !deadline.IsZero() {
 		defer w.cluster.Clock().AfterFunc(deadline, func() { j.expireAt(deadline) })()
 	}
-	upload := w.cluster.UploadResult(j.ctx, f.ID, f.Token)
+	upload := results.Of(w.cluster).Upload(j.ctx, f.ID, f.Token)
 	err := callFetch(jobContext{j.ctx, j}, v, upload)
 	if err == nil && upload.Written() != size {
 		err = fmt.Errorf("%w: %d bytes of %d", errShort, upload.Written(), size)
@@ -89,7 +90,7 @@ func (j *job) isPast(now time.Time) bool {
 }
 
 // callFetch turns a panic into an error.
-func callFetch(ctx context.Context, v RemoteValue, to *fdbmodel.ResultUpload) (err error) {
+func callFetch(ctx context.Context, v RemoteValue, to *results.Upload) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errors.Join(err, fmt.Errorf("the remote panicked: %v", p))

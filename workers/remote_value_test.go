@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/workers"
 )
@@ -29,7 +30,7 @@ type farValue struct {
 
 func (v *farValue) Size() int64 { return v.size }
 
-func (v *farValue) Fetch(ctx context.Context, to *fdbmodel.ResultUpload) error {
+func (v *farValue) Fetch(ctx context.Context, to *results.Upload) error {
 	const part = 1 << 20
 	for rest := v.bytes; len(rest) > 0; rest = rest[min(part, len(rest)):] {
 		select {
@@ -97,7 +98,7 @@ func TestValuesFromElsewhere(t *testing.T) {
 				require.NoError(t, err)
 				c.check(t, row)
 				if row.Result != nil {
-					got, err := cluster.ResultValue(context.Background(), row.ID, row.Result)
+					got, err := results.Of(cluster).Value(context.Background(), row.ID, row.Result)
 					require.NoError(t, err)
 					require.True(t, bytes.Equal(value, got))
 				}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 )
 
@@ -95,7 +96,7 @@ func (j *job) openResult() *resultStream {
 
 // beginUpload has the value of the job stored with the cluster as it comes.
 func (j *job) beginUpload() (to io.Writer, end func(failed error, r *layout.Result) error, err error) {
-	upload := j.life.worker.cluster.UploadResult(j.ctx, j.future.ID, j.future.Token)
+	upload := results.Of(j.life.worker.cluster).Upload(j.ctx, j.future.ID, j.future.Token)
 	return upload, func(failed error, r *layout.Result) error {
 		if failed != nil {
 			_ = upload.Drop() // else it is swept

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // TestResultsOutliveTheirWorker has a worker die that has realized a future with
@@ -37,7 +38,7 @@ func TestResultsOutliveTheirWorker(t *testing.T) {
 	for id, size := range sizes {
 		row := b.row(id)
 		require.Equal(t, layout.Realized, row.State())
-		value, err := b.cluster.ResultValue(b.ctx, id, row.Result)
+		value, err := results.Of(b.cluster).Value(b.ctx, id, row.Result)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(make([]byte, size), value))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 )
 
@@ -45,7 +46,7 @@ func (l *life) stay(left []layout.Row) ([]layout.Row, error) {
 		stays[id], bytes = true, bytes+saved[i].Size
 	}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(stays)), sweptTogether) {
-		if err := l.reg.LeaveCopies(ctx, ids, w.cluster.Now().Add(stayFor)); err != nil {
+		if err := results.Of(w.cluster).LeaveCopies(ctx, l.reg.ID(), ids, w.cluster.Now().Add(stayFor)); err != nil {
 			w.options.Logger.Warn("the next worker with the directory has the objects, but readers won't wait for it",
 				"directory", k.dir, "error", err)
 			break
@@ -119,7 +120,7 @@ func (k *keeper) holdAgain(ctx context.Context, s objects.Saved, open func() (io
 		k.drop(id, ref.Hash) // torn, or other bytes
 		return true, false, k.reportDamaged(ctx, id, row.Result)
 	}
-	err = k.reg.AddCopy(ctx, id, row.Result.Token, false)
+	err = results.Of(k.cluster).AddCopy(ctx, k.reg.ID(), id, row.Result.Token, false)
 	if errors.Is(err, fdbmodel.ErrTransition) || errors.Is(err, fdbmodel.ErrNotFound) {
 		return true, false, nil // the next sweep drops it
 	}
@@ -130,7 +131,7 @@ func (k *keeper) holdAgain(ctx context.Context, s objects.Saved, open func() (io
 // with a copy, it is not known which of them wrote it: readers find out when the time that
 // they wait is over.
 func (k *keeper) reportDamaged(ctx context.Context, id layout.ID, result *layout.Result) error {
-	copies, err := k.cluster.Copies(ctx, id)
+	copies, err := results.Of(k.cluster).Copies(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (k *keeper) reportDamaged(ctx context.Context, id layout.ID, result *layout
 	if len(left) > 1 {
 		return nil
 	}
-	_, err = k.cluster.ReportLost(ctx, id, result.Token, left)
+	_, err = results.Of(k.cluster).ReportLost(ctx, id, result.Token, left)
 	return err
 }
 

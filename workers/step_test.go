@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/seam"
 )
 
@@ -59,9 +60,9 @@ func TestDeclaredDeadWhileAFunctionSteps(t *testing.T) {
 // seamReader reads the objects of manual workers.
 type seamReader map[layout.WorkerID]*seam.Worker
 
-// OpenObject implements fdbmodel.ObjectReader.
-func (r seamReader) OpenObject(_ context.Context, object string, size int64, from *fdbmodel.Copy,
-) (fdbmodel.OpenObject, error) {
+// OpenObject implements results.ObjectReader.
+func (r seamReader) OpenObject(_ context.Context, object string, size int64, from *results.Copy,
+) (results.OpenObject, error) {
 	value, found := r[from.Worker].ReadObject(object, size)
 	if !found {
 		return nil, fdbmodel.ErrNotFound
@@ -71,13 +72,13 @@ func (r seamReader) OpenObject(_ context.Context, object string, size int64, fro
 
 type seamObject []byte
 
-// ReadAt implements fdbmodel.OpenObject.
+// ReadAt implements results.OpenObject.
 func (o seamObject) ReadAt(_ context.Context, p []byte, offset int64) error {
 	copy(p, o[offset:])
 	return nil
 }
 
-// Close implements fdbmodel.OpenObject.
+// Close implements results.OpenObject.
 func (seamObject) Close() {}
 
 // TestObjectsOfAManualWorker has a worker that is stepped keep a result as an object,
@@ -94,7 +95,7 @@ func TestObjectsOfAManualWorker(t *testing.T) {
 		return w, s
 	}
 	reader := seamReader{}
-	b.cluster.OfferObjectReader(reader)
+	results.Of(b.cluster).OfferReader(reader)
 	step := func(s *seam.Worker) {
 		b.clock.Advance(b.cluster.Config().Heartbeat)
 		_, err := s.Step(b.ctx, b.clock.Now())
@@ -120,7 +121,7 @@ func TestObjectsOfAManualWorker(t *testing.T) {
 	step(second)
 	reader[w.ID()], reader[other.ID()] = first, second
 	require.NoError(t, second.Take(b.ctx, id, false))
-	copies, err := b.cluster.Copies(b.ctx, id)
+	copies, err := results.Of(b.cluster).Copies(b.ctx, id)
 	require.NoError(t, err)
 	require.Len(t, copies, 2)
 	require.True(t, second.DropObject(result.Object))
@@ -151,11 +152,11 @@ func TestObjectsOfAManualWorker(t *testing.T) {
 	for _, s := range []*seam.Worker{none, first} {
 		require.NoError(t, s.Leave(b.ctx))
 	}
-	copies, err = b.cluster.Copies(b.ctx, put)
+	copies, err = results.Of(b.cluster).Copies(b.ctx, put)
 	require.NoError(t, err)
 	require.Len(t, copies, 1)
 	require.Equal(t, other.ID(), copies[0].Worker)
-	value, err = b.cluster.ResultValue(b.ctx, put, b.row(put).Result)
+	value, err = results.Of(b.cluster).Value(b.ctx, put, b.row(put).Result)
 	require.NoError(t, err)
 	require.Equal(t, "put", string(value))
 	require.NoError(t, second.Leave(b.ctx), "nobody takes it")
@@ -168,7 +169,7 @@ func (b *bed) putWith(s *seam.Worker, value string) layout.ID {
 	require.NoError(b.t, err)
 	object, holder, err := s.Keep(b.ctx, ids[0], []byte(value))
 	require.NoError(b.t, err)
-	_, err = b.cluster.Put(b.ctx, fdbmodel.Value{
+	_, err = results.Of(b.cluster).Put(b.ctx, results.Value{
 		ID: ids[0], Object: object, Size: int64(len(value)), Holder: layout.WorkerID(holder),
 	})
 	require.NoError(b.t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
 )
@@ -35,12 +36,12 @@ func (k *keeper) take(ctx context.Context, owner peer.Owner, o peer.TakeOptions)
 	if err := k.fetchOnce(ctx, &row, hash, o.Arrived); err != nil {
 		return missingAs(err)
 	}
-	return missingAs(k.reg.AddCopy(ctx, id, row.Result.Token, o.Alone))
+	return missingAs(results.Of(k.cluster).AddCopy(ctx, k.reg.ID(), id, row.Result.Token, o.Alone))
 }
 
 // missingAs tells the other side that something is not there.
 func missingAs(err error) error {
-	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrLost) {
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, results.ErrLost) {
 		return fmt.Errorf("%w: %w", objects.ErrNotFound, err)
 	}
 	return err
@@ -108,7 +109,7 @@ func (k *keeper) fetch(ctx context.Context, row *layout.Row, hash objects.Hash, 
 		return err
 	}
 	defer room.Release()
-	from := &sequence{ctx: ctx, reader: k.cluster.OpenResult(row.ID, row.Result), arrived: arrived}
+	from := &sequence{ctx: ctx, reader: results.Of(k.cluster).Open(row.ID, row.Result), arrived: arrived}
 	defer func() { _ = from.Close() }() // it never fails
 	ref, err := k.store.Put(ctx, from, objects.PutOptions{Size: size, Reservation: room})
 	if err == nil && ref != (objects.Ref{Hash: hash, Size: size}) {
@@ -123,7 +124,7 @@ const sequenceWindow = 4 << 20
 // sequence reads a result in order.
 type sequence struct {
 	ctx    context.Context
-	reader *fdbmodel.ResultReader
+	reader *results.Reader
 	offset int64 // of what is read next from the result
 	buffer []byte
 	rest   []byte

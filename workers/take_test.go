@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
@@ -25,7 +25,7 @@ type gatedObject struct {
 	opened  int
 }
 
-func (g *gatedObject) OpenObject(context.Context, string, int64, *fdbmodel.Copy) (fdbmodel.OpenObject, error) {
+func (g *gatedObject) OpenObject(context.Context, string, int64, *results.Copy) (results.OpenObject, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.opened++
@@ -57,7 +57,7 @@ func TestTakesShareATransfer(t *testing.T) {
 	for _, fails := range []int{0, 1} {
 		b := newBed(t, layout.Config{}, clock.NewVirtual(epoch))
 		from := &gatedObject{content: bytes.Repeat([]byte("x"), 600_000), gate: make(chan struct{}), fails: fails}
-		b.cluster.OfferObjectReader(from)
+		results.Of(b.cluster).OfferReader(from)
 		k := storeOf(t, 1<<20)
 		source := b.register()
 		k.cluster, k.reg = b.cluster, b.register()
@@ -66,7 +66,7 @@ func TestTakesShareATransfer(t *testing.T) {
 		require.NoError(t, err)
 		ids, err := b.cluster.DrawIDs(1)
 		require.NoError(t, err)
-		_, err = b.cluster.Put(b.ctx, fdbmodel.Value{ID: ids[0], Object: ref.Hash.String(), Size: ref.Size,
+		_, err = results.Of(b.cluster).Put(b.ctx, results.Value{ID: ids[0], Object: ref.Hash.String(), Size: ref.Size,
 			Holder: source.ID()})
 		require.NoError(t, err)
 		var owner peer.Owner
@@ -94,7 +94,7 @@ func TestTakesShareATransfer(t *testing.T) {
 		require.Equal(t, 1+fails, from.opened)
 		require.True(t, k.store.Has(ref.Hash))
 		require.Zero(t, k.store.Stats().Reserved)
-		copies, err := b.cluster.Copies(b.ctx, ids[0])
+		copies, err := results.Of(b.cluster).Copies(b.ctx, ids[0])
 		require.NoError(t, err)
 		require.Len(t, copies, 2)
 	}

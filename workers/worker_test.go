@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/internal/storetest"
@@ -247,7 +248,7 @@ func TestLargeArgumentsAndResults(t *testing.T) {
 		row := b.row(id)
 		require.Equal(t, layout.Realized, row.State())
 		require.EqualValues(t, size, row.Result.Size)
-		value, err := b.cluster.ResultValue(b.ctx, id, row.Result)
+		value, err := results.Of(b.cluster).Value(b.ctx, id, row.Result)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(args, value))
 	}

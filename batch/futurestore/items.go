@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // itemPage is how many items are read in one transaction.
@@ -113,7 +114,7 @@ func (s *Store) result(ctx context.Context, e layout.Ending) (*batch.Result, err
 	if e.Result == nil && (e.Failure == nil || e.Failure.Attempt == 0) {
 		return nil, nil
 	}
-	if err := s.cluster.Load(ctx, &e); err != nil {
+	if err := results.Of(s.cluster).Load(ctx, &e); err != nil {
 		return nil, err
 	}
 	result := ResultOf(&e)

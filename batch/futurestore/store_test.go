@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -129,7 +130,7 @@ func completion(t *testing.T, d *data, f *fdbmodel.ClaimedFuture, end *batch.Com
 		Usage: usage(&r.Usage),
 	}
 	if len(result.Value) > fdbmodel.MaxResultInline {
-		ref, err := d.cluster.PutResult(context.Background(), f.ID, f.Token, result.Value)
+		ref, err := results.Of(d.cluster).Store(context.Background(), f.ID, f.Token, result.Value)
 		require.NoError(t, err)
 		result.Value, result.ValueRef = nil, &ref
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // Cluster reaches the workers of a futures cluster. An item of a chunk is a
@@ -218,7 +219,7 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 		case isLost(&rows[i], &ending):
 			lost = append(lost, ending.ID)
 		case ending.Over():
-			if err := r.cluster.Load(ctx, &ending); err != nil {
+			if err := results.Of(r.cluster).Load(ctx, &ending); err != nil {
 				return nil, err
 			}
 			ended, over = append(ended, completion(&ending)), append(over, ending.ID)

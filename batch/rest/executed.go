@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -152,7 +153,7 @@ func (a *answers) add(ctx context.Context, peer string, ending layout.Ending) er
 	if err := stack.Reserve(ctx, held); err != nil {
 		return err
 	}
-	if err := a.server.options.Client.Cluster().Load(ctx, &ending); err != nil {
+	if err := results.Of(a.server.options.Client.Cluster()).Load(ctx, &ending); err != nil {
 		return err
 	}
 	if ending.Failure == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/console"
@@ -62,7 +63,7 @@ func (a *app) get(ctx context.Context, c *futures.Client, id futures.ID) error {
 	}
 	ending := row.Ending()
 	ending.Failure = row.Exception
-	if err := c.Cluster().LoadUpTo(ctx, &ending, shownValue); err != nil {
+	if err := results.Of(c.Cluster()).LoadUpTo(ctx, &ending, shownValue); err != nil {
 		return err
 	}
 	d := description{row: &row, ending: &ending}

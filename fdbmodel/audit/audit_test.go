@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -79,7 +80,7 @@ func TestCheckNotes(t *testing.T) {
 			}},
 		{"pieces of nobody's result", only(audit.InvariantChunks), func(t *testing.T, p *modeltest.Population, _ kv.Tx) {
 			token := layout.Token{Worker: "gone", Sequence: 4}
-			_, err := p.C.PutResult(context.Background(), p.IDs[layout.Failed], token, make([]byte, 10))
+			_, err := results.Of(p.C).Store(context.Background(), p.IDs[layout.Failed], token, make([]byte, 10))
 			require.NoError(t, err)
 		}},
 		{"mail of a session that is gone", only(audit.InvariantMail), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // explainDisplaced says why none of the workers that have the object which a future
@@ -15,14 +16,14 @@ import (
 func explainDisplaced(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row,
 	members []fdbmodel.Member,
 ) error {
-	copies, err := c.Copies(ctx, row.Spec.Near)
+	copies, err := results.Of(c).Copies(ctx, row.Spec.Near)
 	if err != nil {
 		return err
 	}
 	var holders []fdbmodel.Member
 	var names []string
 	for i := range members {
-		if slices.ContainsFunc(copies, func(held fdbmodel.Copy) bool { return held.Alive && held.Worker == members[i].ID }) {
+		if slices.ContainsFunc(copies, func(held results.Copy) bool { return held.Alive && held.Worker == members[i].ID }) {
 			holders, names = append(holders, members[i]), append(names, string(members[i].ID))
 		}
 	}
@@ -46,7 +47,7 @@ func explainDisplaced(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, 
 
 // explainObject says which workers have a result.
 func explainObject(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row) error {
-	copies, err := c.Copies(ctx, row.ID)
+	copies, err := results.Of(c).Copies(ctx, row.ID)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 func TestExplainTellsOfSilence(t *testing.T) {
@@ -106,7 +107,7 @@ func TestExplainOfWhatNoHolderCanRun(t *testing.T) {
 		"has the labels disk=ssd", "futura clone " + big.String() + " --to WORKER"} {
 		require.Contains(t, e.Text, says)
 	}
-	state, err := s.C.ReportLost(s.Ctx, big, claimed.Token, []layout.WorkerID{s.Worker.ID()})
+	state, err := results.Of(s.C).ReportLost(s.Ctx, big, claimed.Token, []layout.WorkerID{s.Worker.ID()})
 	require.NoError(t, err)
 	require.Equal(t, layout.Ready, state)
 	e, err = inspect.Explain(s.Ctx, s.C, id)

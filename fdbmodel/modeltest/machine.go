@@ -20,6 +20,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -74,7 +75,7 @@ type Machine struct {
 	away      map[layout.ID][]awayCopy
 	missed    map[missedCopy]bool
 	misfits   fdbmodel.Misfits
-	displaced fdbmodel.DisplacedWalk
+	displaced results.DisplacedWalk
 	boxes     map[layout.SessionID]*mailbox.Mailbox
 	watched   map[layout.SessionID]map[layout.ID]bool
 	owed      map[layout.SessionID]map[string]bool // notices that must arrive

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // awayCopy is a copy that a worker which has left may come back with.
@@ -38,7 +39,7 @@ func (m *Machine) leaveCopies(ctx context.Context) (change, error) {
 	}
 	w := m.workers[i]
 	until := m.Clock.Now().Add(time.Duration(m.random.IntN(30)) * time.Second)
-	err := w.LeaveCopies(ctx, ids, until)
+	err := results.Of(m.C).LeaveCopies(ctx, w.ID(), ids, until)
 	m.logf("%s (gone %t) keeps its copies of %v: %v", w.ID(), w.gone, ids, err)
 	for _, id := range ids {
 		m.away[id] = slices.Clip(m.away[id]) // it is looked at from now on
@@ -59,7 +60,7 @@ func (m *Machine) lookAway(ctx context.Context) {
 			continue
 		}
 		m.away[id] = nil
-		copies, err := m.C.Copies(ctx, id)
+		copies, err := results.Of(m.C).Copies(ctx, id)
 		m.require(err)
 		for _, held := range copies {
 			until := time.UnixMilli(held.Away)

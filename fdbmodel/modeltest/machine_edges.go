@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // inputs chooses some futures, among them earlier ones of the same call.
@@ -85,7 +86,7 @@ func (m *Machine) lose(ctx context.Context) (change, error) {
 			m.missed[missedCopy{id, w.ID()}] = true
 		}
 	}
-	state, err := m.C.ReportLost(ctx, id, token, missing)
+	state, err := results.Of(m.C).ReportLost(ctx, id, token, missing)
 	m.logf("lose %s at %v: %v %v", id, missing, state, err)
 	if errors.Is(err, fdbmodel.ErrNotFound) || m.isAwaited(id, err) {
 		err = nil
@@ -133,7 +134,7 @@ func (m *Machine) clone(ctx context.Context) (change, error) {
 		return none, nil
 	}
 	alone := m.random.IntN(2) == 0
-	err := w.AddCopy(ctx, row.ID, row.Result.Token, alone)
+	err := results.Of(m.C).AddCopy(ctx, w.ID(), row.ID, row.Result.Token, alone)
 	m.logf("clone %s by %s (gone %t, alone %t): %v", row.ID, w.ID(), w.gone, alone, err)
 	if w.gone && err == nil {
 		m.fail("a dead worker has a copy of a result")

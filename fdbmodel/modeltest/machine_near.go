@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // approach has some futures be near an input.
@@ -76,7 +77,7 @@ func (m *Machine) waitsForDisplaced(r *layout.Row) bool {
 
 // replace looks for workers again for what no holder of an object could run.
 func (m *Machine) replace(ctx context.Context) (change, error) {
-	n, next, err := m.C.ReplaceDisplaced(ctx, &m.displaced)
+	n, next, err := results.Of(m.C).ReplaceDisplaced(ctx, &m.displaced)
 	m.logf("replace: %d, goes on %t: %v", n, !next.IsZero(), err)
 	return func(before, after *layout.Row) bool {
 		return before != nil && before.Attempts.Displaced && after != nil && after.State() == layout.Blocked

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // pin pins a future, or ends a pin. Some pins end with a session.
@@ -17,10 +18,10 @@ func (m *Machine) pin(ctx context.Context) (change, error) {
 	var session layout.SessionID
 	unpin := m.random.IntN(2) == 0
 	if unpin {
-		err = m.C.Unpin(ctx, id, holder)
+		err = results.Of(m.C).Unpin(ctx, id, holder)
 	} else {
 		session = []layout.SessionID{"s1", "s2", ""}[m.random.IntN(3)]
-		err = m.C.Pin(ctx, id, holder, session)
+		err = results.Of(m.C).Pin(ctx, id, holder, session)
 	}
 	m.logf("pin %s by %s with %q (unpin %t): %v", id, holder, session, unpin, err)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrTransition) {

@@ -7,12 +7,13 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // put makes a future that has its result: in its record, in chunks, or as an object of
 // a worker.
 func (m *Machine) put(ctx context.Context) (change, error) {
-	var v fdbmodel.Value
+	var v results.Value
 	if m.random.IntN(2) == 0 {
 		v.Key = fmt.Sprint("put", m.random.IntN(4))
 		v.ID = m.C.IDOf(v.Key)
@@ -28,12 +29,12 @@ func (m *Machine) put(ctx context.Context) (change, error) {
 	} else {
 		v.Bytes = make([]byte, []int{3, 4, 5000}[m.random.IntN(3)])
 	}
-	existed, err := m.C.Put(ctx, v)
+	existed, err := results.Of(m.C).Put(ctx, v)
 	m.logf("put %s %q of %d by %q (gone %t): %t %v", v.ID, v.Object, len(v.Bytes), v.Holder, gone, existed, err)
 	if v.Object != "" && gone && err == nil && !existed {
 		m.fail("a dead worker holds a value that was put")
 	}
-	if errors.Is(err, fdbmodel.ErrHolderGone) && gone || errors.Is(err, fdbmodel.ErrIDInUse) && v.Key != "" {
+	if errors.Is(err, results.ErrHolderGone) && gone || errors.Is(err, fdbmodel.ErrIDInUse) && v.Key != "" {
 		err = nil
 	}
 	return func(before, after *layout.Row) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -73,7 +74,7 @@ func Populate(t *testing.T) *Population {
 	finish(fdbmodel.Completion{Future: claim(), Result: &layout.Result{Value: []byte("v")}})
 	p.Large = submit(100_000)
 	f := claim()
-	ref, err := c.PutResult(ctx, f.ID, f.Token, make([]byte, 200_000))
+	ref, err := results.Of(c).Store(ctx, f.ID, f.Token, make([]byte, 200_000))
 	require.NoError(t, err)
 	finish(fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
 	p.Result, p.Args = ref, *f.Spec.ArgsRef
@@ -94,7 +95,7 @@ func Populate(t *testing.T) *Population {
 	p.IDs[layout.Delayed], p.Inputs[0] = submitLater(t, c, time.Hour), submitLater(t, c, 2*time.Hour)
 	p.IDs[layout.Ready] = submit(10)
 	p.Middle = submitUnique(t, c, 5000, &fdbmodel.Unique{Key: "middle"})
-	require.NoError(t, c.Pin(ctx, p.Middle, "p", ""))
+	require.NoError(t, results.Of(c).Pin(ctx, p.Middle, "p", ""))
 	p.hold(t)
 	got, err := c.Submit(ctx, []fdbmodel.Submission{{
 		Key: "blocked", Spec: layout.Spec{Function: "go:f", Tags: []string{"t"}}, Inputs: p.Inputs[:],

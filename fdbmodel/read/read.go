@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -23,6 +24,15 @@ func State(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
 // Record requests the spec and the mutable records.
 func Record(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
 	return Pending{id, k, tx.GetRange(k.RecordRange(id), kv.RangeOptions{Limit: layout.MaxRowKeys})}
+}
+
+// Existing returns the spec and the mutable records of a future, or layout.ErrNotFound.
+func Existing(ctx context.Context, tx kv.Reader, k layout.Keyspace, id layout.ID) (layout.Row, error) {
+	row, found, err := Record(tx, k, id).Wait(ctx)
+	if err == nil && (!found || row.Spec == nil) {
+		err = fmt.Errorf("future %s: %w", id, layout.ErrNotFound)
+	}
+	return row, err
 }
 
 // Wait returns the row, or false if it has no keys.

@@ -23,6 +23,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -41,7 +42,7 @@ func rowsOf(t *testing.T, c *fdbmodel.Cluster) map[layout.ID]string {
 		if row.Result != nil && row.Result.Object != "" {
 			value = []byte(row.Result.Object) // it stays where it is
 		} else if row.Result != nil {
-			value, err = c.ResultValue(context.Background(), row.ID, row.Result)
+			value, err = results.Of(c).Value(context.Background(), row.ID, row.Result)
 			require.NoError(t, err)
 		}
 		rows[row.ID] = fmt.Sprintf("%v %+v %x %x", row.State(), row.Attempts, args, value)

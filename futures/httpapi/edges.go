@@ -7,6 +7,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -39,8 +40,8 @@ func EdgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges
 		e.Dependants, e.MoreDependants, err = c.Dependants(ctx, row.ID, layout.ID{}, shownEdges)
 	}
 	if err == nil && row.Object() != "" {
-		var copies []fdbmodel.Copy
-		copies, err = c.Copies(ctx, row.ID)
+		var copies []results.Copy
+		copies, err = results.Of(c).Copies(ctx, row.ID)
 		for i := range copies {
 			if copies[i].Alive {
 				e.HeldBy = append(e.HeldBy, copies[i].Worker)

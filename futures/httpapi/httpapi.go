@@ -23,6 +23,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -140,7 +141,7 @@ func Errors() []stack.ErrorCode {
 		{Err: kv.ErrClosed, Status: http.StatusServiceUnavailable, Code: "stopping"},
 		{Err: kv.ErrStoreFailed, Status: http.StatusServiceUnavailable, Code: "store_failed"},
 		{Err: kv.ErrReadOnly, Status: http.StatusServiceUnavailable, Code: "store_read_only"},
-		{Err: fdbmodel.ErrLost, Status: http.StatusServiceUnavailable, Code: "result_lost"},
+		{Err: results.ErrLost, Status: http.StatusServiceUnavailable, Code: "result_lost"},
 		{Err: fdbmodel.ErrUnreachable, Status: http.StatusServiceUnavailable, Code: "worker_unreachable"},
 		{Err: kv.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: "store_unavailable"},
 	}

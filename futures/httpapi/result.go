@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -95,7 +96,7 @@ func (s *server) result(w http.ResponseWriter, r *http.Request) error {
 // canRead reads the beginning of a result, because an error after the answer has
 // begun could only cut it off.
 func (s *server) canRead(ctx context.Context, id futures.ID, r *layout.Result) error {
-	reader := s.client.Cluster().OpenResult(id, r)
+	reader := results.Of(s.client.Cluster()).Open(id, r)
 	defer reader.Close()
 	return reader.ReadAt(ctx, make([]byte, min(reader.Unit(), reader.Size())), 0)
 }

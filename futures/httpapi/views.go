@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -231,7 +232,7 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 // to. It returns the store's errors.
 func View(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) (Future, error) {
 	e := endingOf(row)
-	err := cluster.LoadUpTo(ctx, &e, inlineValue)
+	err := results.Of(cluster).LoadUpTo(ctx, &e, inlineValue)
 	f := futureOf(row, &e)
 	if err == nil {
 		f.Edges, err = EdgesOf(ctx, cluster, row)

@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/faultdisk"
@@ -218,7 +219,7 @@ func (w *world) round(c *fdbmodel.Cluster, worker *fdbmodel.Registration, i int)
 		completion := fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte("v")}}
 		switch (i + n) % 5 {
 		case 0:
-			ref, err := c.PutResult(w.ctx, f.ID, f.Token, make([]byte, 20_000))
+			ref, err := results.Of(c).Store(w.ctx, f.ID, f.Token, make([]byte, 20_000))
 			require.NoError(w.t, err)
 			completion.Result = &layout.Result{ValueRef: &ref, Size: ref.Size}
 		case 1:

@@ -64,7 +64,7 @@ func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
 	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/modules",
-		"fdbmodel/quota", "futures", "workers", "workers/...")
+		"fdbmodel/quota", "fdbmodel/results", "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
@@ -100,6 +100,7 @@ func importTable() map[string]imports {
 		"fdbmodel/internal/index":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/meter":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/pieces":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/internal/nearby":  {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read")},
 		"fdbmodel/internal/shards":  {ours: slices.Clone(store)},
 		"fdbmodel/internal/lane": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read",
 			"fdbmodel/internal/index")},
@@ -112,8 +113,13 @@ func importTable() map[string]imports {
 		"fdbmodel/metering": {ours: slices.Clone(model)},
 		"fdbmodel/modules":  {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
 		"fdbmodel/quota":    {ours: slices.Clone(model)},
+		"fdbmodel/results": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index",
+			"fdbmodel/internal/nearby", "fdbmodel/internal/pieces")},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
-		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/quota", "fdbmodel/read"), others: []string{msgp}},
+		"fdbmodel/inspect": {
+			ours:   append(slices.Clone(model), "fdbmodel/quota", "fdbmodel/read", "fdbmodel/results"),
+			others: []string{msgp},
+		},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/joblog",
 			"fdbmodel/transfer/archive")},
 
@@ -121,13 +127,13 @@ func importTable() map[string]imports {
 
 		"futures": {
 			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
-				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/schedule", "internal/seam",
+				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
 				"internal/clock", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
 			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/modules", "fdbmodel/quota",
-				"futures",
+				"fdbmodel/results", "futures",
 				"futures/httpapi/stack"),
 			others: []string{huma, prometheus},
 		},
@@ -137,7 +143,7 @@ func importTable() map[string]imports {
 		},
 		"workers": {
 			ours: append(slices.Clone(model), "fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
-				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/schedule", "internal/seam",
+				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
 				"internal/clock", "internal/ratelog", "internal/socket"),
 			others: []string{msgpack, uuid, prometheus, system},
@@ -147,8 +153,9 @@ func importTable() map[string]imports {
 			others: []string{wazero, system, network},
 		},
 
-		"workers/objects":       {ours: []string{"internal/trust"}, others: []string{blake3, system}},
-		"workers/objects/held":  {ours: append(slices.Clone(model), "workers/objects", "workers/objects/peer")},
+		"workers/objects": {ours: []string{"internal/trust"}, others: []string{blake3, system}},
+		"workers/objects/held": {ours: append(slices.Clone(model), "fdbmodel/results", "workers/objects",
+			"workers/objects/peer")},
 		"workers/objects/hints": {ours: append(slices.Clone(model), "workers/objects/peer")},
 		"workers/objects/peer": {
 			ours:   []string{"internal/connlimit", "internal/socket", "internal/trust", "workers/objects"},
@@ -193,7 +200,8 @@ func importTable() map[string]imports {
 			others: []string{uuid, xrate, xsync, prometheus},
 		},
 		"protocol/peerworker": {
-			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "fdbmodel/modules", "workers", "batch", "batch/futurestore",
+			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "fdbmodel/modules", "fdbmodel/results", "workers", "batch",
+				"batch/futurestore",
 				"batch/source",
 				"protocol", "protocol/p2p", "internal/ratelog", "internal/seam"),
 			others: []string{prometheus, uuid},
@@ -233,7 +241,7 @@ func importTable() map[string]imports {
 		"fdbmodel/modeltest": {
 			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",
 				"fdbmodel/joblog", "fdbmodel/mailbox", "fdbmodel/metering", "fdbmodel/modules",
-				"fdbmodel/quota", "fdbmodel/schedule", "fdbmodel/kv/faultkv", "fdbmodel/kv/embedded",
+				"fdbmodel/quota", "fdbmodel/results", "fdbmodel/schedule", "fdbmodel/kv/faultkv", "fdbmodel/kv/embedded",
 				"internal/storetest"),
 			others: append(tests(), pebble),
 		},

@@ -3,9 +3,10 @@ package mutants
 // edgeMutants are faults in what connects futures, and in results that are objects.
 func edgeMutants() []mutant {
 	const edges, settle, tell = "fdbmodel/edges.go", "fdbmodel/settle.go", "fdbmodel/tell.go"
-	const copies, waits, write = "fdbmodel/copies.go", "fdbmodel/waits.go", "fdbmodel/write.go"
+	const lose, waits, write = "fdbmodel/lose.go", "fdbmodel/waits.go", "fdbmodel/write.go"
 	const marked = "fdbmodel/marked.go"
 	pieces := suites{{of: "fdbmodel", run: "DependantsEndInPieces"}}
+	lost := append(suites{{of: "fdbmodel/results", run: "TestCopies|TestReaders|TestLostGraph"}}, model()...)
 	return []mutant{
 		{name: "a commit ends all dependants that it finds", file: settle, by: pieces,
 			old: "edges: maxPiece / max(1, len(ids)),",
@@ -114,10 +115,10 @@ func edgeMutants() []mutant {
 		{name: "a future is changed twice by one settlement", file: settle, by: model(),
 			old: "\tif s.changed[row.ID] {\n\t\treturn\n\t}\n",
 			new: ""},
-		{name: "a result is lost while a worker has it", file: copies, by: model(),
+		{name: "a result is lost while a worker has it", file: lose, by: lost,
 			old: "is := held.Object == row.Result.Object && !slices.Contains(missing, held.Worker)",
 			new: "is := held.Object == row.Result.Object && slices.Compare(missing, nil) == 0"},
-		{name: "a copy of a dead worker counts", file: copies, by: model(),
+		{name: "a copy of a dead worker counts", file: lose, by: lost,
 			old: "case is && held.Alive:", new: "case is:"},
 		{name: "a loss is reported of another result", file: "fdbmodel/state/effects.go", by: model(),
 			old: "return r.Result.Object != \"\" && r.Result.Token == e.Token",

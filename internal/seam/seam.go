@@ -87,7 +87,7 @@ type Worker struct {
 	// it holds, with what the store needs for that.
 	Room func() (free, used int64)
 	// Keep has it hold a value for a future that is to be put, as an upload does. It
-	// returns what fdbmodel.Value needs, and an error if it has no room, or stops.
+	// returns what results.Value needs, and an error if it has no room, or stops.
 	Keep func(ctx context.Context, id [16]byte, value []byte) (object, worker string, err error)
 	// Take has it take a copy of the result of a future from the workers that have it,
 	// as one that is asked over a connection; alone has those drop theirs. Its errors

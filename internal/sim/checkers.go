@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -279,7 +280,7 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 // an object that the client does not want may be lost.
 func (w *world) checkRealized(ctx context.Context, r *request, row *layout.Row, missing bool) error {
 	if !missing && (row.Result.Object == "" || r.wanted && !r.discarded) {
-		value, err := w.reader.ResultValue(ctx, row.ID, row.Result)
+		value, err := results.Of(w.reader).Value(ctx, row.ID, row.Result)
 		if err == nil {
 			err = w.checkContent(r, row.Result, value)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // noteObject keeps what a transaction says about results that are objects, and
@@ -103,7 +104,7 @@ func (t *tx) noteLoss(id layout.ID) error {
 		w.objects.losses[id] = map[layout.Token]bool{}
 	}
 	w.objects.losses[id][row.Result.Token] = true
-	copies, err := w.reader.Copies(ctx, id)
+	copies, err := results.Of(w.reader).Copies(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -126,9 +127,9 @@ func (w *world) checkGone(ctx context.Context, r *request, token layout.Token) e
 	if errors.Is(err, fdbmodel.ErrNotFound) || err == nil && (row.Result == nil || row.Result.Token != token) {
 		return nil
 	}
-	copies, copiesErr := w.reader.Copies(ctx, id)
+	copies, copiesErr := results.Of(w.reader).Copies(ctx, id)
 	err = errors.Join(err, copiesErr)
-	if err != nil || slices.ContainsFunc(copies, func(held fdbmodel.Copy) bool { return held.Alive }) {
+	if err != nil || slices.ContainsFunc(copies, func(held results.Copy) bool { return held.Alive }) {
 		return err
 	}
 	return fmt.Errorf("the result of future %s was said to be lost, and the future is still %v", id, row.State())

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // reach returns the process of a worker that is asked for something over a
@@ -129,7 +130,7 @@ func (w *world) copiesOf(ctx context.Context, id layout.ID) (list copyList, err 
 	if err != nil {
 		return list, err
 	}
-	copies, err := w.reader.Copies(ctx, id)
+	copies, err := results.Of(w.reader).Copies(ctx, id)
 	list.object, list.size = row.Object(), row.Result.Size
 	for i := range copies {
 		list.workers = append(list.workers, copies[i].Worker)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -78,7 +79,7 @@ func (t *tx) noteInfeasible(id layout.ID) error {
 	if err != nil {
 		return err
 	}
-	records, err := w.reader.CopyRecords(context.Background(), []layout.ID{near})
+	records, err := results.Of(w.reader).CopyRecords(context.Background(), []layout.ID{near})
 	if err != nil {
 		return err
 	}

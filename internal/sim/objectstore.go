@@ -6,16 +6,17 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // errNoAnswer is what a reader of an object gets from a process that is gone, or
 // that is stopped, or that it can't reach.
 var errNoAnswer = errors.New("no answer")
 
-// OpenObject implements fdbmodel.ObjectReader: it asks the worker of the copy, which
+// OpenObject implements results.ObjectReader: it asks the worker of the copy, which
 // may not answer.
-func (p *process) OpenObject(_ context.Context, object string, size int64, from *fdbmodel.Copy,
-) (fdbmodel.OpenObject, error) {
+func (p *process) OpenObject(_ context.Context, object string, size int64, from *results.Copy,
+) (results.OpenObject, error) {
 	o := openObject{process: p, worker: from.Worker, object: object, size: size}
 	_, err := o.value()
 	return o, err
@@ -29,7 +30,7 @@ type openObject struct {
 	size    int64
 }
 
-// ReadAt implements fdbmodel.OpenObject.
+// ReadAt implements results.OpenObject.
 func (o openObject) ReadAt(_ context.Context, p []byte, offset int64) error {
 	value, err := o.value()
 	if err == nil && copy(p, value[min(offset, int64(len(value))):]) < len(p) {
@@ -38,7 +39,7 @@ func (o openObject) ReadAt(_ context.Context, p []byte, offset int64) error {
 	return err
 }
 
-// Close implements fdbmodel.OpenObject.
+// Close implements results.OpenObject.
 func (openObject) Close() {}
 
 // value is what the worker answers now.

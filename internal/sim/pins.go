@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // kept and open are how holders of pins begin: of those that last, and of those that
@@ -54,7 +55,7 @@ func (c *clientProcess) pinSome(ctx context.Context) error {
 	if len(r.pins.held) > 0 && w.random.IntN(2) == 0 {
 		return c.unpin(ctx, r, holder)
 	}
-	err := c.asPinned(r, holder, func() error { return c.cluster.Pin(ctx, r.submission.ID, holder, session) })
+	err := c.asPinned(r, holder, func() error { return results.Of(c.cluster).Pin(ctx, r.submission.ID, holder, session) })
 	if err == nil && !r.pins.unsure[holder] {
 		r.pins.held[holder] = session
 		w.report.Pinned++
@@ -64,7 +65,7 @@ func (c *clientProcess) pinSome(ctx context.Context) error {
 
 func (c *clientProcess) unpin(ctx context.Context, r *request, holder string) error {
 	delete(r.pins.held, holder)
-	return c.asPinned(r, holder, func() error { return c.cluster.Unpin(ctx, r.submission.ID, holder) })
+	return c.asPinned(r, holder, func() error { return results.Of(c.cluster).Unpin(ctx, r.submission.ID, holder) })
 }
 
 // asPinned changes a pin, of which nothing is known until that is done.
@@ -102,7 +103,7 @@ func (w *world) checkPins(ctx context.Context) error {
 		if len(r.pins.held) == 0 && len(r.pins.unsure) == 0 {
 			continue
 		}
-		holders, err := w.reader.Pins(ctx, r.submission.ID)
+		holders, err := results.Of(w.reader).Pins(ctx, r.submission.ID)
 		switch {
 		case errors.Is(err, fdbmodel.ErrNotFound) && !w.isPinned(r):
 			continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // putWithin is how soon after a worker has a value its future must be made, in most
@@ -51,7 +52,7 @@ func (c *clientProcess) drawPut(held bool) (*request, error) {
 // no worker takes it, it is put later, or never.
 func (c *clientProcess) put(ctx context.Context, r *request) error {
 	if !r.submission.Spec.AsObject {
-		return c.commitPut(ctx, r, fdbmodel.Value{Bytes: r.encoded(r.content(0))})
+		return c.commitPut(ctx, r, results.Value{Bytes: r.encoded(r.content(0))})
 	}
 	w := c.world
 	members, err := c.cluster.Workers(ctx)
@@ -70,7 +71,7 @@ func (c *clientProcess) put(ctx context.Context, r *request) error {
 		value := r.encoded(r.content(0))
 		object, worker, err := holder.seam.Keep(ctx, r.submission.ID, value)
 		if err == nil {
-			return c.commitPut(ctx, r, fdbmodel.Value{Object: object, Size: int64(len(value)), Holder: layout.WorkerID(worker)})
+			return c.commitPut(ctx, r, results.Value{Object: object, Size: int64(len(value)), Holder: layout.WorkerID(worker)})
 		}
 	}
 	if w.healing {
@@ -80,12 +81,12 @@ func (c *clientProcess) put(ctx context.Context, r *request) error {
 	return nil
 }
 
-func (c *clientProcess) commitPut(ctx context.Context, r *request, v fdbmodel.Value) error {
+func (c *clientProcess) commitPut(ctx context.Context, r *request, v results.Value) error {
 	return c.world.commitPut(ctx, c.cluster, r, v)
 }
 
 // commitPut makes the future of a value, whose holder may be gone by then.
-func (w *world) commitPut(ctx context.Context, cluster *fdbmodel.Cluster, r *request, v fdbmodel.Value) error {
+func (w *world) commitPut(ctx context.Context, cluster *fdbmodel.Cluster, r *request, v results.Value) error {
 	v.ID, v.Codec = r.submission.ID, r.submission.Spec.Codec
 	if v.Object != "" {
 		within := putWithin
@@ -94,9 +95,9 @@ func (w *world) commitPut(ctx context.Context, cluster *fdbmodel.Cluster, r *req
 		}
 		v.Before = cluster.Now().Add(within)
 	}
-	_, err := cluster.Put(ctx, v)
+	_, err := results.Of(cluster).Put(ctx, v)
 	switch {
-	case errors.Is(err, fdbmodel.ErrHolderGone):
+	case errors.Is(err, results.ErrHolderGone):
 		return nil // it is put again
 	case errors.Is(err, fdbmodel.ErrIDInUse) && strings.Contains(err.Error(), "put before and lost"):
 	case err != nil:
@@ -122,7 +123,7 @@ func (w *world) putFrom(ctx context.Context, p *workerProcess) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	value := r.encoded(r.content(0))
-	v := fdbmodel.Value{}
+	v := results.Value{}
 	v.Object, v.Size, v.Holder, err = keeper.Keep(ctx, r.submission.ID, bytes.NewReader(value), int64(len(value)))
 	if err != nil {
 		return // it has no room, or stops; the client puts it

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // readSome has the client read results that are objects: some while there are
@@ -49,12 +50,12 @@ func (w *world) read(ctx context.Context, p *process, r *request) error {
 		return nil
 	}
 	p.reading = runKey{id, result.Token}
-	value, err := p.cluster.ResultValue(ctx, id, result)
+	value, err := results.Of(p.cluster).Value(ctx, id, result)
 	p.reading = runKey{}
 	switch {
-	case r.discarded && (errors.Is(err, fdbmodel.ErrLost) || errors.Is(err, fdbmodel.ErrNotFound)):
+	case r.discarded && (errors.Is(err, results.ErrLost) || errors.Is(err, fdbmodel.ErrNotFound)):
 		return nil // it was discarded while this process was stopped
-	case errors.Is(err, fdbmodel.ErrLost):
+	case errors.Is(err, results.ErrLost):
 		r.earlier, r.ended, r.read = r.ended, nil, false
 		w.report.Missing++
 		return w.checkGone(ctx, r, result.Token)

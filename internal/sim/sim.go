@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -374,7 +375,7 @@ func (w *world) openCluster(ctx context.Context, p *process) (*fdbmodel.Cluster,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
 	if p.cluster = c; err == nil {
-		c.OfferObjectReader(p)
+		results.Of(c).OfferReader(p)
 	}
 	return c, err
 }

@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
@@ -44,7 +44,7 @@ func (v *blobValue) Size() int64 { return v.held[0].blob.Size }
 // Fetch implements workers.RemoteValue. It goes on where an earlier fetch for the future was
 // cut, by this head or one before it, as far as the store still has that. If it turns out
 // that that was of another content, everything is fetched.
-func (v *blobValue) Fetch(ctx context.Context, to *fdbmodel.ResultUpload) error {
+func (v *blobValue) Fetch(ctx context.Context, to *results.Upload) error {
 	h := v.head
 	name := partName{v.at.id, v.held[0].blob.ID}
 	if old := h.parts.take(name); old != nil {
@@ -90,7 +90,7 @@ func (h *Head) serves(out *workers.RemoteOutcome) bool {
 }
 
 // fetch writes to to what it lacks of a value that a peer has.
-func (h *Head) fetch(ctx context.Context, future layout.ID, one held, to *fdbmodel.ResultUpload) error {
+func (h *Head) fetch(ctx context.Context, future layout.ID, one held, to *results.Upload) error {
 	p := h.peer(one.from)
 	if p == nil {
 		return errUnserved

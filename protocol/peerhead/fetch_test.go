@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -71,7 +72,7 @@ func (w *world) requireValue(id layout.ID, value []byte) {
 	w.Helper()
 	row := w.rows([]layout.ID{id})[0]
 	require.Equal(w, layout.Realized, row.State())
-	got, err := w.cluster.ResultValue(context.Background(), id, row.Result)
+	got, err := results.Of(w.cluster).Value(context.Background(), id, row.Result)
 	require.NoError(w, err)
 	require.True(w, bytes.Equal(value, got))
 }

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -31,12 +31,12 @@ type partName struct {
 }
 
 type part struct {
-	upload *fdbmodel.ResultUpload
+	upload *results.Upload
 	at     time.Time
 }
 
 // put keeps what has come, instead of the oldest one if there are too many.
-func (p *parts) put(name partName, u *fdbmodel.ResultUpload) {
+func (p *parts) put(name partName, u *results.Upload) {
 	if u.Written() == 0 {
 		return
 	}
@@ -56,7 +56,7 @@ func (p *parts) put(name partName, u *fdbmodel.ResultUpload) {
 }
 
 // take returns what has come, nil for nothing, and keeps it no longer.
-func (p *parts) take(name partName) *fdbmodel.ResultUpload {
+func (p *parts) take(name partName) *results.Upload {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.by[name].upload

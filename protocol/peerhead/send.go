@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // OpenModule opens a module of the cluster for a peer, by its content id: a
@@ -30,13 +31,13 @@ func (h *Head) OpenModule(ctx context.Context, to PeerID, id string) (io.ReadSee
 	if err != nil {
 		return nil, 0, err
 	}
-	content := fdbmodel.NewSeeker(ctx, &sharedModule{Reader: r, id: id, pieces: &h.pieces})
+	content := results.NewSeeker(ctx, &sharedModule{Reader: r, id: id, pieces: &h.pieces})
 	return &sentModuleReader{content, p.transferring(transferModule, id, 0, r.Size())}, r.Size(), nil
 }
 
 // sentModuleReader is a module while a peer takes it.
 type sentModuleReader struct {
-	*fdbmodel.Seeker
+	*results.Seeker
 	*transfer
 }
 
@@ -101,7 +102,7 @@ type sharedModule struct {
 	pieces *pieces
 }
 
-// ReadAt implements fdbmodel.Sections.
+// ReadAt implements results.Sections.
 func (m *sharedModule) ReadAt(ctx context.Context, p []byte, offset int64) error {
 	name := fmt.Sprintf("%s/%d/%d", m.id, offset, len(p))
 	for {

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerworker"
 )
@@ -106,7 +107,7 @@ func (w *simWorld) wrong(f *simFuture, row *layout.Row) string {
 			want = []byte("joined")
 		}
 		ending := row.Ending()
-		if err := w.client.LoadUpTo(context.Background(), &ending, simLargeSize+100); err != nil {
+		if err := results.Of(w.client).LoadUpTo(context.Background(), &ending, simLargeSize+100); err != nil {
 			return err.Error()
 		}
 		if fails || string(ending.Result.Value) != string(want) {

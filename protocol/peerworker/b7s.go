@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 )
@@ -359,7 +360,7 @@ func (c *chunk) results(ctx context.Context, all []ended, most int64) ([]protoco
 // resultOf is the result of a future in the words of b7s.
 func (c *chunk) resultOf(ctx context.Context, row *layout.Row) (r protocol.NodeResult, err error) {
 	e := row.Ending()
-	if err := c.worker.node.cluster.Load(ctx, &e); err != nil {
+	if err := results.Of(c.worker.node.cluster).Load(ctx, &e); err != nil {
 		return r, err
 	}
 	r.Code = protocol.CodeError

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 )
@@ -36,7 +36,7 @@ func newBlobs(w *Worker) *blobs { return &blobs{worker: w, known: map[blobName][
 
 // add makes a result known by its content id.
 func (b *blobs) add(ctx context.Context, head string, id layout.ID, r *layout.Result) (cid string, err error) {
-	content := newBlob(ctx, b.worker.node.cluster.OpenResult(id, r))
+	content := newBlob(ctx, results.Of(b.worker.node.cluster).Open(id, r))
 	defer content.close()
 	hash := sha256.New()
 	if _, err := io.Copy(hash, content); err != nil {
@@ -97,7 +97,7 @@ func (b *blobs) open(ctx context.Context, head, id string) (io.ReadSeekCloser, i
 	case last.value != nil:
 		opened = &blob{ReadSeeker: bytes.NewReader(last.value), size: int64(len(last.value))}
 	default:
-		opened = newBlob(ctx, b.worker.node.cluster.OpenResult(last.future, &last.result))
+		opened = newBlob(ctx, results.Of(b.worker.node.cluster).Open(last.future, &last.result))
 	}
 	opened.report = b.worker.transferring(TransferResult, blobName{head, id})
 	return opened, opened.size, nil
@@ -113,8 +113,8 @@ type blob struct {
 	done, reported int64
 }
 
-func newBlob(ctx context.Context, r *fdbmodel.ResultReader) *blob {
-	return &blob{ReadSeeker: fdbmodel.NewSeeker(ctx, r), size: r.Size(), close: r.Close}
+func newBlob(ctx context.Context, r *results.Reader) *blob {
+	return &blob{ReadSeeker: results.NewSeeker(ctx, r), size: r.Size(), close: r.Close}
 }
 
 // Read implements io.Reader.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -64,7 +65,7 @@ func (c *chunk) outcome(ctx context.Context, index int, row *layout.Row, what en
 		return &protocol.Outcome{Index: index, Code: protocol.CodeAccepted, SnoozeMS: max(wait.Milliseconds(), 1)}, nil
 	}
 	ending := row.Ending()
-	if err := w.node.cluster.LoadUpTo(ctx, &ending, maxInline); err != nil {
+	if err := results.Of(w.node.cluster).LoadUpTo(ctx, &ending, maxInline); err != nil {
 		return nil, err
 	}
 	if ending.Result == nil {

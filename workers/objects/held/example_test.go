@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects/held"
 )
 
@@ -20,8 +21,8 @@ func ExampleReader() {
 	}
 	var reader held.Reader
 	defer reader.Close()
-	cluster.OfferObjectReader(&reader)
-	defer cluster.WithdrawObjectReader(&reader)
+	results.Of(cluster).OfferReader(&reader)
+	defer results.Of(cluster).WithdrawReader(&reader)
 	fmt.Println("results that are objects can be read")
 	// Output: results that are objects can be read
 }

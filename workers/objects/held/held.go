@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
 )
@@ -25,7 +26,7 @@ const (
 // maxClients is how many workers' connections are kept.
 const maxClients = 64
 
-// Reader is a fdbmodel.ObjectReader. Its methods may be called from many
+// Reader is a results.ObjectReader. Its methods may be called from many
 // goroutines. The zero value is ready.
 type Reader struct {
 	mu      sync.Mutex
@@ -33,10 +34,10 @@ type Reader struct {
 	clients map[string]*peer.Client // by secret
 }
 
-// OpenObject implements fdbmodel.ObjectReader. What is read of the object is
+// OpenObject implements results.ObjectReader. What is read of the object is
 // verified.
-func (r *Reader) OpenObject(ctx context.Context, object string, size int64, from *fdbmodel.Copy,
-) (fdbmodel.OpenObject, error) {
+func (r *Reader) OpenObject(ctx context.Context, object string, size int64, from *results.Copy,
+) (results.OpenObject, error) {
 	hash, err := objects.ParseHash(object)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ type open struct {
 	sources []string
 }
 
-// ReadAt implements fdbmodel.OpenObject.
+// ReadAt implements results.OpenObject.
 func (o *open) ReadAt(ctx context.Context, p []byte, offset int64) error {
 	if offset%objects.PieceSize != 0 {
 		return fmt.Errorf("objects: offset %d is not that of a piece", offset)
@@ -71,7 +72,7 @@ func (o *open) ReadAt(ctx context.Context, p []byte, offset int64) error {
 	return missing(o.client.GetPieces(ctx, p, o.ref, o.pieces, int(offset/objects.PieceSize), o.sources...))
 }
 
-// Close implements fdbmodel.OpenObject.
+// Close implements results.OpenObject.
 func (o *open) Close() { o.done() }
 
 // missing returns ErrNotFound for a worker that does not have an object. One whose

@@ -13,6 +13,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
 )
@@ -89,14 +90,14 @@ func (r *Reader) ask(ctx context.Context, w *layout.WorkerInfo) (Holder, error) 
 }
 
 // Refused returns what the caller gets for an error of a worker that is asked to hold
-// an object: ErrNoHolder if it has no room, fdbmodel.ErrHolderGone if it stops,
+// an object: ErrNoHolder if it has no room, results.ErrHolderGone if it stops,
 // fdbmodel.ErrNotFound if there is no such object, and others as they are.
 func Refused(err error) error {
 	switch {
 	case errors.Is(err, objects.ErrFull):
 		return fmt.Errorf("%w: %w", ErrNoHolder, err)
 	case errors.Is(err, objects.ErrStopping):
-		return fmt.Errorf("%w: %w", fdbmodel.ErrHolderGone, err)
+		return fmt.Errorf("%w: %w", results.ErrHolderGone, err)
 	case errors.Is(err, objects.ErrNotFound):
 		return fmt.Errorf("%w: %w", fdbmodel.ErrNotFound, err)
 	}
@@ -107,7 +108,7 @@ func Refused(err error) error {
 type TakeOptions = peer.TakeOptions
 
 // Take has a worker take the result of a future from the workers that have it. It
-// returns ErrNoHolder if it has no room, fdbmodel.ErrHolderGone if it stops, and
+// returns ErrNoHolder if it has no room, results.ErrHolderGone if it stops, and
 // fdbmodel.ErrNotFound if nobody has the result.
 func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, o TakeOptions) error {
 	client, done, err := r.client(to.secret)
@@ -126,7 +127,7 @@ func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, o TakeOptio
 
 // Put stores what r has to say, about so many bytes, with a worker, for a future that
 // has to exist within a minute. The name and the size are verified. It returns
-// ErrNoHolder if there is no room, and fdbmodel.ErrHolderGone if the worker stops. It
+// ErrNoHolder if there is no room, and results.ErrHolderGone if the worker stops. It
 // is not tried again: r has been read.
 func (r *Reader) Put(ctx context.Context, to *Holder, id layout.ID, from io.Reader, about int64,
 ) (object string, size int64, err error) {

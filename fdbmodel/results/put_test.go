@@ -1,4 +1,4 @@
-package fdbmodel_test
+package results_test
 
 import (
 	"bytes"
@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // TestPutsBeforeTheirFuture has values written ahead whose future is not there yet, or
@@ -33,25 +33,25 @@ func TestPutsBeforeTheirFuture(t *testing.T) {
 		}
 		return removed
 	}
-	_, err = s.C.PutResult(s.Ctx, ids[0], layout.Token{Sequence: 1}, value)
+	_, err = results.Of(s.C).Store(s.Ctx, ids[0], layout.Token{Sequence: 1}, value)
 	require.NoError(t, err)
 	require.Zero(t, sweep())
-	existed, err := s.C.Put(s.Ctx, fdbmodel.Value{ID: ids[0], Bytes: value})
+	existed, err := results.Of(s.C).Put(s.Ctx, results.Value{ID: ids[0], Bytes: value})
 	require.NoError(t, err)
 	require.False(t, existed)
 	require.Equal(t, 1, sweep(), "those of another put")
 	row, err := s.C.Get(s.Ctx, ids[0])
 	require.NoError(t, err)
-	got, err := s.C.ResultValue(s.Ctx, row.ID, row.Result)
+	got, err := results.Of(s.C).Value(s.Ctx, row.ID, row.Result)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(value, got))
 	other, err := s.C.DrawIDs(1)
 	require.NoError(t, err)
-	_, err = s.C.PutResult(s.Ctx, other[0], layout.Token{Sequence: 1}, value)
+	_, err = results.Of(s.C).Store(s.Ctx, other[0], layout.Token{Sequence: 1}, value)
 	require.NoError(t, err)
 	s.Clock.Advance(2 * time.Hour)
 	require.Equal(t, 1, sweep())
-	requireSound(s)
+	s.RequireSound()
 }
 
 // TestPutsWithTags are found by them until they are removed.
@@ -60,23 +60,23 @@ func TestPutsWithTags(t *testing.T) {
 	s := modeltest.NewStage(t)
 	ids, err := s.C.DrawIDs(1)
 	require.NoError(t, err)
-	value := fdbmodel.Value{ID: ids[0], Bytes: []byte("v"), Tags: []string{"b", "a", "b"}}
+	value := results.Value{ID: ids[0], Bytes: []byte("v"), Tags: []string{"b", "a", "b"}}
 	for range 2 {
-		_, err = s.C.Put(s.Ctx, value)
+		_, err = results.Of(s.C).Put(s.Ctx, value)
 		require.NoError(t, err)
 	}
 	row, err := s.C.Get(s.Ctx, ids[0])
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, row.Spec.Tags)
-	requireSound(s)
+	s.RequireSound()
 	_, err = s.C.DiscardMany(s.Ctx, ids)
 	require.NoError(t, err)
-	requireSound(s)
+	s.RequireSound()
 	value.Tags = []string{"no tag"}
-	_, err = s.C.Put(s.Ctx, value)
+	_, err = results.Of(s.C).Put(s.Ctx, value)
 	require.ErrorIs(t, err, layout.ErrBadName)
 	value.Tags = []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}
-	_, err = s.C.Put(s.Ctx, value)
+	_, err = results.Of(s.C).Put(s.Ctx, value)
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 }
 
@@ -87,14 +87,14 @@ func TestPutsThatAreLate(t *testing.T) {
 	put := func(before time.Time, holder layout.WorkerID) error {
 		ids, err := s.C.DrawIDs(1)
 		require.NoError(t, err)
-		_, err = s.C.Put(s.Ctx, fdbmodel.Value{ID: ids[0], Object: "o", Size: 1, Holder: holder, Before: before})
+		_, err = results.Of(s.C).Put(s.Ctx, results.Value{ID: ids[0], Object: "o", Size: 1, Holder: holder, Before: before})
 		return err
 	}
 	require.NoError(t, put(s.C.Now(), s.Worker.ID()))
-	require.ErrorIs(t, put(s.C.Now().Add(-1), s.Worker.ID()), fdbmodel.ErrHolderGone)
-	require.ErrorIs(t, put(time.Time{}, "0123456789abcdef"), fdbmodel.ErrHolderGone)
+	require.ErrorIs(t, put(s.C.Now().Add(-1), s.Worker.ID()), results.ErrHolderGone)
+	require.ErrorIs(t, put(time.Time{}, "0123456789abcdef"), results.ErrHolderGone)
 	require.ErrorIs(t, put(time.Time{}, ""), layout.ErrBadSpec)
-	require.NoError(t, s.Worker.StopHolding(s.Ctx))
-	require.ErrorIs(t, put(s.C.Now(), s.Worker.ID()), fdbmodel.ErrHolderGone, "it stops")
-	requireSound(s)
+	require.NoError(t, results.Of(s.C).StopHolding(s.Ctx, s.Worker.ID()))
+	require.ErrorIs(t, put(s.C.Now(), s.Worker.ID()), results.ErrHolderGone, "it stops")
+	s.RequireSound()
 }

@@ -1,4 +1,4 @@
-package fdbmodel
+package results
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 )
 
 // Sections is what is read in parts that begin and end at multiples of a unit: a
-// ResultReader, a modules.Reader.
+// Reader, a modules.Reader.
 type Sections interface {
 	Size() int64
 	Unit() int64

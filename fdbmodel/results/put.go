@@ -1,4 +1,4 @@
-package fdbmodel
+package results
 
 import (
 	"context"
@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
 )
-
-// ErrHolderGone is returned by Put when the worker that holds the object is no
-// member any more or stops, or too much time has passed since it got it.
-var ErrHolderGone = errors.New("the worker that holds the value is gone")
 
 // Value describes a value that is put. It has either Bytes, which are stored with
 // the cluster, or an Object of Size bytes that the worker Holder has.
@@ -42,8 +39,8 @@ type Value struct {
 	Before time.Time
 }
 
-// IDOf returns the id of a future that is put with a key.
-func (c *Cluster) IDOf(key string) layout.ID { return layout.KeyedID(c.name, key) }
+// errSwept is returned when a janitor swept a value as an orphan, before its future was made.
+var errSwept = fmt.Errorf("%w: the value that the reference leads to", fdbmodel.ErrNotFound)
 
 // Put makes a value the result of a new future, which is realized at once and can be
 // used like any other. It cannot be rebuilt: without a copy of its object it fails as
@@ -52,31 +49,31 @@ func (c *Cluster) IDOf(key string) layout.ID { return layout.KeyedID(c.name, key
 // It returns ErrBadSpec, ErrBadName and ErrTooLarge for invalid values, ErrIDInUse if
 // the id or key belongs to a future with other content, and ErrHolderGone. An unknown
 // commit is resolved by looking for the future.
-func (c *Cluster) Put(ctx context.Context, v Value) (existed bool, err error) {
-	row, err := c.putRow(&v)
+func (r *Results) Put(ctx context.Context, v Value) (existed bool, err error) {
+	row, err := r.putRow(&v)
 	if err != nil {
 		return false, err
 	}
 	for {
-		if len(v.Bytes) > MaxResultInline {
-			ref, err := c.PutResult(ctx, row.ID, row.Result.Token, v.Bytes)
+		if len(v.Bytes) > fdbmodel.MaxResultInline {
+			ref, err := r.Store(ctx, row.ID, row.Result.Token, v.Bytes)
 			if err != nil {
 				return false, err
 			}
 			row.Result.ValueRef = &ref
 		}
-		existed, err = c.commitPut(ctx, row, v.Before)
-		if !errors.Is(err, errArgsSwept) {
+		existed, err = r.commitPut(ctx, row, v.Before)
+		if !errors.Is(err, errSwept) {
 			return existed, err
 		}
 	}
 }
 
 // putRow is the future that a value becomes.
-func (c *Cluster) putRow(v *Value) (*layout.Row, error) {
+func (r *Results) putRow(v *Value) (*layout.Row, error) {
 	spec := &layout.Spec{
 		Function: layout.FunctionPut, Codec: v.Codec, Queue: v.Queue, Label: v.Label, AsObject: v.Object != "",
-		SubmittedAt: layout.Millis(c.clock.Now()),
+		SubmittedAt: layout.Millis(r.cluster.Now()),
 	}
 	if spec.Queue == "" {
 		spec.Queue = layout.DefaultQueue
@@ -96,17 +93,18 @@ func (c *Cluster) putRow(v *Value) (*layout.Row, error) {
 	}
 	id := v.ID
 	if id.IsZero() && v.Key != "" {
-		id = c.IDOf(v.Key)
+		id = r.cluster.IDOf(v.Key)
 	}
 	switch {
 	case spec.Codec == layout.CodecArgv || spec.Codec == layout.CodecInputs:
 		return nil, fmt.Errorf("%w: codec %s: no value has it", layout.ErrBadSpec, spec.Codec)
 	case len(v.Key) > 1024:
-		return nil, fmt.Errorf("%w: idempotency key of %d bytes: at most 1024", ErrTooLarge, len(v.Key))
+		return nil, fmt.Errorf("%w: idempotency key of %d bytes: at most 1024", fdbmodel.ErrTooLarge, len(v.Key))
 	case id.IsZero():
 		return nil, fmt.Errorf("%w: a value that is put needs an id or a key", layout.ErrBadSpec)
 	case len(v.Bytes) > layout.MaxPut:
-		return nil, fmt.Errorf("%w: %d bytes, at most %d: put them as an object", ErrTooLarge, len(v.Bytes), layout.MaxPut)
+		return nil, fmt.Errorf("%w: %d bytes, at most %d: put them as an object", fdbmodel.ErrTooLarge, len(v.Bytes),
+			layout.MaxPut)
 	case spec.Codec == layout.CodecJSON && v.Object == "" && !json.Valid(v.Bytes):
 		return nil, fmt.Errorf("%w: value to put: codec json: its %d bytes are not JSON", layout.ErrBadSpec, len(v.Bytes))
 	case v.Object != "" && (len(v.Bytes) > 0 || v.Holder == "" || v.Size < 0):
@@ -118,7 +116,7 @@ func (c *Cluster) putRow(v *Value) (*layout.Row, error) {
 	if v.Object == "" {
 		sum := sha256.Sum256(v.Bytes)
 		content, result.Size = string(sum[:]), int64(len(v.Bytes))
-		if len(v.Bytes) <= MaxResultInline {
+		if len(v.Bytes) <= fdbmodel.MaxResultInline {
 			result.Value = v.Bytes
 		}
 	}
@@ -134,11 +132,10 @@ func numberOf(content string) int64 {
 }
 
 // commitPut makes the future of a value.
-func (c *Cluster) commitPut(ctx context.Context, row *layout.Row, before time.Time) (existed bool, err error) {
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-put"}, func(tx kv.Attempt) error {
+func (r *Results) commitPut(ctx context.Context, row *layout.Row, before time.Time) (existed bool, err error) {
+	_, err = r.cluster.Change(ctx, kv.Options{Tag: "futura-put"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 		existed = false
-		asked := read.Record(tx, c.keys, row.ID)
-		old, found, err := asked.Wait(ctx)
+		old, found, err := read.Record(tx, r.keys, row.ID).Wait(ctx)
 		if err != nil {
 			return err
 		}
@@ -146,29 +143,29 @@ func (c *Cluster) commitPut(ctx context.Context, row *layout.Row, before time.Ti
 			existed = !tx.MaybeCommitted
 			return samePut(&old, row)
 		}
-		if err := c.requireStored(ctx, tx, row, before); err != nil {
+		if err := r.requireStored(ctx, tx, row, before); err != nil {
 			return err
 		}
-		w := c.write(tx)
-		w.put(row)
-		return w.Flush(ctx)
+		w.Put(row)
+		return nil
 	})
 	return existed, err
 }
 
 // requireStored returns an error unless a value is where its result says.
-func (c *Cluster) requireStored(ctx context.Context, tx kv.Reader, row *layout.Row, before time.Time) error {
-	switch r := row.Result; {
-	case r.Object != "":
-		alive, err := c.holds(ctx, tx.Get(c.keys.Worker(r.Worker, layout.WorkerAlive)), r.Worker)
-		if err == nil && (!alive || !before.IsZero() && c.clock.Now().After(before)) {
-			err = fmt.Errorf("worker %s: %w: put it again", r.Worker, ErrHolderGone)
+func (r *Results) requireStored(ctx context.Context, tx kv.Reader, row *layout.Row, before time.Time) error {
+	switch result := row.Result; {
+	case result.Object != "":
+		info, err := r.member(ctx, r.fence(tx, result.Worker), result.Worker)
+		late := !before.IsZero() && r.cluster.Now().After(before)
+		if errors.Is(err, fdbmodel.ErrReaped) || err == nil && (info.Leaving || late) {
+			err = fmt.Errorf("worker %s: %w: put it again", result.Worker, ErrHolderGone)
 		}
 		return err
-	case r.ValueRef != nil:
-		piece, err := tx.Get(c.keys.Chunk(row.ID, *r.ValueRef, 0)).Wait(ctx)
+	case result.ValueRef != nil:
+		piece, err := tx.Get(r.keys.Chunk(row.ID, *result.ValueRef, 0)).Wait(ctx)
 		if err == nil && piece == nil {
-			err = fmt.Errorf("future %s: %w", row.ID, errArgsSwept)
+			err = fmt.Errorf("future %s: %w", row.ID, errSwept)
 		}
 		return err
 	}
@@ -184,7 +181,7 @@ func samePut(old, row *layout.Row) error {
 	case old.Spec.Codec != row.Spec.Codec:
 		differs = "codec"
 	case old.Result == nil: // it was lost
-		return fmt.Errorf("%w: %s, put before and lost: put it with another id or key", ErrIDInUse, old.ID)
+		return fmt.Errorf("%w: %s, put before and lost: put it with another id or key", fdbmodel.ErrIDInUse, old.ID)
 	case old.Result.Object != row.Result.Object || old.Result.Size != row.Result.Size,
 		row.Result.Object == "" && old.Result.Sequence != row.Result.Sequence:
 		differs = "value"
@@ -192,6 +189,6 @@ func samePut(old, row *layout.Row) error {
 	if differs == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: %s, with other %s: use another id or key, or put what was put before", ErrIDInUse, old.ID,
-		differs)
+	return fmt.Errorf("%w: %s, with other %s: use another id or key, or put what was put before", fdbmodel.ErrIDInUse,
+		old.ID, differs)
 }

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package results_test
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // nowhere reads objects from workers that have none.
 type nowhere struct{}
 
-func (nowhere) OpenObject(context.Context, string, int64, *fdbmodel.Copy) (fdbmodel.OpenObject, error) {
+func (nowhere) OpenObject(context.Context, string, int64, *results.Copy) (results.OpenObject, error) {
 	return nil, fdbmodel.ErrNotFound
 }
 
@@ -23,45 +24,41 @@ func (nowhere) OpenObject(context.Context, string, int64, *fdbmodel.Copy) (fdbmo
 // time is up, and find it lost then. One that comes back meanwhile replaces the copy.
 func TestReadersWaitForADirectory(t *testing.T) {
 	t.Parallel()
-	m := newMixed(t)
-	m.c.OfferObjectReader(nowhere{})
-	register := func() *fdbmodel.Registration {
-		reg, err := m.c.Register(m.ctx, layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}})
-		require.NoError(t, err)
-		return reg
-	}
-	ids, err := m.c.DrawIDs(2)
+	s := modeltest.NewStage(t)
+	results.Of(s.C).OfferReader(nowhere{})
+	ids, err := s.C.DrawIDs(2)
 	require.NoError(t, err)
-	first := register()
+	first := s.Second()
 	for _, id := range ids {
-		_, err := m.c.Put(m.ctx, fdbmodel.Value{ID: id, Object: "o", Size: 10, Holder: first.ID()})
+		_, err := results.Of(s.C).Put(s.Ctx, results.Value{ID: id, Object: "o", Size: 10, Holder: first.ID()})
 		require.NoError(t, err)
 	}
-	require.NoError(t, first.LeaveCopies(m.ctx, ids, m.c.Now().Add(time.Minute)))
-	require.NoError(t, register().LeaveCopies(m.ctx, ids, m.c.Now().Add(time.Hour)), "it has none of them")
-	err = first.Leave(m.ctx)
+	require.NoError(t, results.Of(s.C).LeaveCopies(s.Ctx, first.ID(), ids, s.C.Now().Add(time.Minute)))
+	require.NoError(t, results.Of(s.C).LeaveCopies(s.Ctx, s.Second().ID(), ids, s.C.Now().Add(time.Hour)),
+		"it has none of them")
+	err = first.Leave(s.Ctx)
 	require.NoError(t, err)
 	read := func(id layout.ID) error {
-		row, err := m.c.Get(m.ctx, id)
+		row, err := s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
-		return m.c.OpenResult(id, row.Result).ReadAt(m.ctx, make([]byte, 10), 0)
+		return results.Of(s.C).Open(id, row.Result).ReadAt(s.Ctx, make([]byte, 10), 0)
 	}
 	for _, id := range ids {
 		err := read(id)
 		require.ErrorIs(t, err, fdbmodel.ErrUnreachable)
 		require.ErrorContains(t, err, string(first.ID()))
 	}
-	next := register()
-	row, err := m.c.Get(m.ctx, ids[1])
+	next := s.Second()
+	row, err := s.C.Get(s.Ctx, ids[1])
 	require.NoError(t, err)
-	require.NoError(t, next.AddCopy(m.ctx, ids[1], row.Result.Token, false))
-	copies, err := m.c.Copies(m.ctx, ids[1])
+	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, next.ID(), ids[1], row.Result.Token, false))
+	copies, err := results.Of(s.C).Copies(s.Ctx, ids[1])
 	require.NoError(t, err)
 	require.Len(t, copies, 1)
 	require.Equal(t, next.ID(), copies[0].Worker)
-	m.clock.Advance(time.Minute)
-	require.ErrorIs(t, read(ids[0]), fdbmodel.ErrLost)
-	row, err = m.c.Get(m.ctx, ids[0])
+	s.Clock.Advance(time.Minute)
+	require.ErrorIs(t, read(ids[0]), results.ErrLost)
+	row, err = s.C.Get(s.Ctx, ids[0])
 	require.NoError(t, err)
 	require.Equal(t, layout.Failed, row.State())
 }
@@ -73,19 +70,19 @@ func TestReadersWaitForSeveralDirectories(t *testing.T) {
 	s := modeltest.NewStage(t)
 	input, err := s.C.DrawIDs(1)
 	require.NoError(t, err)
-	_, err = s.C.Put(s.Ctx, fdbmodel.Value{ID: input[0], Object: "o", Size: 10, Holder: s.Worker.ID()})
+	_, err = results.Of(s.C).Put(s.Ctx, results.Value{ID: input[0], Object: "o", Size: 10, Holder: s.Worker.ID()})
 	require.NoError(t, err)
-	leaving, alive := []*fdbmodel.Registration{s.Worker}, secondWorker(s)
-	leaving = append(leaving, secondWorker(s))
+	leaving, alive := []*fdbmodel.Registration{s.Worker}, s.Second()
+	leaving = append(leaving, s.Second())
 	for _, worker := range []*fdbmodel.Registration{alive, leaving[1]} {
-		require.NoError(t, worker.AddCopy(s.Ctx, input[0], tokenOf(s, input[0]), false))
+		require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, worker.ID(), input[0], s.Token(input[0]), false))
 	}
 	for _, worker := range leaving {
-		require.NoError(t, worker.LeaveCopies(s.Ctx, input, s.Clock.Now().Add(time.Minute)))
+		require.NoError(t, results.Of(s.C).LeaveCopies(s.Ctx, worker.ID(), input, s.Clock.Now().Add(time.Minute)))
 		require.NoError(t, worker.Leave(s.Ctx))
 	}
 	report := func(missing ...layout.WorkerID) (layout.State, error) {
-		return s.C.ReportLost(s.Ctx, input[0], tokenOf(s, input[0]), missing)
+		return results.Of(s.C).ReportLost(s.Ctx, input[0], s.Token(input[0]), missing)
 	}
 	state, err := report()
 	require.NoError(t, err, "the third has its copy")
@@ -105,9 +102,9 @@ func TestAFutureWaitsForADirectoryThatItMustBeNear(t *testing.T) {
 	s := modeltest.NewStage(t)
 	input, err := s.C.DrawIDs(1)
 	require.NoError(t, err)
-	_, err = s.C.Put(s.Ctx, fdbmodel.Value{ID: input[0], Object: "o", Size: 10, Holder: s.Worker.ID()})
+	_, err = results.Of(s.C).Put(s.Ctx, results.Value{ID: input[0], Object: "o", Size: 10, Holder: s.Worker.ID()})
 	require.NoError(t, err)
-	require.NoError(t, s.Worker.LeaveCopies(s.Ctx, input, s.Clock.Now().Add(time.Minute)))
+	require.NoError(t, results.Of(s.C).LeaveCopies(s.Ctx, s.Worker.ID(), input, s.Clock.Now().Add(time.Minute)))
 	require.NoError(t, s.Worker.Leave(s.Ctx))
 	id := s.Submit(func(f *fdbmodel.Submission) {
 		f.Inputs, f.Spec.Near, f.Spec.MustBeNear = input, input[0], true
@@ -119,8 +116,8 @@ func TestAFutureWaitsForADirectoryThatItMustBeNear(t *testing.T) {
 	settle()
 	require.Equal(t, layout.Realized, s.State(input[0]))
 	require.Equal(t, layout.Blocked, s.State(id))
-	next := secondWorker(s)
-	require.NoError(t, next.AddCopy(s.Ctx, input[0], tokenOf(s, input[0]), false))
+	next := s.Second()
+	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, next.ID(), input[0], s.Token(input[0]), false))
 	settle()
 	claimed := s.Claim(next)
 	require.Len(t, claimed, 1)

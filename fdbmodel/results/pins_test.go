@@ -1,4 +1,4 @@
-package fdbmodel_test
+package results_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // TestPins keep a future from a discard and from its retention, until all are gone.
@@ -19,13 +20,13 @@ func TestPins(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	id := s.Submit()
-	require.NoError(t, s.C.Pin(s.Ctx, id, "report", ""))
-	require.NoError(t, s.C.Pin(s.Ctx, id, "report", ""))
-	require.Equal(t, 1, endAll(s, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	require.NoError(t, results.Of(s.C).Pin(s.Ctx, id, "report", ""))
+	require.NoError(t, results.Of(s.C).Pin(s.Ctx, id, "report", ""))
+	require.Equal(t, 1, s.EndAll(func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte("v")}}
 	}))
-	require.NoError(t, s.C.Pin(s.Ctx, id, "audit", ""))
-	pins, err := s.C.Pins(s.Ctx, id)
+	require.NoError(t, results.Of(s.C).Pin(s.Ctx, id, "audit", ""))
+	pins, err := results.Of(s.C).Pins(s.Ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, []string{"audit", "report"}, pins)
 	err = s.C.Discard(s.Ctx, id)
@@ -44,14 +45,14 @@ func TestPins(t *testing.T) {
 		return total
 	}
 	require.Zero(t, expire())
-	require.NoError(t, s.C.Unpin(s.Ctx, id, "audit"))
-	require.NoError(t, s.C.Unpin(s.Ctx, id, "audit"))
+	require.NoError(t, results.Of(s.C).Unpin(s.Ctx, id, "audit"))
+	require.NoError(t, results.Of(s.C).Unpin(s.Ctx, id, "audit"))
 	require.Zero(t, expire())
-	requireSound(s)
-	require.NoError(t, s.C.Unpin(s.Ctx, id, "report"))
+	s.RequireSound()
+	require.NoError(t, results.Of(s.C).Unpin(s.Ctx, id, "report"))
 	require.Equal(t, 1, expire())
-	require.ErrorIs(t, s.C.Pin(s.Ctx, id, "report", ""), fdbmodel.ErrNotFound)
-	requireSound(s)
+	require.ErrorIs(t, results.Of(s.C).Pin(s.Ctx, id, "report", ""), fdbmodel.ErrNotFound)
+	s.RequireSound()
 }
 
 // TestPinsOfASession end with it.
@@ -59,16 +60,16 @@ func TestPinsOfASession(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	id := s.Submit()
-	require.NoError(t, s.C.Pin(s.Ctx, id, "client", "session"))
+	require.NoError(t, results.Of(s.C).Pin(s.Ctx, id, "client", "session"))
 	_, _, err := s.C.Cancel(s.Ctx, id, "")
 	require.NoError(t, err)
 	require.ErrorIs(t, s.C.Discard(s.Ctx, id), fdbmodel.ErrTransition)
 	require.NoError(t, mailbox.Open(s.C, "session").Close(s.Ctx))
-	pins, err := s.C.Pins(s.Ctx, id)
+	pins, err := results.Of(s.C).Pins(s.Ctx, id)
 	require.NoError(t, err)
 	require.Empty(t, pins)
 	require.NoError(t, s.C.Discard(s.Ctx, id))
-	requireSound(s)
+	s.RequireSound()
 }
 
 func TestPinsThatCannotBe(t *testing.T) {
@@ -76,16 +77,16 @@ func TestPinsThatCannotBe(t *testing.T) {
 	s := modeltest.NewStage(t)
 	id := s.Submit()
 	for _, name := range []string{"", "a b", "a\n", "a/b", strings.Repeat("n", 65), "\xff"} {
-		require.ErrorIs(t, s.C.Pin(s.Ctx, id, name, ""), layout.ErrBadName, "%q", name)
+		require.ErrorIs(t, results.Of(s.C).Pin(s.Ctx, id, name, ""), layout.ErrBadName, "%q", name)
 	}
 	for i := range layout.MaxPins {
-		require.NoError(t, s.C.Pin(s.Ctx, id, fmt.Sprint("p", i), ""))
+		require.NoError(t, results.Of(s.C).Pin(s.Ctx, id, fmt.Sprint("p", i), ""))
 	}
-	require.ErrorIs(t, s.C.Pin(s.Ctx, id, "one more", ""), layout.ErrBadName)
-	err := s.C.Pin(s.Ctx, id, "another", "")
+	require.ErrorIs(t, results.Of(s.C).Pin(s.Ctx, id, "one more", ""), layout.ErrBadName)
+	err := results.Of(s.C).Pin(s.Ctx, id, "another", "")
 	require.ErrorIs(t, err, fdbmodel.ErrTransition)
 	require.ErrorContains(t, err, "has 64 pins, of p0, p1, p10, p11, p12 and 59 more")
 	held := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" })
-	require.ErrorIs(t, s.C.Pin(s.Ctx, held, "p", ""), fdbmodel.ErrTransition)
-	requireSound(s)
+	require.ErrorIs(t, results.Of(s.C).Pin(s.Ctx, held, "p", ""), fdbmodel.ErrTransition)
+	s.RequireSound()
 }

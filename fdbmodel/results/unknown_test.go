@@ -1,4 +1,4 @@
-package fdbmodel_test
+package results_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // TestUnknownResultsOfObjects is TestUnknownResults for what keeps, moves and loses results.
@@ -17,12 +18,12 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 	t.Parallel()
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-lose": func(s *modeltest.Stage, strike func()) {
-			id := objectOf(s)
-			endAll(s, keepObject)
-			loseWorker(s)
+			id := s.Object()
+			s.EndAll(modeltest.KeepObject)
+			s.LoseWorker()
 			strike()
-			token := tokenOf(s, id)
-			state, err := s.C.ReportLost(s.Ctx, id, token, nil)
+			token := s.Token(id)
+			state, err := results.Of(s.C).ReportLost(s.Ctx, id, token, nil)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.Ready, state)
 			row, err := s.C.Get(s.Ctx, id)
@@ -31,54 +32,55 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
 		},
 		"futura-clone": func(s *modeltest.Stage, strike func()) {
-			id := objectOf(s)
-			endAll(s, keepObject)
-			second := secondWorker(s)
+			id := s.Object()
+			s.EndAll(modeltest.KeepObject)
+			second := s.Second()
 			strike()
-			require.NoError(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), false))
+			require.NoError(s.T, results.Of(s.C).AddCopy(s.Ctx, second.ID(), id, s.Token(id), false))
 			s.Faults.Flush()
-			copies, err := s.C.Copies(s.Ctx, id)
+			copies, err := results.Of(s.C).Copies(s.Ctx, id)
 			require.NoError(s.T, err)
 			require.Len(s.T, copies, 2)
 		},
 		"futura-clone that moves": func(s *modeltest.Stage, strike func()) {
-			id := objectOf(s)
-			endAll(s, keepObject)
-			second := secondWorker(s)
+			id := s.Object()
+			s.EndAll(modeltest.KeepObject)
+			second := s.Second()
 			strike()
-			require.NoError(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), true))
+			require.NoError(s.T, results.Of(s.C).AddCopy(s.Ctx, second.ID(), id, s.Token(id), true))
 			s.Faults.Flush()
-			copies, err := s.C.Copies(s.Ctx, id)
+			copies, err := results.Of(s.C).Copies(s.Ctx, id)
 			require.NoError(s.T, err)
 			require.Len(s.T, copies, 1)
 			require.Equal(s.T, second.ID(), copies[0].Worker)
 		},
 		"futura-leave of its objects": func(s *modeltest.Stage, strike func()) {
-			id := objectOf(s)
-			endAll(s, keepObject)
-			second := secondWorker(s)
+			id := s.Object()
+			s.EndAll(modeltest.KeepObject)
+			second := s.Second()
 			strike()
-			require.NoError(s.T, second.StopHolding(s.Ctx))
-			require.ErrorIs(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), false), fdbmodel.ErrHolderGone)
+			require.NoError(s.T, results.Of(s.C).StopHolding(s.Ctx, second.ID()))
+			require.ErrorIs(s.T, results.Of(s.C).AddCopy(s.Ctx, second.ID(), id, s.Token(id), false), results.ErrHolderGone)
 		},
 		"futura-leave of copies that stay in a directory": func(s *modeltest.Stage, strike func()) {
-			id := objectOf(s)
-			endAll(s, keepObject)
+			id := s.Object()
+			s.EndAll(modeltest.KeepObject)
 			strike()
-			require.NoError(s.T, s.Worker.LeaveCopies(s.Ctx, []layout.ID{id}, s.Clock.Now().Add(time.Minute)))
+			require.NoError(s.T, results.Of(s.C).LeaveCopies(s.Ctx, s.Worker.ID(), []layout.ID{id},
+				s.Clock.Now().Add(time.Minute)))
 			s.Faults.Flush()
-			loseWorker(s)
-			token := tokenOf(s, id)
-			_, err := s.C.ReportLost(s.Ctx, id, token, nil)
+			s.LoseWorker()
+			token := s.Token(id)
+			_, err := results.Of(s.C).ReportLost(s.Ctx, id, token, nil)
 			require.ErrorIs(s.T, err, fdbmodel.ErrUnreachable)
 			s.Clock.Advance(time.Minute)
-			state, err := s.C.ReportLost(s.Ctx, id, token, nil)
+			state, err := results.Of(s.C).ReportLost(s.Ctx, id, token, nil)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.Ready, state)
 		},
 		"futura-put": func(s *modeltest.Stage, strike func()) {
 			strike()
-			existed, err := s.C.Put(s.Ctx, fdbmodel.Value{Key: "key", Bytes: []byte("value")})
+			existed, err := results.Of(s.C).Put(s.Ctx, results.Value{Key: "key", Bytes: []byte("value")})
 			require.NoError(s.T, err)
 			require.False(s.T, existed)
 			requirePut(s, "key", []byte("value"))
@@ -86,16 +88,16 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 		"futura-put of chunks": func(s *modeltest.Stage, strike func()) {
 			value := bytes.Repeat([]byte("value "), 50_000)
 			strike()
-			_, err := s.C.Put(s.Ctx, fdbmodel.Value{Key: "key", Bytes: value})
+			_, err := results.Of(s.C).Put(s.Ctx, results.Value{Key: "key", Bytes: value})
 			require.NoError(s.T, err)
 			requirePut(s, "key", value)
 		},
 		"futura-put of an object": func(s *modeltest.Stage, strike func()) {
-			v := fdbmodel.Value{Key: "key", Object: "o", Size: 3, Holder: s.Worker.ID(), Before: s.Clock.Now().Add(time.Minute)}
+			v := results.Value{Key: "key", Object: "o", Size: 3, Holder: s.Worker.ID(), Before: s.Clock.Now().Add(time.Minute)}
 			strike()
-			_, err := s.C.Put(s.Ctx, v)
+			_, err := results.Of(s.C).Put(s.Ctx, v)
 			require.NoError(s.T, err)
-			copies, err := s.C.Copies(s.Ctx, s.C.IDOf("key"))
+			copies, err := results.Of(s.C).Copies(s.Ctx, s.C.IDOf("key"))
 			require.NoError(s.T, err)
 			require.Len(s.T, copies, 1)
 			require.Equal(s.T, int64(1), s.Counted(layout.Realized))
@@ -103,26 +105,26 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 		"futura-pin": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			strike()
-			require.NoError(s.T, s.C.Pin(s.Ctx, id, "holder", "session"))
+			require.NoError(s.T, results.Of(s.C).Pin(s.Ctx, id, "holder", "session"))
 			s.Faults.Flush()
-			pins, err := s.C.Pins(s.Ctx, id)
+			pins, err := results.Of(s.C).Pins(s.Ctx, id)
 			require.NoError(s.T, err)
 			require.Equal(s.T, []string{"holder"}, pins)
 		},
 		"futura-pin that ends": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
-			require.NoError(s.T, s.C.Pin(s.Ctx, id, "holder", ""))
-			require.NoError(s.T, s.C.Pin(s.Ctx, id, "other", ""))
+			require.NoError(s.T, results.Of(s.C).Pin(s.Ctx, id, "holder", ""))
+			require.NoError(s.T, results.Of(s.C).Pin(s.Ctx, id, "other", ""))
 			strike()
-			require.NoError(s.T, s.C.Unpin(s.Ctx, id, "holder"))
+			require.NoError(s.T, results.Of(s.C).Unpin(s.Ctx, id, "holder"))
 			s.Faults.Flush()
-			pins, err := s.C.Pins(s.Ctx, id)
+			pins, err := results.Of(s.C).Pins(s.Ctx, id)
 			require.NoError(s.T, err)
 			require.Equal(s.T, []string{"other"}, pins)
 		},
 		"futura-replace": func(s *modeltest.Stage, strike func()) {
-			near := objectOf(s)
-			endAll(s, keepObject)
+			near := s.Object()
+			s.EndAll(modeltest.KeepObject)
 			id := s.Submit(func(sub *fdbmodel.Submission) {
 				sub.Spec.Near, sub.Spec.MustBeNear, sub.Inputs = near, true, []layout.ID{near}
 				sub.Spec.Requirements.GPU = 1000
@@ -131,44 +133,23 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 			info.Address, info.Capacity.GPU = "", 1000
 			able, err := s.C.Register(s.Ctx, info)
 			require.NoError(s.T, err)
-			require.NoError(s.T, able.AddCopy(s.Ctx, near, tokenOf(s, near), false))
+			require.NoError(s.T, results.Of(s.C).AddCopy(s.Ctx, able.ID(), near, s.Token(near), false))
 			row, err := s.C.Get(s.Ctx, id)
 			require.NoError(s.T, err)
 			require.True(s.T, row.Attempts.Displaced)
 			strike()
 			// A commit that has landed late leaves nothing to the call that has tried it.
-			_, _, err = s.C.ReplaceDisplaced(s.Ctx, new(fdbmodel.DisplacedWalk))
+			_, _, err = results.Of(s.C).ReplaceDisplaced(s.Ctx, new(results.DisplacedWalk))
 			require.NoError(s.T, err)
 			s.Faults.Flush()
-			settleAll(s)
+			_, _, err = s.C.SettleEdges(s.Ctx)
+			require.NoError(s.T, err)
 			row, err = s.C.Get(s.Ctx, id)
 			require.NoError(s.T, err)
 			require.Equal(s.T, able.ID(), row.Attempts.Assigned)
 			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
 		},
-		"futura-assign to another": func(s *modeltest.Stage, strike func()) {
-			id, second := s.Submit(), secondWorker(s)
-			outcomes, err := s.C.Assign(s.Ctx, s.Worker.ID(), "reason", []layout.ID{id})
-			require.NoError(s.T, err)
-			require.Equal(s.T, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
-			strike()
-			outcomes, err = s.C.Reassign(s.Ctx, s.Worker.ID(), second.ID(), "reason", []layout.ID{id})
-			require.NoError(s.T, err)
-			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcomes[0])
-			s.Faults.Flush()
-			require.Empty(s.T, s.Claim(s.Worker))
-			require.Len(s.T, s.Claim(second), 1)
-		},
 	})
-}
-
-// secondWorker registers another worker, which has objects as well.
-func secondWorker(s *modeltest.Stage) *fdbmodel.Registration {
-	info := s.Info()
-	info.Address = ""
-	second, err := s.C.Register(s.Ctx, info)
-	require.NoError(s.T, err)
-	return second
 }
 
 // requirePut requires that a value was put with a key, once.
@@ -178,7 +159,7 @@ func requirePut(s *modeltest.Stage, key string, value []byte) {
 	require.NoError(s.T, err)
 	require.Equal(s.T, int64(len(value)), row.Result.Size)
 	require.Equal(s.T, int64(1), s.Counted(layout.Realized))
-	existed, err := s.C.Put(s.Ctx, fdbmodel.Value{Key: key, Bytes: value})
+	existed, err := results.Of(s.C).Put(s.Ctx, results.Value{Key: key, Bytes: value})
 	require.NoError(s.T, err)
 	require.True(s.T, existed)
 }

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package results_test
 
 import (
 	"fmt"
@@ -10,60 +10,25 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
 )
-
-// objectOf submits a future whose result is an object.
-func objectOf(s *modeltest.Stage, inputs ...layout.ID) layout.ID {
-	return s.Submit(func(sub *fdbmodel.Submission) {
-		sub.Spec.AsObject, sub.Spec.AllowReconstruction, sub.Inputs = true, true, inputs
-	})
-}
-
-// keepObject is a result in the store of the worker that holds the claim.
-func keepObject(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-	return fdbmodel.Completion{Future: f, Result: &layout.Result{Object: "object of " + f.ID.String(), Size: 3}}
-}
-
-// loseWorker declares the stage's worker dead, with all its objects, and starts
-// another one.
-func loseWorker(s *modeltest.Stage) {
-	members, err := s.C.Workers(s.Ctx)
-	require.NoError(s.T, err)
-	for _, m := range members {
-		dead, err := s.C.DeclareDead(s.Ctx, m.ID, m.Beat)
-		require.NoError(s.T, err)
-		require.True(s.T, dead)
-		_, err = s.C.ReapClaims(s.Ctx, m.ID)
-		require.NoError(s.T, err)
-	}
-	s.Worker, err = s.C.Register(s.Ctx, s.Info())
-	require.NoError(s.T, err)
-}
-
-// tokenOf returns the token of a future's result.
-func tokenOf(s *modeltest.Stage, id layout.ID) layout.Token {
-	row, err := s.C.Get(s.Ctx, id)
-	require.NoError(s.T, err)
-	require.NotNil(s.T, row.Result)
-	return row.Result.Token
-}
 
 // TestObjectOfADeadWorker ends a future by a worker that was declared dead and has
 // its claims yet: nobody could get the object, so the future runs again.
 func TestObjectOfADeadWorker(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	id := objectOf(s)
+	id := s.Object()
 	held := s.Claim(s.Worker)
 	members, err := s.C.Workers(s.Ctx)
 	require.NoError(t, err)
 	dead, err := s.C.DeclareDead(s.Ctx, members[0].ID, members[0].Beat)
 	require.NoError(t, err)
 	require.True(t, dead)
-	s.Finish(s.Worker, keepObject(&held[0]))
+	s.Finish(s.Worker, modeltest.KeepObject(&held[0]))
 	require.Equal(t, layout.Ready, s.State(id))
-	copies, err := s.C.Copies(s.Ctx, id)
+	copies, err := results.Of(s.C).Copies(s.Ctx, id)
 	require.NoError(t, err)
 	require.Empty(t, copies)
 }
@@ -71,9 +36,9 @@ func TestObjectOfADeadWorker(t *testing.T) {
 func TestCopiesOfAResult(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	id := objectOf(s)
-	require.Equal(t, 1, endAll(s, keepObject))
-	copies, err := s.C.Copies(s.Ctx, id)
+	id := s.Object()
+	require.Equal(t, 1, s.EndAll(modeltest.KeepObject))
+	copies, err := results.Of(s.C).Copies(s.Ctx, id)
 	require.NoError(t, err)
 	require.Len(t, copies, 1)
 	require.True(t, copies[0].Alive)
@@ -84,58 +49,59 @@ func TestCopiesOfAResult(t *testing.T) {
 	info.Address, info.Objects, info.Secret = "", "10.0.0.2:7", "secret"
 	second, err := s.C.Register(s.Ctx, info)
 	require.NoError(t, err)
-	require.NoError(t, second.AddCopy(s.Ctx, id, tokenOf(s, id), false))
-	require.NoError(t, second.AddCopy(s.Ctx, id, tokenOf(s, id), false), "it has it already")
-	require.ErrorIs(t, second.AddCopy(s.Ctx, id, layout.Token{Worker: "w"}, false), fdbmodel.ErrTransition)
-	copies, err = s.C.Copies(s.Ctx, id)
+	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, second.ID(), id, s.Token(id), false))
+	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, second.ID(), id, s.Token(id), false), "it has it already")
+	require.ErrorIs(t, results.Of(s.C).AddCopy(s.Ctx, second.ID(), id, layout.Token{Worker: "w"}, false),
+		fdbmodel.ErrTransition)
+	copies, err = results.Of(s.C).Copies(s.Ctx, id)
 	require.NoError(t, err)
 	require.Len(t, copies, 2)
 	require.Equal(t, "10.0.0.2:7", copies[0].Objects)
 	require.Equal(t, layout.Secret("secret"), copies[0].Secret)
 	require.Contains(t, fmt.Sprintf("%v %#v", copies[0].Secret, copies[0].Secret), "not shown")
 
-	require.NoError(t, second.AddCopy(s.Ctx, id, tokenOf(s, id), true))
-	alone, err := s.C.CopyRecords(s.Ctx, []layout.ID{id})
+	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, second.ID(), id, s.Token(id), true))
+	alone, err := results.Of(s.C).CopyRecords(s.Ctx, []layout.ID{id})
 	require.NoError(t, err)
 	require.Len(t, alone[id], 1)
 	require.Equal(t, second.ID(), alone[id][0].Worker)
-	require.NoError(t, s.Worker.AddCopy(s.Ctx, id, tokenOf(s, id), false))
-	requireSound(s)
-	state, err := s.C.ReportLost(s.Ctx, id, tokenOf(s, id), []layout.WorkerID{s.Worker.ID()})
+	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, s.Worker.ID(), id, s.Token(id), false))
+	s.RequireSound()
+	state, err := results.Of(s.C).ReportLost(s.Ctx, id, s.Token(id), []layout.WorkerID{s.Worker.ID()})
 	require.NoError(t, err)
 	require.Equal(t, layout.Realized, state, "there is another copy")
-	copies, err = s.C.Copies(s.Ctx, id)
+	copies, err = results.Of(s.C).Copies(s.Ctx, id)
 	require.NoError(t, err)
 	require.Len(t, copies, 1)
 	require.NoError(t, second.Leave(s.Ctx))
-	requireSettled(s)
-	state, err = s.C.ReportLost(s.Ctx, id, tokenOf(s, id), nil)
+	s.RequireSettled()
+	state, err = results.Of(s.C).ReportLost(s.Ctx, id, s.Token(id), nil)
 	require.NoError(t, err)
 	require.Equal(t, layout.Ready, state)
 	row, err := s.C.Get(s.Ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, 1, row.Attempts.Rebuilt)
-	requireSettled(s)
-	endAll(s, keepObject)
+	s.RequireSettled()
+	s.EndAll(modeltest.KeepObject)
 	require.NoError(t, s.C.Discard(s.Ctx, id))
-	require.Zero(t, requireSound(s).Futures)
+	require.Zero(t, s.RequireSound().Futures)
 }
 
 func TestLossThatMayNotBeRebuilt(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.AsObject = true })
-	endAll(s, keepObject)
-	loseWorker(s)
-	state, err := s.C.ReportLost(s.Ctx, id, tokenOf(s, id), nil)
+	s.EndAll(modeltest.KeepObject)
+	s.LoseWorker()
+	state, err := results.Of(s.C).ReportLost(s.Ctx, id, s.Token(id), nil)
 	require.NoError(t, err)
 	require.Equal(t, layout.Failed, state)
 	row, err := s.C.Get(s.Ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, layout.KindLost, row.Exception.Kind)
 	require.Contains(t, row.Exception.Message, "cannot be rebuilt because its submit does not allow it")
-	requireSettled(s)
-	born := after(s, id)
+	s.RequireSettled()
+	born := s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{id} })
 	require.Equal(t, layout.Failed, s.State(born))
 }
 
@@ -148,7 +114,7 @@ func TestLostGraphIsRebuilt(t *testing.T) {
 			t.Parallel()
 			nodes := storetest.Fewer(100, 20)
 			s, random := modeltest.NewStage(t), rand.New(rand.NewPCG(7, uint64(workers)))
-			ids := []layout.ID{objectOf(s)}
+			ids := []layout.ID{s.Object()}
 			inputs := map[layout.ID][]layout.ID{}
 			for len(ids) < nodes {
 				// Each takes the one before it, so that all are needed, and some others.
@@ -156,14 +122,14 @@ func TestLostGraphIsRebuilt(t *testing.T) {
 				for range random.IntN(3) {
 					some = append(some, ids[random.IntN(len(ids))])
 				}
-				id := objectOf(s, some...)
+				id := s.Object(some...)
 				inputs[id], ids = some, append(ids, id)
 			}
 			last := ids[nodes-1]
-			require.Equal(t, nodes, endAll(s, keepObject))
+			require.Equal(t, nodes, s.EndAll(modeltest.KeepObject))
 			for loss := 1; loss <= 2; loss++ {
-				loseWorker(s)
-				state, err := s.C.ReportLost(s.Ctx, last, tokenOf(s, last), nil)
+				s.LoseWorker()
+				state, err := results.Of(s.C).ReportLost(s.Ctx, last, s.Token(last), nil)
 				require.NoError(t, err)
 				require.NotEqual(t, layout.Realized, state)
 				team := []*fdbmodel.Registration{s.Worker}
@@ -181,7 +147,7 @@ func TestLostGraphIsRebuilt(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, loss, row.Attempts.Rebuilt)
 				}
-				requireSettled(s)
+				s.RequireSettled()
 			}
 		})
 	}
@@ -202,7 +168,7 @@ func rebuildGraph(s *modeltest.Stage, team []*fdbmodel.Registration, inputs map[
 		for i := range answer.Futures {
 			f, lost := &answer.Futures[i], false
 			for _, input := range inputs[f.ID] {
-				copies, err := s.C.Copies(s.Ctx, input)
+				copies, err := results.Of(s.C).Copies(s.Ctx, input)
 				require.NoError(s.T, err)
 				if len(copies) > 0 && copies[0].Alive {
 					continue
@@ -210,11 +176,11 @@ func rebuildGraph(s *modeltest.Stage, team []*fdbmodel.Registration, inputs map[
 				row, err := s.C.Get(s.Ctx, input)
 				require.NoError(s.T, err)
 				if lost = true; row.Result != nil {
-					_, err = s.C.ReportLost(s.Ctx, input, row.Result.Token, nil)
+					_, err = results.Of(s.C).ReportLost(s.Ctx, input, row.Result.Token, nil)
 					require.NoError(s.T, err)
 				}
 			}
-			done := keepObject(f)
+			done := modeltest.KeepObject(f)
 			if lost {
 				done = fdbmodel.Completion{Future: f, Block: true}
 			} else {
@@ -232,23 +198,23 @@ func TestInputsOfObjectsAreKept(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	input := s.Submit()
-	id := objectOf(s, input)
-	endAll(s, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	id := s.Object(input)
+	s.EndAll(func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		if f.Spec.AsObject {
-			return keepObject(f)
+			return modeltest.KeepObject(f)
 		}
-		return realize(f)
+		return modeltest.Realize(f)
 	})
 	require.ErrorIs(t, s.C.Discard(s.Ctx, input), fdbmodel.ErrTransition, "the other may have to run again")
 	require.NoError(t, s.C.Discard(s.Ctx, id))
 	require.NoError(t, s.C.Discard(s.Ctx, input))
-	require.Zero(t, requireSound(s).Futures)
+	require.Zero(t, s.RequireSound().Futures)
 }
 
 func TestObjectsAreNotValues(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	objectOf(s)
+	s.Object()
 	f := s.Claim(s.Worker)
 	_, err := s.Worker.Finish(s.Ctx, []fdbmodel.Completion{{Future: &f[0],
 		Result: &layout.Result{Object: "h", Value: []byte("v")}}})

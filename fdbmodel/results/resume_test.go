@@ -1,4 +1,4 @@
-package fdbmodel_test
+package results_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // piecesOf is the size of a number of pieces.
@@ -19,7 +20,7 @@ func piecesOf(n int) int { return n * layout.ChunkSize }
 // without a result.
 func leave(s *modeltest.Stage, value []byte, ends bool) {
 	f := s.Claim(s.Worker)[0]
-	u := s.C.UploadResult(s.Ctx, f.ID, f.Token)
+	u := results.Of(s.C).Upload(s.Ctx, f.ID, f.Token)
 	_, err := u.Write(value)
 	require.NoError(s.T, err)
 	if ends {
@@ -31,7 +32,7 @@ func leave(s *modeltest.Stage, value []byte, ends bool) {
 
 // conclude writes what an upload lacks of a value, which is then the result, sweeps what no
 // record refers to, and requires that only the result is left.
-func conclude(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, u *fdbmodel.ResultUpload, value []byte) {
+func conclude(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, u *results.Upload, value []byte) {
 	_, err := u.Write(value[u.Written():])
 	require.NoError(s.T, err)
 	ref, err := u.End()
@@ -40,7 +41,7 @@ func conclude(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, u *fdbmodel.ResultU
 	s.Finish(s.Worker, fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
 	row, err := s.C.Get(s.Ctx, f.ID)
 	require.NoError(s.T, err)
-	got, err := s.C.ResultValue(s.Ctx, f.ID, row.Result)
+	got, err := results.Of(s.C).Value(s.Ctx, f.ID, row.Result)
 	require.NoError(s.T, err)
 	require.True(s.T, bytes.Equal(value, got))
 	sweep(s, f.ID)
@@ -94,7 +95,7 @@ func TestUploadsGoOn(t *testing.T) {
 				leave(s, value[:l.size], l.ends)
 			}
 			f := s.Claim(s.Worker)[0]
-			u := s.C.UploadResult(s.Ctx, f.ID, f.Token)
+			u := results.Of(s.C).Upload(s.Ctx, f.ID, f.Token)
 			n, err := u.Resume(s.Ctx, int64(size))
 			require.NoError(t, err)
 			require.EqualValues(t, c.goes, n)
@@ -113,7 +114,7 @@ func TestUploadsBeginAnew(t *testing.T) {
 	s.Submit()
 	leave(s, noise(piecesOf(30)), true)
 	f := s.Claim(s.Worker)[0]
-	u := s.C.UploadResult(s.Ctx, f.ID, f.Token)
+	u := results.Of(s.C).Upload(s.Ctx, f.ID, f.Token)
 	n, err := u.Resume(s.Ctx, int64(piecesOf(30)))
 	require.NoError(t, err)
 	require.EqualValues(t, piecesOf(30), n)
@@ -133,13 +134,13 @@ func TestUploadsGoOnWhileAnEarlierHolderWrites(t *testing.T) {
 	s := modeltest.NewStage(t)
 	id := s.Submit()
 	value := noise(piecesOf(70))
-	write := func(u *fdbmodel.ResultUpload, to int) {
+	write := func(u *results.Upload, to int) {
 		_, err := u.Write(value[u.Written():piecesOf(to)])
 		require.NoError(t, err)
 	}
-	claim := func() (*fdbmodel.ClaimedFuture, *fdbmodel.ResultUpload) {
+	claim := func() (*fdbmodel.ClaimedFuture, *results.Upload) {
 		f := s.Claim(s.Worker)[0]
-		return &f, s.C.UploadResult(s.Ctx, f.ID, f.Token)
+		return &f, results.Of(s.C).Upload(s.Ctx, f.ID, f.Token)
 	}
 	first, early := claim()
 	write(early, 25)
@@ -175,7 +176,7 @@ func TestUnknownResultsOfUploadsThatGoOn(t *testing.T) {
 			strike()
 			leave(s, value[:piecesOf(25)], false)
 			f := s.Claim(s.Worker)[0]
-			u := s.C.UploadResult(s.Ctx, f.ID, f.Token)
+			u := results.Of(s.C).Upload(s.Ctx, f.ID, f.Token)
 			_, err := u.Resume(s.Ctx, int64(len(value)))
 			require.NoError(s.T, err)
 			conclude(s, &f, u, value)
@@ -185,7 +186,7 @@ func TestUnknownResultsOfUploadsThatGoOn(t *testing.T) {
 			leave(s, value[:piecesOf(25)], false)
 			f := s.Claim(s.Worker)[0]
 			strike()
-			u := s.C.UploadResult(s.Ctx, f.ID, f.Token)
+			u := results.Of(s.C).Upload(s.Ctx, f.ID, f.Token)
 			n, err := u.Resume(s.Ctx, int64(len(value)))
 			require.NoError(s.T, err)
 			require.EqualValues(s.T, piecesOf(20), n)

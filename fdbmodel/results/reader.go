@@ -1,18 +1,19 @@
-package fdbmodel
+package results
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/pieces"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// ResultReader reads the value of a result part by part, wherever it is stored. One
+// Reader reads the value of a result part by part, wherever it is stored. One
 // goroutine at a time may use it. It has to be closed.
-type ResultReader struct {
-	cluster *Cluster
+type Reader struct {
+	results *Results
 	id      layout.ID
 	result  *layout.Result
 
@@ -24,13 +25,13 @@ type ResultReader struct {
 	failed  error
 }
 
-// OpenResult returns a reader of a future's result. It reads nothing.
-func (c *Cluster) OpenResult(id layout.ID, r *layout.Result) *ResultReader {
-	return &ResultReader{cluster: c, id: id, result: r}
+// Open returns a reader of a future's result. It reads nothing.
+func (r *Results) Open(id layout.ID, result *layout.Result) *Reader {
+	return &Reader{results: r, id: id, result: result}
 }
 
 // Size is how many bytes the value has.
-func (r *ResultReader) Size() int64 {
+func (r *Reader) Size() int64 {
 	switch {
 	case r.result.Object != "":
 		return r.result.Size
@@ -41,7 +42,7 @@ func (r *ResultReader) Size() int64 {
 }
 
 // Unit is what reads begin and end at multiples of, but for the end of the value.
-func (r *ResultReader) Unit() int64 {
+func (r *Reader) Unit() int64 {
 	switch {
 	case r.result.Object != "":
 		return layout.ObjectPiece
@@ -53,10 +54,10 @@ func (r *ResultReader) Unit() int64 {
 
 // ReadAt fills p with what begins at offset. What comes from a worker is verified.
 // After a cut, and for each part, all copies are tried in turn. It returns ErrLost if
-// no worker has a copy, which it has then reported, ErrUnreachable if some should
-// have one and can't be reached, and ErrNotFound if the future was discarded. It may
+// no worker has a copy, which it has then reported, fdbmodel.ErrUnreachable if some should
+// have one and can't be reached, and fdbmodel.ErrNotFound if the future was discarded. It may
 // be called again.
-func (r *ResultReader) ReadAt(ctx context.Context, p []byte, offset int64) error {
+func (r *Reader) ReadAt(ctx context.Context, p []byte, offset int64) error {
 	if unit, end := r.Unit(), offset+int64(len(p)); offset < 0 || end > r.Size() ||
 		offset%unit != 0 || end%unit != 0 && end != r.Size() {
 		return fmt.Errorf("%d bytes at %d of a result of %d bytes: not multiples of %d", len(p), offset, r.Size(), unit)
@@ -66,8 +67,8 @@ func (r *ResultReader) ReadAt(ctx context.Context, p []byte, offset int64) error
 		return r.readObject(ctx, p, offset)
 	case r.result.ValueRef != nil:
 		ref := r.result.ValueRef
-		key := func(i int) []byte { return r.cluster.keys.Chunk(r.id, *ref, i) }
-		err := pieces.Fill(ctx, r.cluster, p, ref.Count, int(offset/layout.ChunkSize), key)
+		key := func(i int) []byte { return r.results.keys.Chunk(r.id, *ref, i) }
+		err := pieces.Fill(ctx, r.results.cluster, p, ref.Count, int(offset/layout.ChunkSize), key)
 		if err != nil {
 			err = fmt.Errorf("%s of future %s: %w", ref.Kind, r.id, err)
 		}
@@ -78,14 +79,14 @@ func (r *ResultReader) ReadAt(ctx context.Context, p []byte, offset int64) error
 }
 
 // Close ends the reading.
-func (r *ResultReader) Close() {
+func (r *Reader) Close() {
 	if r.open != nil {
 		r.open.Close()
 		r.open = nil
 	}
 }
 
-func (r *ResultReader) readObject(ctx context.Context, p []byte, offset int64) error {
+func (r *Reader) readObject(ctx context.Context, p []byte, offset int64) error {
 	r.tried, r.missing, r.failed = map[layout.WorkerID]bool{}, nil, nil
 	for {
 		if r.open == nil {
@@ -106,9 +107,9 @@ func (r *ResultReader) readObject(ctx context.Context, p []byte, offset int64) e
 }
 
 // without notes that the worker of a copy could not deliver it.
-func (r *ResultReader) without(err error) {
+func (r *Reader) without(err error) {
 	r.tried[r.from] = true
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, fdbmodel.ErrNotFound) {
 		r.missing = append(r.missing, r.from)
 		return
 	}
@@ -116,12 +117,12 @@ func (r *ResultReader) without(err error) {
 }
 
 // openCopy opens the next copy.
-func (r *ResultReader) openCopy(ctx context.Context) error {
-	reader := r.cluster.objectReader()
+func (r *Reader) openCopy(ctx context.Context) error {
+	reader := r.results.objectReader()
 	if reader == nil {
-		return fmt.Errorf("result of future %s: %w: this process reads no objects", r.id, ErrUnreachable)
+		return fmt.Errorf("result of future %s: %w: this process reads no objects", r.id, fdbmodel.ErrUnreachable)
 	}
-	copies, err := r.cluster.Copies(ctx, r.id)
+	copies, err := r.results.Copies(ctx, r.id)
 	if err != nil {
 		return err
 	}
@@ -140,9 +141,9 @@ func (r *ResultReader) openCopy(ctx context.Context) error {
 		r.without(err)
 	}
 	if r.failed != nil {
-		return fmt.Errorf("result of future %s: %w: %w", r.id, ErrUnreachable, r.failed)
+		return fmt.Errorf("result of future %s: %w: %w", r.id, fdbmodel.ErrUnreachable, r.failed)
 	}
-	state, err := r.cluster.ReportLost(ctx, r.id, r.result.Token, r.missing)
+	state, err := r.results.ReportLost(ctx, r.id, r.result.Token, r.missing)
 	if err != nil {
 		return fmt.Errorf("result of future %s: %w", r.id, err)
 	}
@@ -150,11 +151,11 @@ func (r *ResultReader) openCopy(ctx context.Context) error {
 }
 
 // Probe reads the beginning of a copy of a result, and returns why it can't: it changes
-// nothing, and reports no loss. Without a reader of objects it returns ErrUnreachable.
-func (c *Cluster) Probe(ctx context.Context, held *Copy) error {
-	reader := c.objectReader()
+// nothing, and reports no loss. Without a reader of objects it returns fdbmodel.ErrUnreachable.
+func (r *Results) Probe(ctx context.Context, held *Copy) error {
+	reader := r.objectReader()
 	if reader == nil {
-		return fmt.Errorf("%w: this process reads no objects", ErrUnreachable)
+		return fmt.Errorf("%w: this process reads no objects", fdbmodel.ErrUnreachable)
 	}
 	open, err := reader.OpenObject(ctx, held.Object, held.Size, held)
 	if err != nil {
@@ -162,19 +163,4 @@ func (c *Cluster) Probe(ctx context.Context, held *Copy) error {
 	}
 	defer open.Close()
 	return open.ReadAt(ctx, make([]byte, min(layout.ObjectPiece, held.Size)), 0)
-}
-
-// objectValue returns a result that is an object. It reports a loss.
-func (c *Cluster) objectValue(ctx context.Context, id layout.ID, result *layout.Result) ([]byte, error) {
-	if result.Size < 0 || result.Size > layout.MaxPut {
-		return nil, fmt.Errorf("%w: the result of future %s has %d bytes, and at most %d are read into memory: "+
-			"open it as a stream", ErrTooLarge, id, result.Size, layout.MaxPut)
-	}
-	r := c.OpenResult(id, result)
-	defer r.Close()
-	value := make([]byte, result.Size)
-	if err := r.ReadAt(ctx, value, 0); err != nil {
-		return nil, err
-	}
-	return value, nil
 }

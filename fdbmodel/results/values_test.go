@@ -1,4 +1,4 @@
-package fdbmodel_test
+package results_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -19,16 +20,16 @@ func TestLoadReadsLargeValues(t *testing.T) {
 	require.NoError(t, err)
 	id, token := layout.BatchItemID("b", 1), layout.Token{Worker: "w", Sequence: 1}
 	value, log := bytes.Repeat([]byte("v"), 200_000), bytes.Repeat([]byte("e"), 10_000)
-	valueRef, err := c.PutResult(ctx, id, token, value)
+	valueRef, err := results.Of(c).Store(ctx, id, token, value)
 	require.NoError(t, err)
-	stderrRef, err := c.PutStderr(ctx, id, token, log)
+	stderrRef, err := results.Of(c).StoreStderr(ctx, id, token, log)
 	require.NoError(t, err)
 	stored := layout.Ending{
 		ID: id, Result: &layout.Result{ValueRef: &valueRef, StderrRef: &stderrRef},
 		Failure: &layout.Exception{StderrRef: &stderrRef, Stdout: []byte("out")},
 	}
 	e := stored
-	require.NoError(t, c.Load(ctx, &e))
+	require.NoError(t, results.Of(c).Load(ctx, &e))
 	require.Equal(t, layout.Ending{
 		ID: id, Result: &layout.Result{Value: value, Stderr: log},
 		Failure: &layout.Exception{Stderr: log, Stdout: []byte("out")},
@@ -36,13 +37,13 @@ func TestLoadReadsLargeValues(t *testing.T) {
 	require.NotNil(t, stored.Result.ValueRef, "records are never modified")
 
 	e = stored
-	require.NoError(t, c.LoadUpTo(ctx, &e, int64(len(value))-1))
+	require.NoError(t, results.Of(c).LoadUpTo(ctx, &e, int64(len(value))-1))
 	require.Equal(t, layout.Result{ValueRef: &valueRef, Stderr: log}, *e.Result)
 
 	e = stored
 	e.ID = layout.BatchItemID("b", 2)
-	require.ErrorIs(t, c.Load(ctx, &e), fdbmodel.ErrNotFound)
+	require.ErrorIs(t, results.Of(c).Load(ctx, &e), fdbmodel.ErrNotFound)
 	e.Result = nil
-	require.NoError(t, c.Load(ctx, &e), "a retry has removed it")
+	require.NoError(t, results.Of(c).Load(ctx, &e), "a retry has removed it")
 	require.Equal(t, layout.Exception{Stdout: []byte("out")}, *e.Failure)
 }

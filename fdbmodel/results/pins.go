@@ -1,4 +1,4 @@
-package fdbmodel
+package results
 
 import (
 	"context"
@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 // namedPins is how many of too many pins an error names.
@@ -19,15 +21,16 @@ const namedPins = 5
 // lost. A future has at most MaxPins pins. Pin returns ErrBadName, ErrNotFound, and
 // ErrTransition for a future of a batch or one with too many pins. An unknown commit
 // is retried and harmless.
-func (c *Cluster) Pin(ctx context.Context, id layout.ID, holder string, session layout.SessionID) error {
+func (r *Results) Pin(ctx context.Context, id layout.ID, holder string, session layout.SessionID) error {
 	if err := layout.CheckHolder(holder); err != nil {
 		return err
 	}
-	return c.changePins(ctx, id, func(tx kv.Tx, row *layout.Row) (*layout.PinsRecord, error) {
+	return r.changePins(ctx, id, func(tx kv.Tx, row *layout.Row) (*layout.PinsRecord, error) {
 		if row.Spec.Held() {
-			return nil, driven("pin", row)
+			return nil, fmt.Errorf("future %s belongs to batch %s: pin is %w; change the batch instead", row.ID, row.Spec.Owner,
+				fdbmodel.ErrTransition)
 		}
-		pins, err := c.livePins(ctx, tx, row)
+		pins, err := read.Pins(ctx, tx, r.keys, row)
 		if err != nil {
 			return nil, err
 		}
@@ -40,21 +43,21 @@ func (c *Cluster) Pin(ctx context.Context, id layout.ID, holder string, session 
 		if len(pins.Holders) > layout.MaxPins {
 			others := slices.DeleteFunc(slices.Clone(pins.Holders), func(h string) bool { return h == holder })
 			return nil, fmt.Errorf("future %s has %d pins, of %s and %d more: pin is %w; unpin one first", id, len(others),
-				strings.Join(others[:namedPins], ", "), len(others)-namedPins, ErrTransition)
+				strings.Join(others[:namedPins], ", "), len(others)-namedPins, fdbmodel.ErrTransition)
 		}
-		return pins, c.openSession(ctx, tx, session)
+		return pins, r.openSession(ctx, tx, session)
 	})
 }
 
 // Unpin ends the pin of a holder, and changes nothing if there is none. A future whose
 // retention has passed is removed within another one. It returns ErrBadName and
 // ErrNotFound. An unknown commit is retried and harmless.
-func (c *Cluster) Unpin(ctx context.Context, id layout.ID, holder string) error {
+func (r *Results) Unpin(ctx context.Context, id layout.ID, holder string) error {
 	if err := layout.CheckHolder(holder); err != nil {
 		return err
 	}
-	return c.changePins(ctx, id, func(tx kv.Tx, row *layout.Row) (*layout.PinsRecord, error) {
-		pins, err := c.livePins(ctx, tx, row)
+	return r.changePins(ctx, id, func(tx kv.Tx, row *layout.Row) (*layout.PinsRecord, error) {
+		pins, err := read.Pins(ctx, tx, r.keys, row)
 		if err != nil {
 			return nil, err
 		}
@@ -66,14 +69,14 @@ func (c *Cluster) Unpin(ctx context.Context, id layout.ID, holder string) error 
 }
 
 // Pins returns who keeps a future from being removed. It returns ErrNotFound.
-func (c *Cluster) Pins(ctx context.Context, id layout.ID) (holders []string, err error) {
-	err = c.View(ctx, func(tx kv.Attempt) error {
+func (r *Results) Pins(ctx context.Context, id layout.ID) (holders []string, err error) {
+	err = r.cluster.View(ctx, func(tx kv.Attempt) error {
 		holders = nil
-		row, err := c.requireRow(ctx, tx.Snapshot(), id)
+		row, err := read.Existing(ctx, tx.Snapshot(), r.keys, id)
 		if err != nil {
 			return err
 		}
-		pins, err := c.livePins(ctx, tx.Snapshot(), &row)
+		pins, err := read.Pins(ctx, tx.Snapshot(), r.keys, &row)
 		if err == nil {
 			holders = pins.Holders
 		}
@@ -82,11 +85,11 @@ func (c *Cluster) Pins(ctx context.Context, id layout.ID) (holders []string, err
 	return holders, err
 }
 
-func (c *Cluster) changePins(ctx context.Context, id layout.ID,
+func (r *Results) changePins(ctx context.Context, id layout.ID,
 	change func(kv.Tx, *layout.Row) (*layout.PinsRecord, error),
 ) error {
-	_, err := c.Transact(ctx, kv.Options{Tag: "futura-pin"}, func(tx kv.Attempt) error {
-		row, err := c.requireRow(ctx, tx, id)
+	_, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-pin"}, func(tx kv.Attempt) error {
+		row, err := read.Existing(ctx, tx, r.keys, id)
 		if err != nil {
 			return err
 		}
@@ -97,57 +100,28 @@ func (c *Cluster) changePins(ctx context.Context, id layout.ID,
 		if len(pins.Holders) == 0 && row.Pins == nil {
 			return nil
 		}
-		c.write(tx).set(id, layout.StatePins, pins, len(pins.Holders) == 0)
+		key := r.keys.State(id, layout.StatePins)
+		if len(pins.Holders) == 0 {
+			tx.Clear(key)
+			return nil
+		}
+		tx.Set(key, layout.Encode(pins))
 		return nil
 	})
 	return err
 }
 
-// livePins returns the pins of a future without those whose session has ended. They
-// are the caller's.
-func (c *Cluster) livePins(ctx context.Context, tx kv.Reader, row *layout.Row) (*layout.PinsRecord, error) {
-	live := &layout.PinsRecord{}
-	if row.Pins == nil {
-		return live, nil
-	}
-	for i, holder := range row.Pins.Holders {
-		session := layout.SessionID(row.Pins.Sessions[i])
-		if session != "" {
-			value, err := tx.Get(c.keys.Session(session)).Wait(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if value == nil {
-				continue
-			}
-		}
-		live.Holders, live.Sessions = append(live.Holders, holder), append(live.Sessions, string(session))
-	}
-	return live, nil
-}
-
 // openSession makes the record of a session, if it is not there yet: the session has
 // to refresh it.
-func (c *Cluster) openSession(ctx context.Context, tx kv.Tx, session layout.SessionID) error {
+func (r *Results) openSession(ctx context.Context, tx kv.Tx, session layout.SessionID) error {
 	if session == "" {
 		return nil
 	}
-	key := c.keys.Session(session)
+	key := r.keys.Session(session)
 	value, err := tx.Get(key).Wait(ctx)
 	if err == nil && value == nil {
-		tx.Set(key, layout.Encode(&layout.SessionRecord{At: layout.Millis(c.clock.Now()), Opening: c.opening()}))
-	}
-	return err
-}
-
-// requireUnpinned returns ErrTransition for a future that is pinned.
-func (c *Cluster) requireUnpinned(ctx context.Context, tx kv.Reader, row *layout.Row) error {
-	if row.Pins == nil {
-		return nil
-	}
-	pins, err := c.livePins(ctx, tx, row)
-	if err == nil && len(pins.Holders) > 0 {
-		err = fmt.Errorf("future %s is pinned by %s: discard is %w; unpin it first", row.ID, pins.Holders[0], ErrTransition)
+		opening := kv.TraitsOf(r.cluster.Database()).Opening
+		tx.Set(key, layout.Encode(&layout.SessionRecord{At: layout.Millis(r.cluster.Now()), Opening: opening}))
 	}
 	return err
 }

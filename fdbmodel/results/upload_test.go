@@ -1,4 +1,4 @@
-package fdbmodel_test
+package results_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/results"
 )
 
 // uploadSizes are about pieces and transactions.
@@ -33,7 +34,7 @@ func TestUploads(t *testing.T) {
 	f := s.Claim(s.Worker)[0]
 	for i := range uploadSizes {
 		value := noise(uploadSizes[len(uploadSizes)-1-i])
-		u := s.C.UploadResult(s.Ctx, f.ID, f.Token)
+		u := results.Of(s.C).Upload(s.Ctx, f.ID, f.Token)
 		for rest := value; len(rest) > 0; {
 			n := min(1+rand.IntN(200_000), len(rest))
 			written, err := u.Write(rest[:n])
@@ -50,7 +51,7 @@ func TestUploads(t *testing.T) {
 		ref, err := u.End()
 		require.NoError(t, err)
 		require.EqualValues(t, len(value), ref.Size)
-		got, err := s.C.ResultValue(s.Ctx, f.ID, &layout.Result{ValueRef: &ref})
+		got, err := results.Of(s.C).Value(s.Ctx, f.ID, &layout.Result{ValueRef: &ref})
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(value, got))
 	}
@@ -62,7 +63,7 @@ func TestUploadsAreBounded(t *testing.T) {
 	s := modeltest.NewStage(t)
 	s.Submit()
 	f := s.Claim(s.Worker)[0]
-	u := s.C.UploadResult(s.Ctx, f.ID, f.Token)
+	u := results.Of(s.C).Upload(s.Ctx, f.ID, f.Token)
 	_, err := u.Write(make([]byte, 3))
 	require.NoError(t, err)
 	_, err = u.Write(make([]byte, layout.MaxPut-2))
@@ -89,7 +90,7 @@ func TestUploadsOfModules(t *testing.T) {
 		require.True(t, bytes.Equal(module, got))
 		r, err := modules.Of(s.C).Open(s.Ctx, cid)
 		require.NoError(t, err)
-		seeker := fdbmodel.NewSeeker(s.Ctx, r)
+		seeker := results.NewSeeker(s.Ctx, r)
 		at := rand.Int64N(int64(size))
 		_, err = seeker.Seek(at, io.SeekStart)
 		require.NoError(t, err)
@@ -117,7 +118,7 @@ func TestUnknownResultsOfUploads(t *testing.T) {
 			f := s.Claim(s.Worker)
 			strike()
 			for _, n := range []int{25 * layout.ChunkSize, 12*layout.ChunkSize - 1} {
-				u := s.C.UploadResult(s.Ctx, id, f[0].Token)
+				u := results.Of(s.C).Upload(s.Ctx, id, f[0].Token)
 				_, err := u.Write(noise(n))
 				require.NoError(s.T, err)
 				ref, err := u.End()
@@ -129,7 +130,7 @@ func TestUnknownResultsOfUploads(t *testing.T) {
 				s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
 				row, err := s.C.Get(s.Ctx, id)
 				require.NoError(s.T, err)
-				got, err := s.C.ResultValue(s.Ctx, id, row.Result)
+				got, err := results.Of(s.C).Value(s.Ctx, id, row.Result)
 				require.NoError(s.T, err)
 				require.True(s.T, bytes.Equal(noise(n), got))
 			}

@@ -1,10 +1,12 @@
-package fdbmodel
+package results
 
 import (
 	"context"
 	"strings"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/nearby"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -13,7 +15,7 @@ import (
 // Limits of one call of ReplaceDisplaced.
 const (
 	displacedClasses = 64                     // classes of the ready index that it goes past
-	maxDisplaced     = janitorBatch           // futures that it looks at
+	maxDisplaced     = 64                     // futures that it looks at
 	displacedPause   = 200 * time.Millisecond // until the next one, while the index goes on
 )
 
@@ -33,14 +35,14 @@ type DisplacedWalk struct {
 // the index; the zero time if it has seen all of it. Several processes may run it: the
 // rows are read serializably. Unreadable futures stay. An unknown commit is retried and
 // harmless.
-func (c *Cluster) ReplaceDisplaced(ctx context.Context, walk *DisplacedWalk) (n int, next time.Time, err error) {
+func (r *Results) ReplaceDisplaced(ctx context.Context, walk *DisplacedWalk) (n int, next time.Time, err error) {
 	var ids []layout.ID
 	var at DisplacedWalk
 	lapped := false
-	err = c.View(ctx, func(tx kv.Attempt) (err error) {
+	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 		at, ids = *walk, nil
-		if ids, lapped, err = c.findDisplaced(ctx, tx.Snapshot(), &at); err == nil {
-			ids, err = c.placeable(ctx, tx.Snapshot(), ids)
+		if ids, lapped, err = r.findDisplaced(ctx, tx.Snapshot(), &at); err == nil {
+			ids, err = r.placeable(ctx, tx.Snapshot(), ids)
 		}
 		return err
 	})
@@ -48,45 +50,57 @@ func (c *Cluster) ReplaceDisplaced(ctx context.Context, walk *DisplacedWalk) (n 
 		return 0, time.Time{}, err
 	}
 	if len(ids) > 0 {
-		outcomes, err := c.changeMany(ctx, ids, Event{Kind: EventReplace, Now: c.clock.Now()})
-		if err != nil {
+		if n, err = r.replace(ctx, ids); err != nil {
 			return 0, time.Time{}, err
 		}
-		n = len(outcomes) - count(outcomes, Refused)
 	}
 	if *walk = at; !lapped {
-		next = c.clock.Now().Add(displacedPause)
+		next = r.cluster.Now().Add(displacedPause)
 	}
 	return n, next, nil
 }
 
-func count(outcomes []Outcome, of Outcome) (n int) {
-	for _, o := range outcomes {
-		if o == of {
-			n++
+// replace looks for a worker for some displaced futures, and returns for how many.
+func (r *Results) replace(ctx context.Context, ids []layout.ID) (n int, err error) {
+	event := fdbmodel.Event{Kind: fdbmodel.EventReplace, Now: r.cluster.Now()}
+	_, err = r.cluster.Change(ctx, kv.Options{Tag: "futura-replace"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
+		n = 0
+		for _, p := range read.Records(tx, r.keys, ids) {
+			row, found, err := p.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if !found || row.Spec == nil || w.Avoids(&row) {
+				continue
+			}
+			if after, outcome := fdbmodel.Next(row, event); outcome == fdbmodel.Applied {
+				w.Apply(&row, &after)
+				n++
+			}
 		}
-	}
-	return n
+		return nil
+	})
+	return n, err
 }
 
 // findDisplaced walks on until it has seen enough classes or futures, and reports
 // whether it has come to the end of the index.
-func (c *Cluster) findDisplaced(ctx context.Context, tx kv.Reader, at *DisplacedWalk) (ids []layout.ID, lapped bool,
+func (r *Results) findDisplaced(ctx context.Context, tx kv.Reader, at *DisplacedWalk) (ids []layout.ID, lapped bool,
 	err error,
 ) {
 	for range displacedClasses {
-		prefix := c.keys.Shard(at.shard, layout.SubReady)
-		r := kv.Prefix(prefix)
+		prefix := r.keys.Shard(at.shard, layout.SubReady)
+		all := kv.Prefix(prefix)
 		if at.next != nil {
-			r.Begin = at.next
+			all.Begin = at.next
 		}
-		page, err := tx.GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		page, err := tx.GetRange(all, kv.RangeOptions{Limit: 1}).Wait(ctx)
 		if err != nil {
 			return nil, false, err
 		}
 		if len(page.Items) == 0 {
 			at.next = nil
-			if at.shard = (at.shard + 1) % c.config.Shards; at.shard == 0 {
+			if at.shard = (at.shard + 1) % r.keys.Shards; at.shard == 0 {
 				return ids, true, nil
 			}
 			continue
@@ -130,42 +144,26 @@ func isDisplaced(labels string) bool {
 }
 
 // placeable returns those of some displaced futures that need not stay so.
-func (c *Cluster) placeable(ctx context.Context, tx kv.Reader, ids []layout.ID) ([]layout.ID, error) {
-	infos := memberInfos{cluster: c, tx: tx}
-	var all []approach
-	for _, p := range read.Rows(tx, c.keys, ids, c.keys.Spec) {
+func (r *Results) placeable(ctx context.Context, tx kv.Reader, ids []layout.ID) ([]layout.ID, error) {
+	search := nearby.NewSearch(tx, r.keys)
+	var all []nearby.Future
+	for _, p := range read.Rows(tx, r.keys, ids, r.keys.Spec) {
 		row, found, err := p.Wait(ctx)
 		switch {
 		case layout.IsUnreadable(err):
 		case err != nil:
 			return nil, err
-		case found && row.Spec != nil && row.State() == layout.Ready && row.Attempts.Displaced:
-			copies := tx.GetRange(kv.Prefix(c.keys.CopiesOf(row.Spec.Near)), kv.RangeOptions{Limit: maxCopies})
-			all = append(all, approach{row: &row, infos: &infos, near: read.Record(tx, c.keys, row.Spec.Near),
-				copies: []kv.Pending[kv.Page]{copies}})
+		case found && row.Spec != nil && row.Spec.MustBeNear && row.State() == layout.Ready && row.Attempts.Displaced:
+			all = append(all, search.Ask(&row, row.Spec.Near))
 		}
 	}
 	var able []layout.ID
 	for i := range all {
-		if is, err := all[i].placeable(ctx); err != nil {
+		if is, err := all[i].Placeable(ctx); err != nil {
 			return nil, err
 		} else if is {
-			able = append(able, all[i].row.ID)
+			able = append(able, all[i].Row.ID)
 		}
 	}
 	return able, nil
-}
-
-func (a *approach) placeable(ctx context.Context) (bool, error) {
-	near, _, err := a.near.Wait(ctx)
-	switch {
-	case layout.IsUnreadable(err):
-		return false, nil
-	case err != nil:
-		return false, err
-	case near.Spec == nil || near.State() != layout.Realized || near.Object() == "":
-		return true, nil
-	}
-	alive, able, err := a.holders(ctx, near.Object())
-	return len(alive) == 0 || len(able) > 0, err
 }

@@ -1,0 +1,30 @@
+package pieces
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// PutValue writes a large value of a future, and returns the reference with its size. It
+// returns layout.ErrTooLarge beyond layout.MaxPut.
+func PutValue(ctx context.Context, s Store, k layout.Keyspace, id layout.ID, ref layout.ChunkRef, value []byte,
+) (layout.ChunkRef, error) {
+	if len(value) > layout.MaxPut {
+		return ref, fmt.Errorf("%w: %d bytes, at most %d: store the data elsewhere and pass where",
+			layout.ErrTooLarge, len(value), layout.MaxPut)
+	}
+	ref.Size, ref.Count = int64(len(value)), layout.Pieces(int64(len(value)))
+	return ref, Put(ctx, s, value, func(i int) []byte { return k.Chunk(id, ref, i) })
+}
+
+// ReadValue returns a large value of a future. layout.ErrNotFound says that the
+// future was discarded meanwhile.
+func ReadValue(ctx context.Context, s Store, k layout.Keyspace, id layout.ID, ref layout.ChunkRef) ([]byte, error) {
+	value, err := Read(ctx, s, ref.Size, func(i int) []byte { return k.Chunk(id, ref, i) })
+	if err != nil {
+		err = fmt.Errorf("%s of future %s: %w", ref.Kind, id, err)
+	}
+	return value, err
+}

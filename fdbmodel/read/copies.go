@@ -1,0 +1,89 @@
+package read
+
+import (
+	"context"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// MaxCopies is the maximum number of copies of one result.
+const MaxCopies = 64
+
+// Copy is a copy of a result as an object in the store of a worker.
+type Copy struct {
+	layout.CopyRecord
+	// Alive says that the worker is registered. Objects and Secret are then those of
+	// layout.WorkerInfo.
+	Alive   bool
+	Objects string
+	Secret  layout.Secret
+	// Key is that of the record.
+	Key []byte
+}
+
+// Copies returns the copies of a future's result, the latest first, and none if it
+// is not an object. A worker that is alive may have lost its copy.
+func Copies(ctx context.Context, tx kv.Reader, k layout.Keyspace, id layout.ID) ([]Copy, error) {
+	page, err := tx.GetRange(kv.Prefix(k.CopiesOf(id)), kv.RangeOptions{Limit: MaxCopies, Reverse: true}).Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	copies := make([]Copy, 0, len(page.Items))
+	fences := make([]kv.Pending[[]byte], 0, len(page.Items))
+	for _, item := range page.Items {
+		found := Copy{Key: item.Key}
+		if err := layout.Decode(item.Key, item.Value, &found.CopyRecord); err != nil {
+			return nil, err
+		}
+		copies = append(copies, found)
+		fences = append(fences, tx.Get(k.Worker(found.Worker, layout.WorkerAlive)))
+	}
+	for i := range copies {
+		value, err := fences[i].Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var info layout.WorkerInfo
+		if value == nil {
+			continue
+		}
+		if err := layout.Decode(k.Worker(copies[i].Worker, layout.WorkerAlive), value, &info); err != nil {
+			return nil, err
+		}
+		copies[i].Alive, copies[i].Objects, copies[i].Secret = true, info.Objects, info.Secret
+	}
+	return copies, nil
+}
+
+// Awaited is for how long a worker that has left may come back with a copy.
+func (c *Copy) Awaited(now time.Time) time.Duration {
+	if c.Alive {
+		return 0
+	}
+	return max(0, time.UnixMilli(c.Away).Sub(now))
+}
+
+// Pins returns the pins of a future without those whose session has ended. They are
+// the caller's.
+func Pins(ctx context.Context, tx kv.Reader, k layout.Keyspace, row *layout.Row) (*layout.PinsRecord, error) {
+	live := &layout.PinsRecord{}
+	if row.Pins == nil {
+		return live, nil
+	}
+	for i, holder := range row.Pins.Holders {
+		session := layout.SessionID(row.Pins.Sessions[i])
+		if session != "" {
+			value, err := tx.Get(k.Session(session)).Wait(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if value == nil {
+				continue
+			}
+		}
+		live.Holders, live.Sessions = append(live.Holders, holder), append(live.Sessions, string(session))
+	}
+	return live, nil
+}
