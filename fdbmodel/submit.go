@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -239,7 +240,7 @@ func (c *Cluster) CheckSubmission(ctx context.Context, s *Submission) error {
 	if err := s.placeInputs(); err != nil {
 		return err
 	}
-	if err := s.checkLane(); err != nil {
+	if err := lane.Check(spec, s.Assigned != ""); err != nil {
 		return err
 	}
 	if s.Assigned != "" && !s.NotBefore.IsZero() {
@@ -336,7 +337,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	seen := make(map[layout.ID]*layout.Row, len(subs))
 	w := c.write(tx)
 	w.lanes.Shared = how.shared
-	if err := w.askKinds(ctx, subs); err != nil {
+	if err := w.lanes.Obey(ctx, len(subs), func(i int) *layout.Spec { return &subs[i].Spec }); err != nil {
 		return nil, err
 	}
 	called := assignees{cluster: c, changes: w}

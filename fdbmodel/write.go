@@ -16,7 +16,6 @@ import (
 type WriteSet struct {
 	index.Set
 	cluster *Cluster
-	avoid   avoidance
 
 	lanes    lane.Index
 	places   index.Places
@@ -42,7 +41,7 @@ func (c *Cluster) Change(ctx context.Context, o kv.Options, fn func(tx kv.Attemp
 	err = aroundDamage(func(avoid avoidance) (err error) {
 		result, err = c.Transact(ctx, o, func(tx kv.Attempt) error {
 			w := c.write(tx)
-			w.avoid = avoid
+			w.lanes.Avoid = avoid
 			if err := fn(tx, w); err != nil {
 				return err
 			}
@@ -62,7 +61,12 @@ func (c *Cluster) Change(ctx context.Context, o kv.Options, fn func(tx kv.Attemp
 
 // Avoids reports whether the transaction must leave a future alone, because its lane can't
 // be read.
-func (w *WriteSet) Avoids(row *layout.Row) bool { return w.avoid.of(row) }
+func (w *WriteSet) Avoids(row *layout.Row) bool {
+	return row.Spec != nil && w.lanes.Avoids(row.Spec.Lane)
+}
+
+// Lanes are the lanes that the transaction changes, and may change more of.
+func (w *WriteSet) Lanes() *lane.Index { return &w.lanes }
 
 func (c *Cluster) write(tx kv.Tx) *WriteSet {
 	w := newWriteSet(c.keys, tx, layout.Millis(c.clock.Now()))

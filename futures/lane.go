@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -93,7 +94,7 @@ func (c *Client) SetLaneKind(ctx context.Context, name string, s LaneSettings) e
 	if err := c.usable(); err != nil {
 		return err
 	}
-	return c.cluster.SetLaneKind(ctx, name, layout.LaneKind{
+	return lanes.Of(c.cluster).SetKind(ctx, name, layout.LaneKind{
 		Width: s.Width, Total: s.Total, Rate: s.Rate, Every: s.Every, Aside: s.Aside,
 		Bundle: s.Bundle, Most: s.Most, Bytes: s.Bytes, Linger: s.Linger, Target: s.Target,
 	})
@@ -101,7 +102,7 @@ func (c *Client) SetLaneKind(ctx context.Context, name string, s LaneSettings) e
 
 // LaneKinds returns all kinds of lanes in the order of their names.
 func (c *Client) LaneKinds(ctx context.Context) ([]LaneKind, error) {
-	known, err := c.cluster.LaneKinds(ctx)
+	known, err := lanes.Of(c.cluster).Kinds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func (c *Client) LaneKind(ctx context.Context, name string) (LaneKind, error) {
 	if err := layout.CheckLaneKind(name); err != nil {
 		return LaneKind{}, err
 	}
-	k, err := c.cluster.ReadLaneKind(ctx, name)
+	k, err := lanes.Of(c.cluster).Kind(ctx, name)
 	if err != nil {
 		return LaneKind{}, err
 	}
@@ -132,31 +133,31 @@ func laneKindOf(name string, k layout.LaneKind) LaneKind {
 // PauseLaneKind keeps all lanes of a kind from admitting futures until ResumeLaneKind is
 // called. What is admitted runs. It returns ErrNotFound.
 func (c *Client) PauseLaneKind(ctx context.Context, name string) error {
-	return c.cluster.PauseLaneKind(ctx, name, true)
+	return lanes.Of(c.cluster).PauseKind(ctx, name, true)
 }
 
 // ResumeLaneKind ends a PauseLaneKind, and has the lanes admit what they have room for.
 // Lanes that are paused themselves stay so. It returns ErrNotFound.
 func (c *Client) ResumeLaneKind(ctx context.Context, name string) error {
-	return c.cluster.PauseLaneKind(ctx, name, false)
+	return lanes.Of(c.cluster).PauseKind(ctx, name, false)
 }
 
 // RemoveLaneKind removes a kind of lanes, and the pauses of its lanes. It returns ErrNotFound, and ErrInUse while
 // futures of it are admitted or in line. Futures of it that are blocked or delayed
 // without a slot then obey a width of 1.
 func (c *Client) RemoveLaneKind(ctx context.Context, name string) error {
-	return c.cluster.RemoveLaneKind(ctx, name)
+	return lanes.Of(c.cluster).RemoveKind(ctx, name)
 }
 
 // PauseLane keeps a lane from admitting futures until ResumeLane is called. What is
 // admitted runs. It returns ErrBadName, and ErrNotFound for an unknown kind.
 func (c *Client) PauseLane(ctx context.Context, lane Lane) error {
-	return c.cluster.PauseLane(ctx, lane, true)
+	return lanes.Of(c.cluster).Pause(ctx, lane, true)
 }
 
 // ResumeLane ends a PauseLane. It returns ErrBadName, and ErrNotFound for an unknown kind.
 func (c *Client) ResumeLane(ctx context.Context, lane Lane) error {
-	return c.cluster.PauseLane(ctx, lane, false)
+	return lanes.Of(c.cluster).Pause(ctx, lane, false)
 }
 
 // maxLanes is the maximum number of lanes, or of futures in line, that one call returns.
@@ -172,7 +173,7 @@ func (c *Client) Lane(ctx context.Context, lane Lane, limit int) (LaneView, erro
 	if _, err := c.LaneKind(ctx, lane.Kind); err != nil {
 		return LaneView{}, err
 	}
-	v, err := c.cluster.ViewLane(ctx, lane, min(max(limit, 0), maxLanes))
+	v, err := lanes.Of(c.cluster).View(ctx, lane, min(max(limit, 0), maxLanes))
 	return laneView(&v), err
 }
 
@@ -187,7 +188,7 @@ func (c *Client) Lanes(ctx context.Context, kind, after string, limit int) ([]La
 	if limit <= 0 || limit > maxLanes {
 		limit = maxLanes
 	}
-	list, err := c.cluster.Lanes(ctx, kind, after, limit)
+	list, err := lanes.Of(c.cluster).List(ctx, kind, after, limit)
 	views := make([]LaneView, len(list))
 	for i := range list {
 		views[i] = laneView(&list[i])
@@ -195,7 +196,7 @@ func (c *Client) Lanes(ctx context.Context, kind, after string, limit int) ([]La
 	return views, err
 }
 
-func laneView(v *fdbmodel.LaneView) LaneView {
+func laneView(v *lanes.View) LaneView {
 	return LaneView{
 		Lane: v.Lane, Open: v.Open, Lined: v.Lined, Line: v.Line, More: v.More, Paused: v.Paused,
 		HeldUntil: timeOf(v.Due), InTurn: v.Turn,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
@@ -94,7 +95,7 @@ func TestBundleFunctionsThatBreakTheirContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := virtualBed(t)
-			require.NoError(t, b.cluster.SetLaneKind(b.ctx, "k", layout.LaneKind{Bundle: "go:b"}))
+			require.NoError(t, lanes.Of(b.cluster).SetKind(b.ctx, "k", layout.LaneKind{Bundle: "go:b"}))
 			inLane := func(s *fdbmodel.Submission) { s.Spec.Lane = layout.Lane{Kind: "k", Key: "x"} }
 			ids := b.submit(b.describe("go:b", inLane), b.describe("go:b", inLane), b.describe("go:b"))
 			w, err := FromCluster(b.cluster, Options{Slots: 1})

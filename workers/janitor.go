@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -116,7 +117,7 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 	j.duties = []duty{
 		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
 		{name: "promote", every: promoteEvery, run: inBatches(cluster.PromoteDue)},
-		{name: "admission to lanes", every: promoteEvery, run: inBatches(cluster.AdmitDue)},
+		{name: "admission to lanes", every: promoteEvery, run: inBatches(lanes.Of(cluster).AdmitDue)},
 		{name: "sweep of lanes", every: sweepEvery, run: atIntervals(j.sweepLanes)},
 		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
 		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
@@ -284,9 +285,9 @@ func (j *janitor) settleEdges(ctx context.Context, now time.Time) (next time.Tim
 	return now, nil
 }
 
-// sweepLanes goes on where whoever changed the settings of lanes died.
+// sweepLanes goes on where a process that changed the settings of lanes has died.
 func (j *janitor) sweepLanes(ctx context.Context, _ time.Time) error {
-	return j.cluster.SweepLanes(ctx)
+	return lanes.Of(j.cluster).Sweep(ctx)
 }
 
 // foldMetered keeps what was used in few records.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // explainInLine says where in line a future is, and what its lane waits for.
 func explainInLine(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) error {
-	where, waits, err := c.WhereInLine(ctx, e.ID, countedAhead)
+	where, waits, err := lanes.Of(c).WhereInLine(ctx, e.ID, countedAhead)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func explainInLine(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) err
 }
 
 // laneWaits says why the lane admits nobody at present.
-func laneWaits(where *fdbmodel.InLine, now time.Time) string {
+func laneWaits(where *lanes.InLine, now time.Time) string {
 	k, r := &where.Settings, &where.Record
 	switch {
 	case k.Paused:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
@@ -17,7 +18,7 @@ import (
 func TestExplainOfLanes(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	set := func(k layout.LaneKind) { require.NoError(t, s.C.SetLaneKind(s.Ctx, "mail", k)) }
+	set := func(k layout.LaneKind) { require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "mail", k)) }
 	submit := func(key string) layout.ID {
 		return s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = layout.Lane{Kind: "mail", Key: key} })
 	}
@@ -35,19 +36,19 @@ func TestExplainOfLanes(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("It is third in line of lane mail/acme, of width 2, which has admitted 2. The next one "+
 		"is admitted when one of those ends. Ahead: %s, %s.", ids[2], ids[3]), why(ids[4]))
 	require.Contains(t, why(ids[6]), fmt.Sprintf("Ahead: %s, %s, %s, and others.", ids[2], ids[3], ids[4]))
-	require.NoError(t, s.C.PauseLane(s.Ctx, layout.Lane{Kind: "mail", Key: "acme"}, true))
+	require.NoError(t, lanes.Of(s.C).Pause(s.Ctx, layout.Lane{Kind: "mail", Key: "acme"}, true))
 	require.Contains(t, why(ids[2]), `The lane is paused: futura lane resume mail "acme" ends that.`)
-	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "mail", true))
+	require.NoError(t, lanes.Of(s.C).PauseKind(s.Ctx, "mail", true))
 	require.Contains(t, why(ids[2]), "The kind is paused: futura lane resume mail ends that.")
 
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "slow", layout.LaneKind{Width: 9, Rate: 1, Every: time.Minute}))
+	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "slow", layout.LaneKind{Width: 9, Rate: 1, Every: time.Minute}))
 	slow := func() layout.ID {
 		return s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = layout.Lane{Kind: "slow", Key: "a"} })
 	}
 	slow()
 	require.Contains(t, why(slow()), "Its rate of 1 in 1m0s lets it admit the next one at ")
 
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "turns", layout.LaneKind{Width: 1, Total: 1}))
+	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "turns", layout.LaneKind{Width: 1, Total: 1}))
 	turn := func(key string) layout.ID {
 		return s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = layout.Lane{Kind: "turns", Key: key} })
 	}

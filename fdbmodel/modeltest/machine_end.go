@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -85,7 +86,7 @@ func (m *Machine) Finale() {
 		m.require(err)
 		_, _, err = m.C.SettleEdges(ctx)
 		m.require(err)
-		_, _, err = m.C.AdmitDue(ctx)
+		_, _, err = lanes.Of(m.C).AdmitDue(ctx)
 		m.require(err)
 		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: last.Info().Capacity, Max: 100})
 		m.require(err)

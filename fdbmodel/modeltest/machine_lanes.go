@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -27,11 +28,11 @@ var (
 // setLanes sets the kinds that are not set yet.
 func (m *Machine) setLanes() {
 	ctx := context.Background()
-	kinds, err := m.C.LaneKinds(ctx)
+	kinds, err := lanes.Of(m.C).Kinds(ctx)
 	m.require(err)
 	for _, name := range laneNames {
 		if _, set := kinds[name]; !set {
-			m.require(m.C.SetLaneKind(ctx, name, laneKinds[name][0]))
+			m.require(lanes.Of(m.C).SetKind(ctx, name, laneKinds[name][0]))
 		}
 	}
 }
@@ -55,9 +56,9 @@ func (m *Machine) drawLane(s *fdbmodel.Submission) {
 func (m *Machine) setLaneKind(ctx context.Context) (change, error) {
 	name := laneNames[m.random.IntN(len(laneNames))]
 	k := laneKinds[name][m.random.IntN(len(laneKinds[name]))]
-	err := m.C.SetLaneKind(ctx, name, k)
+	err := lanes.Of(m.C).SetKind(ctx, name, k)
 	if err == nil {
-		err = m.C.PauseLaneKind(ctx, name, k.Paused)
+		err = lanes.Of(m.C).PauseKind(ctx, name, k.Paused)
 	}
 	m.logf("set kind %s to %+v: %v", name, k, err)
 	return none, err
@@ -65,17 +66,17 @@ func (m *Machine) setLaneKind(ctx context.Context) (change, error) {
 
 func (m *Machine) pauseLane(ctx context.Context) (change, error) {
 	lane, paused := m.lane(), m.random.IntN(2) == 0
-	err := m.C.PauseLane(ctx, lane, paused)
+	err := lanes.Of(m.C).Pause(ctx, lane, paused)
 	m.logf("pause %v of lane %s: %v", paused, lane, err)
 	return none, err
 }
 
 func (m *Machine) admitDue(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(500)) * time.Millisecond)
-	n, _, err := m.C.AdmitDue(ctx)
+	n, _, err := lanes.Of(m.C).AdmitDue(ctx)
 	m.logf("admit due: %d lanes, %v", n, err)
 	if err == nil && m.random.IntN(2) == 0 {
-		err = m.C.SweepLanes(ctx)
+		err = lanes.Of(m.C).Sweep(ctx)
 	}
 	return none, err
 }
@@ -146,10 +147,10 @@ func (m *Machine) verifyLanes(now map[layout.ID]*layout.Row) {
 func (m *Machine) openLanes(ctx context.Context) {
 	m.resumeAll(ctx)
 	for _, name := range laneNames {
-		m.require(m.C.SetLaneKind(ctx, name, laneKinds[name][0]))
-		m.require(m.C.PauseLaneKind(ctx, name, false))
+		m.require(lanes.Of(m.C).SetKind(ctx, name, laneKinds[name][0]))
+		m.require(lanes.Of(m.C).PauseKind(ctx, name, false))
 		for _, key := range laneKeys {
-			m.require(m.C.PauseLane(ctx, layout.Lane{Kind: name, Key: key}, false))
+			m.require(lanes.Of(m.C).Pause(ctx, layout.Lane{Kind: name, Key: key}, false))
 		}
 	}
 }

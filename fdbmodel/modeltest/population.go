@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modules"
@@ -137,7 +138,7 @@ func (p *Population) fillLanes(t *testing.T) {
 	for name, k := range map[string]layout.LaneKind{
 		"narrow": {}, "turns": {Total: 1}, "rated": {Width: 2, Rate: 1, Every: time.Hour},
 	} {
-		require.NoError(t, p.C.SetLaneKind(ctx, name, k))
+		require.NoError(t, lanes.Of(p.C).SetKind(ctx, name, k))
 	}
 	for i, lane := range []layout.Lane{{Kind: "narrow", Key: "a"}, {Kind: "narrow", Key: "a"}, {Kind: "turns", Key: "a"},
 		{Kind: "turns", Key: "b"}, {Kind: "rated", Key: "a"}, {Kind: "rated", Key: "a"}} {

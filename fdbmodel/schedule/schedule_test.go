@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
@@ -79,7 +80,7 @@ func TestScheduleFiresItsFutures(t *testing.T) {
 func TestScheduledFuturesHaveALaneAndADeadline(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{}))
+	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "k", layout.LaneKind{}))
 	put(s, func(r *layout.ScheduleRecord) {
 		r.Deadline, r.Spec.Lane = 90*time.Minute, layout.Lane{Kind: "k", Key: "x"}
 	})
@@ -89,7 +90,7 @@ func TestScheduledFuturesHaveALaneAndADeadline(t *testing.T) {
 	require.Equal(t, 1, fire(s))
 	state := stateOf(s)
 	second := state.Last()
-	lane, err := s.C.ViewLane(s.Ctx, layout.Lane{Kind: "k", Key: "x"}, 100)
+	lane, err := lanes.Of(s.C).View(s.Ctx, layout.Lane{Kind: "k", Key: "x"}, 100)
 	require.NoError(t, err)
 	require.Equal(t, []layout.ID{second.ID}, lane.Line)
 	f := s.Claim(s.Worker)

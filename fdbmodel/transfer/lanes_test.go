@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/transfer"
@@ -27,9 +28,9 @@ func TestLinesKeepTheirOrderInAYoungerStore(t *testing.T) {
 	}
 	c, err := fdbmodel.Open(ctx, old, "lines", fdbmodel.Options{})
 	require.NoError(t, err)
-	require.NoError(t, c.SetLaneKind(ctx, lane.Kind, layout.LaneKind{}))
+	require.NoError(t, lanes.Of(c).SetKind(ctx, lane.Kind, layout.LaneKind{}))
 	for range 50 {
-		require.NoError(t, c.SetLaneKind(ctx, "other", layout.LaneKind{})) // the store grows older
+		require.NoError(t, lanes.Of(c).SetKind(ctx, "other", layout.LaneKind{})) // the store grows older
 	}
 	submit(c)
 	want := []layout.ID{submit(c), submit(c)}
@@ -40,7 +41,7 @@ func TestLinesKeepTheirOrderInAYoungerStore(t *testing.T) {
 		moved, err := fdbmodel.Open(ctx, young, "lines", fdbmodel.Options{})
 		require.NoError(t, err)
 		want = append(want, submit(moved))
-		view, err := moved.ViewLane(ctx, lane, 100)
+		view, err := lanes.Of(moved).View(ctx, lane, 100)
 		require.NoError(t, err)
 		require.Equal(t, want, view.Line)
 		old = young

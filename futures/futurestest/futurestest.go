@@ -37,6 +37,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/futures"
@@ -210,7 +211,7 @@ func (c *Cluster) jump(ctx context.Context, to time.Time) error {
 	if _, _, err := c.Client.Cluster().PromoteDue(ctx); err != nil {
 		return err
 	}
-	if _, _, err := c.Client.Cluster().AdmitDue(ctx); err != nil {
+	if _, _, err := lanes.Of(c.Client.Cluster()).AdmitDue(ctx); err != nil {
 		return err
 	}
 	for next := to; !next.After(to) && !next.IsZero(); {
@@ -294,7 +295,7 @@ func (c *Cluster) runReady(ctx context.Context) (ran bool, err error) {
 // firstDue returns when the first delayed future is due, the first lane that its rate
 // holds back, or the first future that ends because it still waits.
 func (c *Cluster) firstDue(ctx context.Context) (first time.Time, found bool, err error) {
-	if _, first, err = c.Client.Cluster().AdmitDue(ctx); err != nil {
+	if _, first, err = lanes.Of(c.Client.Cluster()).AdmitDue(ctx); err != nil {
 		return first, false, err
 	}
 	found = !first.IsZero()

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -29,7 +30,7 @@ func TestCostOfABundle(t *testing.T) {
 	want := since(plain.meter.Usage(), start)
 
 	g := newGraphCost(t)
-	require.NoError(t, g.c.SetLaneKind(g.ctx, "k", layout.LaneKind{Bundle: "go:f"}))
+	require.NoError(t, lanes.Of(g.c).SetKind(g.ctx, "k", layout.LaneKind{Bundle: "go:f"}))
 	start = g.meter.Usage()
 	submit(g, layout.Lane{Kind: "k", Key: "a"})
 	answer, err := g.worker.Claim(g.ctx, fdbmodel.ClaimRequest{Free: g.worker.Info().Capacity, Max: n})

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/bench"
 )
@@ -41,7 +42,7 @@ func TestCostOfLanes(t *testing.T) {
 	cost := func(width int, key func(i int) string) bench.Usage {
 		g := newGraphCost(t)
 		if key != nil {
-			require.NoError(t, g.c.SetLaneKind(g.ctx, "k", layout.LaneKind{Width: width}))
+			require.NoError(t, lanes.Of(g.c).SetKind(g.ctx, "k", layout.LaneKind{Width: width}))
 		}
 		start := g.meter.Usage()
 		g.inLanes(n, key)
@@ -73,7 +74,7 @@ func TestManyLanes(t *testing.T) {
 		n = 1_000_000
 	}
 	g := newGraphCost(t)
-	require.NoError(t, g.c.SetLaneKind(g.ctx, "k", layout.LaneKind{}))
+	require.NoError(t, lanes.Of(g.c).SetKind(g.ctx, "k", layout.LaneKind{}))
 	heap := func() float64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -88,9 +89,9 @@ func TestManyLanes(t *testing.T) {
 	ran := time.Since(start)
 	t.Logf("%d lanes: submitted at %.0f per second, run at %.0f; %.0f bytes of memory each", n,
 		float64(n)/submitted.Seconds(), float64(n)/ran.Seconds(), (full-empty)/float64(n))
-	lanes, err := g.c.Lanes(g.ctx, "k", "", 1)
+	all, err := lanes.Of(g.c).List(g.ctx, "k", "", 1)
 	require.NoError(t, err)
-	require.Empty(t, lanes)
+	require.Empty(t, all)
 	require.NoError(t, g.c.View(g.ctx, func(tx kv.Attempt) error {
 		for shard := range g.c.Config().Shards {
 			for _, sub := range []string{layout.SubLanes, layout.SubLine, layout.SubLanesDue} {

@@ -65,7 +65,8 @@ func importTable() map[string]imports {
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
 	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/modules",
 		"fdbmodel/quota", "fdbmodel/results", "futures", "workers", "workers/...")
-	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
+	whole := append(slices.Clone(application), "fdbmodel/lanes",
+		"fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
 		"fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote")
@@ -111,8 +112,10 @@ func importTable() map[string]imports {
 		"fdbmodel/joblog":   {ours: slices.Clone(model)},
 		"fdbmodel/mailbox":  {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index")},
 		"fdbmodel/metering": {ours: slices.Clone(model)},
-		"fdbmodel/modules":  {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
-		"fdbmodel/quota":    {ours: slices.Clone(model)},
+		"fdbmodel/lanes": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/lane",
+			"fdbmodel/internal/shards")},
+		"fdbmodel/modules": {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
+		"fdbmodel/quota":   {ours: slices.Clone(model)},
 		"fdbmodel/results": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index",
 			"fdbmodel/internal/nearby", "fdbmodel/internal/pieces")},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
@@ -126,7 +129,8 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
+			ours: append(slices.Clone(model), "fdbmodel/lanes",
+				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
 				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
 				"internal/clock", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
@@ -142,7 +146,8 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
+			ours: append(slices.Clone(model), "fdbmodel/lanes",
+				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
 				"internal/clock", "internal/ratelog", "internal/socket"),
@@ -239,7 +244,8 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
-			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",
+			ours: append(slices.Clone(model), "fdbmodel/lanes",
+				"fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",
 				"fdbmodel/joblog", "fdbmodel/mailbox", "fdbmodel/metering", "fdbmodel/modules",
 				"fdbmodel/quota", "fdbmodel/results", "fdbmodel/schedule", "fdbmodel/kv/faultkv", "fdbmodel/kv/embedded",
 				"internal/storetest"),

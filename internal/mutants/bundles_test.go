@@ -3,7 +3,7 @@ package mutants
 // bundles are the suites of bundles.
 func bundles() suites {
 	return suites{
-		{of: "fdbmodel", run: "Bundle|Gather|TestWhatWorkersDied"}, {of: "fdbmodel", run: "TestMachine"},
+		{of: "fdbmodel/lanes", run: "Bundle|Gather|TestWhatWorkersDied"}, {of: "fdbmodel", run: "TestMachine"},
 		{of: "internal/sim"},
 	}
 }

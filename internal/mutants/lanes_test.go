@@ -4,8 +4,7 @@ package mutants
 func lanes() suites {
 	return suites{
 		{of: "fdbmodel/state"},
-		{of: "fdbmodel", run: "Lane|TestOneTransactionSubmits|TestARateThat|TestABlocked|TestTheFirstInLine|TestSlotsAre|" +
-			"InLine|TestPlacesOf|TestATotalWidth"},
+		{of: "fdbmodel/lanes"},
 		{of: "fdbmodel/transfer", run: "TestLines"}, {of: "fdbmodel", run: "TestMachine"}, {of: "internal/sim"},
 	}
 }
@@ -13,20 +12,21 @@ func lanes() suites {
 // laneMutants are faults in lanes.
 func laneMutants() []mutant {
 	const admission, turns = "fdbmodel/internal/lane/admission.go", "fdbmodel/internal/lane/turns.go"
-	const kinds = "fdbmodel/lanekinds.go"
+	const kinds = "fdbmodel/lanes/kinds.go"
 	contests := suites{{of: "fdbmodel", run: "TestContest"}}
 	return []mutant{
-		{name: "a cluster may have a kind of lanes more", file: kinds, by: suites{{of: "fdbmodel", run: "KindsOfLanesAre"}},
+		{name: "a cluster may have a kind of lanes more", file: kinds,
+			by:  suites{{of: "fdbmodel/lanes", run: "KindsOfLanesAre"}},
 			old: "err != nil || len(page.Items) < layout.MaxLaneKinds",
 			new: "err != nil || len(page.Items) <= layout.MaxLaneKinds"},
 		{name: "a kind of lanes beyond the bound can't be changed", file: kinds,
-			by:  suites{{of: "fdbmodel", run: "KindsOfLanesAre"}},
-			old: "\t\tif was == nil {\n\t\t\tif err := c.requireRoom",
-			new: "\t\tif true {\n\t\t\tif err := c.requireRoom"},
+			by:  suites{{of: "fdbmodel/lanes", run: "KindsOfLanesAre"}},
+			old: "\t\tif was == nil {\n\t\t\tif err := l.requireRoom",
+			new: "\t\tif true {\n\t\t\tif err := l.requireRoom"},
 		{name: "kinds of lanes that are made at once exceed the bound", file: kinds,
-			by:  suites{{of: "fdbmodel", run: "TheLastKindOfLanes"}},
-			old: "tx.GetRange(kv.Prefix(c.keys.LaneKinds()), kv.RangeOptions{Limit: layout.MaxLaneKinds})",
-			new: "tx.(kv.Tx).Snapshot().GetRange(kv.Prefix(c.keys.LaneKinds()), kv.RangeOptions{Limit: 1000})"},
+			by:  suites{{of: "fdbmodel/lanes", run: "TheLastKindOfLanes"}},
+			old: "tx.GetRange(kv.Prefix(l.keys.LaneKinds()), kv.RangeOptions{Limit: layout.MaxLaneKinds})",
+			new: "tx.(kv.Tx).Snapshot().GetRange(kv.Prefix(l.keys.LaneKinds()), kv.RangeOptions{Limit: 1000})"},
 		{name: "who met another takes no turn", file: "fdbmodel/contest.go", by: contests,
 			old: "if attempt > 1 {",
 			new: "if attempt > 99 {"},
@@ -52,14 +52,14 @@ func laneMutants() []mutant {
 			old: "l.quota = min(maxAdmit, l.quota)",
 			new: "l.quota = min(100*maxAdmit, l.quota)"},
 		{name: "a kind is removed under a future that comes meanwhile", file: kinds, by: lanes(),
-			old: "c.requireNoLanes(ctx, tx, name, \"it is removed\")",
-			new: "c.requireNoLanes(ctx, tx.Snapshot(), name, \"it is removed\")"},
+			old: "l.requireNoLanes(ctx, tx, name, \"it is removed\")",
+			new: "l.requireNoLanes(ctx, tx.Snapshot(), name, \"it is removed\")"},
 		{name: "new settings end a pause", file: kinds, by: lanes(),
 			old: "\t\t\tnext.Paused = was.Paused\n",
 			new: ""},
-		{name: "new settings leave out one of many lanes", file: "fdbmodel/lanesweep.go", by: lanes(),
-			old: "next, more = item.Key, true",
-			new: "next, more = kv.After(item.Key), true"},
+		{name: "new settings leave out one of many lanes", file: "fdbmodel/lanes/admit.go", by: lanes(),
+			old: "return item.Key, true, nil",
+			new: "return kv.After(item.Key), true, nil"},
 		{name: "a lane has as much room as its width", file: admission, by: lanes(),
 			old: "room := k.Width - l.record.Open",
 			new: "room := k.Width"},
@@ -108,9 +108,9 @@ func laneMutants() []mutant {
 		{name: "a total width is set while nobody has counted", file: kinds, by: lanes(),
 			old: "((was.Total == 0) != (k.Total == 0) || was.Bundle",
 			new: "(was.Bundle"},
-		{name: "a lane that was held back stays due", file: "fdbmodel/lanesweep.go", by: lanes(),
-			old: "w.lanes.Of(lane).Due = item.Key",
-			new: "w.lanes.Of(lane).Due = nil"},
+		{name: "a lane that was held back stays due", file: "fdbmodel/lanes/admit.go", by: lanes(),
+			old: "index.Of(lane).Due = item.Key",
+			new: "index.Of(lane).Due = nil"},
 		{name: "a retry gives its slot away", file: "fdbmodel/state/lanes.go", by: lanes(),
 			old: "slot = had && !after.Spec.Aside",
 			new: "slot = false"},

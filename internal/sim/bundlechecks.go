@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/workers"
 )
@@ -133,7 +134,7 @@ func (w *world) flaw(format string, args ...any) {
 func (w *world) bundleSettings(ctx context.Context, kind string) []layout.LaneKind {
 	defer w.calm()()
 	settings := slices.Concat(w.lanes.tried[kind], w.lanes.doubtful[kind])
-	kinds, err := w.reader.LaneKinds(context.WithoutCancel(ctx))
+	kinds, err := lanes.Of(w.reader).Kinds(context.WithoutCancel(ctx))
 	if err != nil {
 		w.broken = append(w.broken, err)
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/workers"
 )
@@ -39,7 +39,7 @@ func (w *world) inLanes(ctx context.Context, pass func(*request) bool) (rows []l
 // when it did, nor all of a kind together, that what is paused stays so, and that a retry
 // keeps its slot.
 func (w *world) checkLanes(ctx context.Context) error {
-	kinds, err := w.reader.LaneKinds(ctx)
+	kinds, err := lanes.Of(w.reader).Kinds(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,23 +50,23 @@ func (w *world) checkLanes(ctx context.Context) error {
 			problems = append(problems, fmt.Errorf("lanes of kind %s are to be paused: %t, and are: %t", k.name,
 				l.paused[k.name], now.Paused))
 		}
-		lanes, err := w.reader.Lanes(ctx, k.name, "", 100)
+		all, err := lanes.Of(w.reader).List(ctx, k.name, "", 100)
 		if err != nil {
 			return err
 		}
 		l.tried[k.name] = append(l.tried[k.name], now)
 		total := 0
-		for i := range lanes {
-			total += lanes[i].Open
-			problems = append(problems, l.checkWidth(lanes[i].Lane, lanes[i].Open))
+		for i := range all {
+			total += all[i].Open
+			problems = append(problems, l.checkWidth(all[i].Lane, all[i].Open))
 		}
 		for i := range k.keys {
 			name := layout.Lane{Kind: k.name, Key: string(rune('a' + i))}
-			at := slices.IndexFunc(lanes, func(v fdbmodel.LaneView) bool { return v.Lane == name })
-			problems = append(problems, l.checkPause(name, at >= 0 && lanes[at].Paused))
+			at := slices.IndexFunc(all, func(v lanes.View) bool { return v.Lane == name })
+			problems = append(problems, l.checkPause(name, at >= 0 && all[at].Paused))
 			l.open[name.String()] = 0
 			if at >= 0 {
-				l.open[name.String()] = lanes[at].Open
+				l.open[name.String()] = all[at].Open
 			}
 		}
 		if most := l.most(k.name, k.name, func(k *layout.LaneKind) int { return k.Total }); now.Total > 0 && total > most {
@@ -212,7 +212,7 @@ func (w *world) checkRunning(ctx context.Context, lane layout.Lane) error {
 			n++
 		}
 	}
-	kinds, err := w.reader.LaneKinds(context.WithoutCancel(ctx))
+	kinds, err := lanes.Of(w.reader).Kinds(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
 	}

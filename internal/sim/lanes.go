@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -109,7 +110,7 @@ func (c *clientProcess) setLaneKind(ctx context.Context, kind string, k layout.L
 	l.tried[kind] = append(l.tried[kind], k)
 	before := slices.Clone(l.doubtful[kind])
 	l.doubtful[kind] = append(l.doubtful[kind], k)
-	err := c.cluster.SetLaneKind(ctx, kind, k)
+	err := lanes.Of(c.cluster).SetKind(ctx, kind, k)
 	switch {
 	case err == nil:
 		l.doubtful[kind] = before
@@ -120,11 +121,13 @@ func (c *clientProcess) setLaneKind(ctx context.Context, kind string, k layout.L
 }
 
 func (c *clientProcess) pauseKind(ctx context.Context, kind string, paused bool) error {
-	return c.world.lanes.change(kind, paused, func() error { return c.cluster.PauseLaneKind(ctx, kind, paused) })
+	return c.world.lanes.change(kind, paused, func() error { return lanes.Of(c.cluster).PauseKind(ctx, kind, paused) })
 }
 
 func (c *clientProcess) pauseLane(ctx context.Context, lane layout.Lane, paused bool) error {
-	return c.world.lanes.change(lane.String(), paused, func() error { return c.cluster.PauseLane(ctx, lane, paused) })
+	return c.world.lanes.change(lane.String(), paused, func() error {
+		return lanes.Of(c.cluster).Pause(ctx, lane, paused)
+	})
 }
 
 // laneLog is what is known of lanes outside of the store.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
@@ -280,7 +281,7 @@ func TestLanesOfKilledWorkers(t *testing.T) {
 	require.Positive(t, again)
 	p.check()
 	for kind := range laneWidths {
-		lanes, err := p.client.Cluster().Lanes(p.ctx, kind, "", 100)
+		lanes, err := lanes.Of(p.client.Cluster()).List(p.ctx, kind, "", 100)
 		require.NoError(t, err)
 		require.Empty(t, lanes)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/bubble"
@@ -126,7 +127,7 @@ func (w *simWorld) begin(store *embedded.Store) {
 	w.module = module.CID
 	for name, kind := range map[string]layout.LaneKind{"pair": {Width: 2}, "rated": {Width: 50, Rate: 2,
 		Every: 2 * time.Second}} {
-		if err := w.client.SetLaneKind(w.over, name, kind); err != nil {
+		if err := lanes.Of(w.client).SetKind(w.over, name, kind); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ package lane
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/index"
@@ -45,6 +46,8 @@ type Index struct {
 	// Due is when the first lane is to be looked at again that the transaction holds
 	// back, 0 for none.
 	Due int64
+	// Avoid are lanes that the transaction must leave alone, because they can't be read.
+	Avoid []layout.Lane
 
 	changes []*Change // in the order in which they were met
 	kinds   map[string]*Kind
@@ -71,6 +74,9 @@ type joining struct {
 	// submitted says that the submitter wakes a worker for it.
 	submitted bool
 }
+
+// Avoids reports whether the transaction must leave a lane alone.
+func (x *Index) Avoids(l layout.Lane) bool { return slices.Contains(x.Avoid, l) }
 
 // Len returns how many lanes the transaction changes.
 func (x *Index) Len() int { return len(x.changes) }

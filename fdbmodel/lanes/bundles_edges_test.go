@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"context"

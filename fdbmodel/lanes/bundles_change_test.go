@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"testing"
@@ -31,7 +31,7 @@ func (s laneStage) endAll(most int) (ended []layout.ID) {
 	s.Worker = s.able()
 	for range 10 {
 		s.Clock.Advance(time.Second)
-		_, _, err := s.C.AdmitDue(s.Ctx)
+		_, _, err := s.L.AdmitDue(s.Ctx)
 		require.NoError(s.T, err)
 		s.check()
 		for _, f := range s.Claim(s.Worker) {
@@ -78,7 +78,7 @@ func TestKindsBeginAndEndToHaveBundles(t *testing.T) {
 			t.Parallel()
 			s := newLaneStage(t, bundles)
 			members := []layout.ID{s.submitLater(), s.submitLater()}
-			require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{Width: 3, Total: total}))
+			require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Width: 3, Total: total}))
 			single := s.submitLater()
 			s.promote()
 			require.ElementsMatch(t, append(members, single), s.endAll(1))
@@ -89,7 +89,7 @@ func TestKindsBeginAndEndToHaveBundles(t *testing.T) {
 			singles := []layout.ID{s.submitLater(), s.submitLater()}
 			with := bundles
 			with.Total = total
-			require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", with))
+			require.NoError(t, s.L.SetKind(s.Ctx, "k", with))
 			member := s.submitLater()
 			s.promote()
 			require.ElementsMatch(t, append(singles, member), s.endAll(layout.MaxMembers))
@@ -99,7 +99,7 @@ func TestKindsBeginAndEndToHaveBundles(t *testing.T) {
 		t.Parallel()
 		s := newLaneStage(t, bundles)
 		old := s.submitLater()
-		require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{Bundle: "go:g", Width: 1}))
+		require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Bundle: "go:g", Width: 1}))
 		other := s.submit("x", func(sub *fdbmodel.Submission) {
 			sub.Spec.Function, sub.NotBefore = "go:g", s.Clock.Now().Add(time.Second)
 		})
@@ -157,8 +157,8 @@ func TestBundlesObeyPauses(t *testing.T) {
 		}
 	}
 	for name, pause := range map[string]func(laneStage, bool) error{
-		"lane":     func(s laneStage, paused bool) error { return s.C.PauseLane(s.Ctx, s.lane("x"), paused) },
-		"kind":     func(s laneStage, paused bool) error { return s.C.PauseLaneKind(s.Ctx, "k", paused) },
+		"lane":     func(s laneStage, paused bool) error { return s.L.Pause(s.Ctx, s.lane("x"), paused) },
+		"kind":     func(s laneStage, paused bool) error { return s.L.PauseKind(s.Ctx, "k", paused) },
 		"queue":    work(layout.PauseQueue, layout.DefaultQueue),
 		"function": work(layout.PauseFunction, "go:f"),
 	} {

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"slices"
@@ -59,7 +59,7 @@ func TestBundlesGatherWhatIsInLine(t *testing.T) {
 	require.Equal(t, want[3:], idsOf(members))
 	s.realize(append(members, bundle)...)
 	require.Empty(t, s.Claim(s.Worker))
-	lanes, err := s.C.Lanes(s.Ctx, "k", "", 10)
+	lanes, err := s.L.List(s.Ctx, "k", "", 10)
 	require.NoError(t, err)
 	require.Empty(t, lanes)
 	s.check()
@@ -196,10 +196,10 @@ func TestBundlesAreRefused(t *testing.T) {
 		"no function": {Most: 3}, "a module": {Bundle: "wasm:a"}, "aside": {Bundle: "go:f", Aside: true},
 		"linger": {Bundle: "go:f", Linger: time.Hour}, "bytes": {Bundle: "go:f", Bytes: 1 << 40},
 	} {
-		require.ErrorIs(t, s.C.SetLaneKind(s.Ctx, "other", k), layout.ErrBadConfig, name)
+		require.ErrorIs(t, s.L.SetKind(s.Ctx, "other", k), layout.ErrBadConfig, name)
 	}
 	s.submit("x")
-	require.ErrorIs(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{}), fdbmodel.ErrInUse)
+	require.ErrorIs(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{}), fdbmodel.ErrInUse)
 	bundle, members := s.gather()
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &bundle, Exception: &layout.Exception{}, Permanent: true})
 	require.ErrorIs(t, s.C.Retry(s.Ctx, bundle.ID), fdbmodel.ErrTransition, "members are retried, not bundles")

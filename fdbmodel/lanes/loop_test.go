@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"math"
@@ -21,12 +21,12 @@ func TestALaneWhoseRateIsSpentForEverIsNoLoop(t *testing.T) {
 	s.Store(s.C.Keys().Lane(s.lane("x")), layout.Encode(&layout.LaneRecord{Open: 1, Lined: true, Spent: math.MaxInt64}))
 	s.submit("x")
 	for range 2 {
-		_, next, err := s.C.AdmitDue(s.Ctx)
+		_, next, err := s.L.AdmitDue(s.Ctx)
 		require.NoError(t, err)
 		require.True(t, next.IsZero() || next.After(s.Clock.Now()), "%v", next)
 	}
 	s.Clock.Advance(2 * time.Hour)
-	_, _, err := s.C.AdmitDue(s.Ctx)
+	_, _, err := s.L.AdmitDue(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, 2, s.open("x"))
 }
@@ -64,7 +64,7 @@ func TestABundleBehindWhatCannotBeRead(t *testing.T) {
 					s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{}})
 				}
 				s.Clock.Advance(50 * time.Millisecond)
-				_, _, err := s.C.AdmitDue(s.Ctx)
+				_, _, err := s.L.AdmitDue(s.Ctx)
 				require.NoError(t, err)
 			}
 			require.Contains(t, ended, second)

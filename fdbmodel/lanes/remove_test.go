@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"testing"
@@ -17,22 +17,22 @@ func TestLanesThatAreOnlyPausedAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{})
 	for _, key := range []string{"a", "b", "c"} {
-		require.NoError(t, s.C.PauseLane(s.Ctx, s.lane(key), true))
+		require.NoError(t, s.L.Pause(s.Ctx, s.lane(key), true))
 	}
 	s.submit("used")
 	s.submit("b")
-	require.ErrorIs(t, s.C.RemoveLaneKind(s.Ctx, "k"), fdbmodel.ErrInUse)
+	require.ErrorIs(t, s.L.RemoveKind(s.Ctx, "k"), fdbmodel.ErrInUse)
 	require.Len(t, s.end(), 1)
-	require.ErrorIs(t, s.C.RemoveLaneKind(s.Ctx, "k"), fdbmodel.ErrInUse, "one is in line of a paused lane")
+	require.ErrorIs(t, s.L.RemoveKind(s.Ctx, "k"), fdbmodel.ErrInUse, "one is in line of a paused lane")
 	_, _, err := s.C.Cancel(s.Ctx, s.line("b")[0], "")
 	require.NoError(t, err)
-	lanes, err := s.C.Lanes(s.Ctx, "k", "", 10)
+	lanes, err := s.L.List(s.Ctx, "k", "", 10)
 	require.NoError(t, err)
 	require.Len(t, lanes, 3)
-	require.NoError(t, s.C.RemoveLaneKind(s.Ctx, "k"))
+	require.NoError(t, s.L.RemoveKind(s.Ctx, "k"))
 	s.check()
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{}))
-	lanes, err = s.C.Lanes(s.Ctx, "k", "", 10)
+	require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{}))
+	lanes, err = s.L.List(s.Ctx, "k", "", 10)
 	require.NoError(t, err)
 	require.Empty(t, lanes, "a kind that is made anew has no paused lanes")
 	s.submit("a")
@@ -50,8 +50,8 @@ func TestUnknownResultsOfLanesInACallersTransaction(t *testing.T) {
 		"caller at a rate": {Width: 3, Rate: 1, Every: time.Second},
 	} {
 		plays[name] = func(stage *modeltest.Stage, strike func()) {
-			s := laneStage{stage}
-			require.NoError(s.T, s.C.SetLaneKind(s.Ctx, "k", k))
+			s := onStage(stage)
+			require.NoError(s.T, s.L.SetKind(s.Ctx, "k", k))
 			ids, err := s.C.DrawIDs(4)
 			require.NoError(s.T, err)
 			strike()
@@ -71,7 +71,7 @@ func TestUnknownResultsOfLanesInACallersTransaction(t *testing.T) {
 			for range 20 {
 				ended = append(ended, s.end()...)
 				s.Clock.Advance(time.Second)
-				_, _, err := s.C.AdmitDue(s.Ctx)
+				_, _, err := s.L.AdmitDue(s.Ctx)
 				require.NoError(s.T, err)
 				s.check()
 			}

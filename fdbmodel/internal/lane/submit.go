@@ -1,4 +1,4 @@
-package fdbmodel
+package lane
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// checkLane checks the lane of a submission.
-func (s *Submission) checkLane() error {
-	spec := &s.Spec
+// Check checks the lane of a future that is submitted. One without a lane has none of the
+// marks that lanes set. It returns ErrBadSpec and ErrBadName.
+func Check(spec *layout.Spec, assigned bool) error {
 	if spec.Lane.IsZero() {
 		spec.Aside, spec.Member, spec.Bundle = false, false, false
 		return nil
@@ -21,7 +21,7 @@ func (s *Submission) checkLane() error {
 	switch {
 	case spec.Held():
 		return fmt.Errorf("%w: lane %s: a future of a batch can't be in a lane", layout.ErrBadSpec, spec.Lane)
-	case s.Assigned != "":
+	case assigned:
 		return fmt.Errorf("%w: lane %s: an assigned future can't be in a lane", layout.ErrBadSpec, spec.Lane)
 	case spec.Bundle:
 		return fmt.Errorf("%w: lane %s: bundles are made by lanes", layout.ErrBadSpec, spec.Lane)
@@ -32,28 +32,29 @@ func (s *Submission) checkLane() error {
 	return nil
 }
 
-// askKinds reads the kinds of lanes of submissions, and has each obey the settings that
-// are its own from now on. It returns ErrNotFound for a kind that was not set.
-func (w *WriteSet) askKinds(ctx context.Context, subs []Submission) error {
+// Obey reads the kinds of lanes of n futures that are submitted, and has each obey the
+// settings that are its own from now on. It returns ErrNotFound for a kind that was not
+// set.
+func (x *Index) Obey(ctx context.Context, n int, specOf func(i int) *layout.Spec) error {
 	asked := map[string]kv.Pending[[]byte]{}
-	for i := range subs {
-		kind := subs[i].Spec.Lane.Kind
+	for i := range n {
+		kind := specOf(i).Lane.Kind
 		if _, known := asked[kind]; kind != "" && !known {
-			asked[kind] = w.Tx.Get(w.Keys.LaneKind(kind))
+			asked[kind] = x.Tx.Get(x.Keys.LaneKind(kind))
 		}
 	}
-	for i := range subs {
-		spec := &subs[i].Spec
+	for i := range n {
+		spec := specOf(i)
 		if spec.Lane.IsZero() {
 			continue
 		}
-		k, err := w.lanes.Kind(ctx, spec.Lane.Kind, asked[spec.Lane.Kind])
+		k, err := x.Kind(ctx, spec.Lane.Kind, asked[spec.Lane.Kind])
 		if err != nil {
 			return err
 		}
 		if !k.Set {
 			return fmt.Errorf("lane %s: kind %q: %w: set it first, as with futura lane set %s --width 1", spec.Lane,
-				spec.Lane.Kind, ErrNotFound, spec.Lane.Kind)
+				spec.Lane.Kind, layout.ErrNotFound, spec.Lane.Kind)
 		}
 		spec.Aside, spec.Member = k.Settings.Aside, k.Settings.Bundle != ""
 		if spec.Member && (spec.Function != k.Settings.Bundle || spec.HasInputs()) {

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"fmt"
@@ -9,12 +9,13 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // fillKinds writes kinds of lanes past the model, until the cluster has n.
 func (s laneStage) fillKinds(n int) {
-	kinds, err := s.C.LaneKinds(s.Ctx)
+	kinds, err := s.L.Kinds(s.Ctx)
 	require.NoError(s.T, err)
 	k := layout.LaneKind{}.WithDefaults()
 	s.set(func(tx kv.Attempt, keys layout.Keyspace) {
@@ -25,7 +26,7 @@ func (s laneStage) fillKinds(n int) {
 }
 
 func (s laneStage) countKinds() int {
-	kinds, err := s.C.LaneKinds(s.Ctx)
+	kinds, err := s.L.Kinds(s.Ctx)
 	require.NoError(s.T, err)
 	return len(kinds)
 }
@@ -34,19 +35,19 @@ func TestKindsOfLanesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{})
 	s.fillKinds(layout.MaxLaneKinds - 1)
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "last", layout.LaneKind{}))
-	err := s.C.SetLaneKind(s.Ctx, "more", layout.LaneKind{})
+	require.NoError(t, s.L.SetKind(s.Ctx, "last", layout.LaneKind{}))
+	err := s.L.SetKind(s.Ctx, "more", layout.LaneKind{})
 	require.ErrorIs(t, err, fdbmodel.ErrTooManyKinds)
 	require.True(t, fdbmodel.IsMistake(err))
 	require.ErrorContains(t, err, "at most 1000")
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "last", layout.LaneKind{Width: 2}), "one that is there may change")
-	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "last", true))
-	require.NoError(t, s.C.RemoveLaneKind(s.Ctx, "last"))
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "more", layout.LaneKind{}))
+	require.NoError(t, s.L.SetKind(s.Ctx, "last", layout.LaneKind{Width: 2}), "one that is there may change")
+	require.NoError(t, s.L.PauseKind(s.Ctx, "last", true))
+	require.NoError(t, s.L.RemoveKind(s.Ctx, "last"))
+	require.NoError(t, s.L.SetKind(s.Ctx, "more", layout.LaneKind{}))
 	require.Equal(t, layout.MaxLaneKinds, s.countKinds())
 
 	s.fillKinds(layout.MaxLaneKinds + 5)
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "more", layout.LaneKind{Width: 3}), "where there are more from before")
+	require.NoError(t, s.L.SetKind(s.Ctx, "more", layout.LaneKind{Width: 3}), "where there are more from before")
 	s.check()
 }
 
@@ -56,8 +57,8 @@ func TestTheLastKindOfLanesIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{})
 	s.fillKinds(layout.MaxLaneKinds - 1)
-	c := s.Interrupted("futura-lanes", func() { require.NoError(t, s.C.SetLaneKind(s.Ctx, "first", layout.LaneKind{})) })
-	require.ErrorIs(t, c.SetLaneKind(s.Ctx, "second", layout.LaneKind{}), fdbmodel.ErrTooManyKinds)
+	c := s.Interrupted("futura-lanes", func() { require.NoError(t, s.L.SetKind(s.Ctx, "first", layout.LaneKind{})) })
+	require.ErrorIs(t, lanes.Of(c).SetKind(s.Ctx, "second", layout.LaneKind{}), fdbmodel.ErrTooManyKinds)
 	require.Equal(t, layout.MaxLaneKinds, s.countKinds())
 }
 
@@ -71,10 +72,10 @@ func TestUnknownResultOfTheLastKindOfLanes(t *testing.T) {
 			s := newLaneStage(t, layout.LaneKind{})
 			s.fillKinds(layout.MaxLaneKinds - 1)
 			s.Faults.FailNext(fault, func(tag string) bool { return tag == "futura-lanes" })
-			require.NoError(t, s.C.SetLaneKind(s.Ctx, "last", layout.LaneKind{Width: 7}))
+			require.NoError(t, s.L.SetKind(s.Ctx, "last", layout.LaneKind{Width: 7}))
 			s.Faults.Flush()
 			require.Equal(t, layout.MaxLaneKinds, s.countKinds())
-			k, err := s.C.ReadLaneKind(s.Ctx, "last")
+			k, err := s.L.Kind(s.Ctx, "last")
 			require.NoError(t, err)
 			require.Equal(t, 7, k.Width)
 		})

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"fmt"
@@ -10,12 +10,13 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // admit has a janitor look once at the lanes that are due.
 func (s laneStage) admit() (lanes int, next time.Time) {
-	lanes, next, err := s.C.AdmitDue(s.Ctx)
+	lanes, next, err := s.L.AdmitDue(s.Ctx)
 	require.NoError(s.T, err)
 	return lanes, next
 }
@@ -73,7 +74,7 @@ func TestPlacesOfNobody(t *testing.T) {
 	require.Len(t, s.end(), 1)
 	require.Equal(t, ids[:1], s.end(), "nobody comes earlier for it")
 	require.Equal(t, ids[1:], s.end())
-	v, err := s.C.ViewLane(s.Ctx, s.lane("x"), 0)
+	v, err := s.L.View(s.Ctx, s.lane("x"), 0)
 	require.NoError(t, err)
 	require.True(t, v.More, "a newer version may know who has the other place")
 	require.True(t, v.Lined)
@@ -109,15 +110,15 @@ func TestJanitorsLookAtLanesInTime(t *testing.T) {
 		require.Equal(t, start.Add(time.Second), next.In(start.Location()))
 		s.Clock.Advance(time.Second)
 		s.admit()
-		all, err := s.C.Lanes(s.Ctx, "k", "", 10)
+		all, err := s.L.List(s.Ctx, "k", "", 10)
 		require.NoError(t, err)
 		require.Empty(t, all, "it leaves nothing behind")
 	})
 	t.Run("the earliest first", func(t *testing.T) {
 		t.Parallel()
 		s := newLaneStage(t, second(1))
-		require.NoError(t, s.C.SetLaneKind(s.Ctx, "slow", second(10)))
-		require.NoError(t, s.C.SetLaneKind(s.Ctx, "slower", second(20)))
+		require.NoError(t, s.L.SetKind(s.Ctx, "slow", second(10)))
+		require.NoError(t, s.L.SetKind(s.Ctx, "slower", second(20)))
 		s.Clock.Advance(time.Hour)
 		for range 3 {
 			for _, kind := range []string{"slow", "k", "slower"} {
@@ -172,7 +173,7 @@ func TestSettingsOfLanesHoldForAllLanes(t *testing.T) {
 		for range 140 {
 			s.submit("long")
 		}
-		require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{Width: 200}))
+		require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Width: 200}))
 		for _, key := range keys {
 			require.Equal(t, 2, s.open(key))
 		}
@@ -191,14 +192,14 @@ func TestSettingsOfLanesHoldForAllLanes(t *testing.T) {
 			s.submit("x")
 			require.Equal(t, 1, s.open("x"))
 			if name == "not paused" {
-				require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", true))
+				require.NoError(t, s.L.PauseKind(s.Ctx, "k", true))
 			}
-			require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", to[1]))
+			require.NoError(t, s.L.SetKind(s.Ctx, "k", to[1]))
 			s.Clock.Advance(time.Minute)
 			s.admit()
 			if name == "not paused" {
 				require.Equal(t, 1, s.open("x"), "a pause outlives new settings")
-				require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", false))
+				require.NoError(t, s.L.PauseKind(s.Ctx, "k", false))
 			}
 			require.Equal(t, 2, s.open("x"))
 			s.check()
@@ -211,9 +212,9 @@ func TestSettingsOfLanesHoldForAllLanes(t *testing.T) {
 func TestKindsOfLanesSeeWhoComesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(laneStage, *fdbmodel.Cluster) error{
-		"remove": func(s laneStage, c *fdbmodel.Cluster) error { return c.RemoveLaneKind(s.Ctx, "k") },
+		"remove": func(s laneStage, c *fdbmodel.Cluster) error { return lanes.Of(c).RemoveKind(s.Ctx, "k") },
 		"total": func(s laneStage, c *fdbmodel.Cluster) error {
-			return c.SetLaneKind(s.Ctx, "k", layout.LaneKind{Total: 3})
+			return lanes.Of(c).SetKind(s.Ctx, "k", layout.LaneKind{Total: 3})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

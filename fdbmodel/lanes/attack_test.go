@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"testing"
@@ -59,7 +59,7 @@ func TestOneTransactionSubmitsToALaneAgainAndAgain(t *testing.T) {
 			for range 40 {
 				ended += len(s.end())
 				s.Clock.Advance(60 * time.Millisecond)
-				_, _, err := s.C.AdmitDue(s.Ctx)
+				_, _, err := s.L.AdmitDue(s.Ctx)
 				require.NoError(t, err)
 			}
 			require.GreaterOrEqual(t, ended, 12)
@@ -84,10 +84,10 @@ func TestARateThatIsRaisedHoldsAtOnce(t *testing.T) {
 			}
 			s.submit("idle")
 			require.Equal(t, 1, s.open("x"))
-			require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", faster))
+			require.NoError(t, s.L.SetKind(s.Ctx, "k", faster))
 			for range 20 {
 				s.Clock.Advance(50 * time.Millisecond)
-				_, _, err := s.C.AdmitDue(s.Ctx)
+				_, _, err := s.L.AdmitDue(s.Ctx)
 				require.NoError(t, err)
 				s.check()
 			}
@@ -156,7 +156,7 @@ func TestTheFirstInLineThatCannotBeRead(t *testing.T) {
 	}
 	for _, want := range newer {
 		s.Clock.Advance(2 * time.Second)
-		_, _, err := s.C.AdmitDue(s.Ctx)
+		_, _, err := s.L.AdmitDue(s.Ctx)
 		require.NoError(t, err)
 		require.Equal(t, []layout.ID{want}, s.end())
 	}
@@ -190,7 +190,7 @@ func TestACallersTransactionReplacesInALane(t *testing.T) {
 				})
 				require.NoError(t, err)
 				s.check()
-				_, _, err = s.C.AdmitDue(s.Ctx) // who is in line is left to a janitor
+				_, _, err = s.L.AdmitDue(s.Ctx) // who is in line is left to a janitor
 				require.NoError(t, err)
 				return ids
 			}
@@ -207,7 +207,7 @@ func TestACallersTransactionReplacesInALane(t *testing.T) {
 			require.Equal(t, layout.Failed, s.State(first))
 			var ended []layout.ID
 			for range 8 {
-				_, _, err := s.C.AdmitDue(s.Ctx)
+				_, _, err := s.L.AdmitDue(s.Ctx)
 				require.NoError(t, err)
 				ended = append(ended, s.end()...)
 				s.check()

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"context"
@@ -14,6 +14,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
+
+// newerRecord is a record in a possible later version of the format.
+var newerRecord = []byte{layout.RecordVersion + 1, 0xc1}
 
 // TestADamagedLaneCostsOnlyItsOwnFutures damages a record of a lane while its futures are
 // due, overdue, in line behind a rate, and with a worker that dies: what the janitor does
@@ -42,7 +45,7 @@ func TestADamagedLaneCostsOnlyItsOwnFutures(t *testing.T) {
 					kind.Total = 9
 				}
 				s := newLaneStage(t, kind)
-				require.NoError(t, s.C.SetLaneKind(s.Ctx, "good", kind))
+				require.NoError(t, s.L.SetKind(s.Ctx, "good", kind))
 				kind.Width = 9
 				s.damage(damaged, kind, key(s.C.Keys()), bytes)
 			})
@@ -78,7 +81,7 @@ func (s laneStage) damage(damaged layout.Lane, wider layout.LaneKind, key, value
 	require.NoError(t, err)
 	_, _, err = s.C.EndOverdue(s.Ctx)
 	require.NoError(t, err)
-	_, _, err = s.C.AdmitDue(s.Ctx)
+	_, _, err = s.L.AdmitDue(s.Ctx)
 	require.NoError(t, err)
 	all, err := s.C.Workers(s.Ctx)
 	require.NoError(t, err)
@@ -98,7 +101,7 @@ func (s laneStage) damage(damaged layout.Lane, wider layout.LaneKind, key, value
 		require.NoError(t, err)
 		require.False(t, row.InLine(), "%v", lane)
 	}
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "good", wider))
+	require.NoError(t, s.L.SetKind(s.Ctx, "good", wider))
 	s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = lanes[1] })
 	_, err = s.C.Submit(s.Ctx, s.inLanes(damaged.Key))
 	require.True(t, layout.IsUnreadable(err), "%v", err)
@@ -121,10 +124,10 @@ func TestAResumedKindAdmitsBehindLanesThatHaveNobodyInLine(t *testing.T) {
 	}
 	_, err := s.C.Submit(s.Ctx, subs)
 	require.NoError(t, err)
-	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", true))
+	require.NoError(t, s.L.PauseKind(s.Ctx, "k", true))
 	s.submit("last")
 	require.Zero(t, s.open("last"))
-	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", false))
+	require.NoError(t, s.L.PauseKind(s.Ctx, "k", false))
 	require.Equal(t, 1, s.open("last"))
 	s.check()
 }

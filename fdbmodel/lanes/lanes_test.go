@@ -1,4 +1,4 @@
-package fdbmodel_test
+package lanes_test
 
 import (
 	"context"
@@ -13,16 +13,22 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 // laneStage is a stage with a kind of lanes.
-type laneStage struct{ *modeltest.Stage }
+type laneStage struct {
+	*modeltest.Stage
+	L *lanes.Lanes
+}
+
+func onStage(s *modeltest.Stage) laneStage { return laneStage{s, lanes.Of(s.C)} }
 
 func newLaneStage(t *testing.T, k layout.LaneKind) laneStage {
-	s := laneStage{modeltest.NewStage(t)}
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", k))
+	s := onStage(modeltest.NewStage(t))
+	require.NoError(t, s.L.SetKind(s.Ctx, "k", k))
 	return s
 }
 
@@ -33,13 +39,13 @@ func (s laneStage) submit(key string, change ...func(*fdbmodel.Submission)) layo
 }
 
 func (s laneStage) line(key string) []layout.ID {
-	v, err := s.C.ViewLane(s.Ctx, s.lane(key), 100)
+	v, err := s.L.View(s.Ctx, s.lane(key), 100)
 	require.NoError(s.T, err)
 	return v.Line
 }
 
 func (s laneStage) open(key string) int {
-	v, err := s.C.ViewLane(s.Ctx, s.lane(key), 0)
+	v, err := s.L.View(s.Ctx, s.lane(key), 0)
 	require.NoError(s.T, err)
 	return v.Open
 }
@@ -80,9 +86,9 @@ func TestLaneAdmitsByPriorityAndCommit(t *testing.T) {
 		require.Equal(t, []layout.ID{want}, s.end())
 	}
 	require.Empty(t, s.line("x"))
-	lanes, err := s.C.Lanes(s.Ctx, "k", "", 10)
+	all, err := s.L.List(s.Ctx, "k", "", 10)
 	require.NoError(t, err)
-	require.Empty(t, lanes, "a lane costs nothing once it is empty")
+	require.Empty(t, all, "a lane costs nothing once it is empty")
 	s.check()
 }
 
@@ -143,7 +149,7 @@ func TestLaneWithARate(t *testing.T) {
 	}
 	admitted, start := 0, s.Clock.Now()
 	for admitted < 12 {
-		_, next, err := s.C.AdmitDue(s.Ctx)
+		_, next, err := s.L.AdmitDue(s.Ctx)
 		require.NoError(t, err)
 		admitted += len(s.end())
 		require.LessOrEqual(t, admitted, 1+int(s.Clock.Now().Sub(start)/(200*time.Millisecond)))
@@ -154,11 +160,11 @@ func TestLaneWithARate(t *testing.T) {
 	}
 	require.Equal(t, 11*200*time.Millisecond, s.Clock.Now().Sub(start), "it is used up")
 	s.Clock.Advance(time.Second)
-	_, _, err := s.C.AdmitDue(s.Ctx)
+	_, _, err := s.L.AdmitDue(s.Ctx)
 	require.NoError(t, err)
-	lanes, err := s.C.Lanes(s.Ctx, "k", "", 10)
+	all, err := s.L.List(s.Ctx, "k", "", 10)
 	require.NoError(t, err)
-	require.Empty(t, lanes)
+	require.Empty(t, all)
 }
 
 func TestLanesTakeTurns(t *testing.T) {
@@ -191,19 +197,19 @@ func TestLanesTakeTurns(t *testing.T) {
 func TestLanesThatPause(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{Width: 2})
-	require.NoError(t, s.C.PauseLane(s.Ctx, s.lane("x"), true))
+	require.NoError(t, s.L.Pause(s.Ctx, s.lane("x"), true))
 	x, y := s.submit("x"), s.submit("y")
 	require.Equal(t, []layout.ID{y}, s.end())
-	require.NoError(t, s.C.PauseLane(s.Ctx, s.lane("x"), false))
+	require.NoError(t, s.L.Pause(s.Ctx, s.lane("x"), false))
 	require.Equal(t, []layout.ID{x}, s.end())
-	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", true))
+	require.NoError(t, s.L.PauseKind(s.Ctx, "k", true))
 	x, y = s.submit("x"), s.submit("y")
 	require.Empty(t, s.end())
 	s.check()
-	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", false))
+	require.NoError(t, s.L.PauseKind(s.Ctx, "k", false))
 	require.ElementsMatch(t, []layout.ID{x, y}, s.end())
-	require.ErrorIs(t, s.C.PauseLaneKind(s.Ctx, "unknown", true), fdbmodel.ErrNotFound)
-	require.ErrorIs(t, s.C.PauseLane(s.Ctx, layout.Lane{Kind: "unknown", Key: "a"}, true), fdbmodel.ErrNotFound)
+	require.ErrorIs(t, s.L.PauseKind(s.Ctx, "unknown", true), fdbmodel.ErrNotFound)
+	require.ErrorIs(t, s.L.Pause(s.Ctx, layout.Lane{Kind: "unknown", Key: "a"}, true), fdbmodel.ErrNotFound)
 }
 
 func TestLaneSettingsChange(t *testing.T) {
@@ -212,20 +218,20 @@ func TestLaneSettingsChange(t *testing.T) {
 	for range 400 {
 		s.submit("x")
 	}
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{Width: 300}))
+	require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Width: 300}))
 	for range 10 {
-		_, _, err := s.C.AdmitDue(s.Ctx)
+		_, _, err := s.L.AdmitDue(s.Ctx)
 		require.NoError(t, err)
 	}
 	require.Equal(t, 300, s.open("x"), "more than one transaction admits")
-	require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{Width: 298}))
+	require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Width: 298}))
 	require.Len(t, s.end(), 8)
 	require.Equal(t, 298, s.open("x"))
 	s.check()
-	require.ErrorIs(t, s.C.RemoveLaneKind(s.Ctx, "k"), fdbmodel.ErrInUse)
-	require.ErrorIs(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{Total: 3}), fdbmodel.ErrInUse)
-	require.ErrorIs(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{Width: -1}), layout.ErrBadConfig)
-	require.ErrorIs(t, s.C.RemoveLaneKind(s.Ctx, "unknown"), fdbmodel.ErrNotFound)
+	require.ErrorIs(t, s.L.RemoveKind(s.Ctx, "k"), fdbmodel.ErrInUse)
+	require.ErrorIs(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Total: 3}), fdbmodel.ErrInUse)
+	require.ErrorIs(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Width: -1}), layout.ErrBadConfig)
+	require.ErrorIs(t, s.L.RemoveKind(s.Ctx, "unknown"), fdbmodel.ErrNotFound)
 }
 
 func TestLaneIsRefused(t *testing.T) {
@@ -311,23 +317,23 @@ func TestUnknownResultsOfLanes(t *testing.T) {
 			play("futura-finish", func() { require.Equal(t, ids[:1], s.end()) })
 			s.Clock.Advance(time.Second)
 			play("futura-lanes", func() {
-				_, _, err := s.C.AdmitDue(s.Ctx)
+				_, _, err := s.L.AdmitDue(s.Ctx)
 				require.NoError(t, err)
 			})
 			require.Equal(t, 1, s.open("x"))
-			play("futura-lanes", func() { require.NoError(t, s.C.PauseLane(s.Ctx, s.lane("x"), true)) })
+			play("futura-lanes", func() { require.NoError(t, s.L.Pause(s.Ctx, s.lane("x"), true)) })
 			play("futura-cancel", func() {
 				_, _, err := s.C.Cancel(s.Ctx, ids[1], "")
 				require.NoError(t, err)
 			})
 			require.Zero(t, s.open("x"))
-			play("futura-lanes", func() { require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{Width: 2})) })
-			play("futura-lanes", func() { require.NoError(t, s.C.PauseLane(s.Ctx, s.lane("x"), false)) })
+			play("futura-lanes", func() { require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Width: 2})) })
+			play("futura-lanes", func() { require.NoError(t, s.L.Pause(s.Ctx, s.lane("x"), false)) })
 			require.Equal(t, ids[2:], s.end())
 			s.Clock.Advance(time.Second) // the rate is used until then
-			_, _, err := s.C.AdmitDue(s.Ctx)
+			_, _, err := s.L.AdmitDue(s.Ctx)
 			require.NoError(t, err)
-			play("futura-lanes", func() { require.NoError(t, s.C.RemoveLaneKind(s.Ctx, "k")) })
+			play("futura-lanes", func() { require.NoError(t, s.L.RemoveKind(s.Ctx, "k")) })
 		})
 	}
 }
