@@ -272,7 +272,7 @@ func (r *Registration) ownEntries(ctx context.Context, tx kv.Reader, pending kv.
 			if err != nil {
 				continue // an audit reports it
 			}
-			if class, function := w.fits(&e); class && function && !r.cluster.pauses.queue(e.Class.Queue) &&
+			if class, function := w.fits(&e); class && function && !r.cluster.paused.Queue(e.Class.Queue) &&
 				r.scan.available(&e, &w) {
 				own = append(own, e)
 			}

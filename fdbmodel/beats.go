@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -66,25 +67,25 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 		values[i] = beatValues{r.encodeBeat(beats[i].Heartbeat), r.metered.Unwritten(c.keys, &r.info)}
 	}
 	answers := make([]BeatAnswer, len(beats))
-	var paused *pausesSeen
+	var paused *pause.Seen
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) (err error) {
 		asked := make([]askedBeat, len(beats))
 		for i := range beats {
 			asked[i] = beats[i].Worker.askBeat(tx)
 		}
-		pauses := c.askPauses(tx)
+		pauses := pause.Ask(tx, c.keys)
 		for i := range beats {
 			if err := beats[i].Worker.beat(ctx, tx, asked[i], values[i], &answers[i]); err != nil {
 				return err
 			}
 		}
-		paused, err = pauses.wait(ctx)
+		paused, err = pauses.Wait(ctx)
 		return err
 	})
 	if err != nil {
 		return answers, err
 	}
-	c.pauses.learn(paused, c.hub)
+	c.learnPauses(paused)
 	for i := range beats {
 		if answers[i].Err == nil {
 			beats[i].Worker.metered.Wrote(values[i].used)

@@ -151,7 +151,7 @@ func (g *gathering) isPaused(ctx context.Context, asked kv.Pending[[]byte]) (boo
 	if err == nil && value != nil {
 		err = layout.Decode(c.keys.Lane(spec.Lane), value, &record)
 	}
-	return record.Paused || g.got.Settings.Paused || c.pauses.queue(spec.Queue) || c.pauses.function(spec.Function), err
+	return record.Paused || g.got.Settings.Paused || c.paused.Queue(spec.Queue) || c.paused.Function(spec.Function), err
 }
 
 // runs reports whether the bundle can run a future in line.

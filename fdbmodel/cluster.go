@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -62,7 +63,7 @@ type Cluster struct {
 	hub    *hub
 	ledger ledger
 	marked marked
-	pauses pauses
+	paused pause.Known
 
 	hinterMu sync.Mutex
 	hinter   Hinter

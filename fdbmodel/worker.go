@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -63,9 +64,9 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 		return nil, err
 	}
 	var before layout.WorkerID
-	var paused *pausesSeen
+	var paused *pause.Seen
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) (err error) {
-		if paused, err = c.askPauses(tx).wait(ctx); err != nil {
+		if paused, err = pause.Ask(tx, c.keys).Wait(ctx); err != nil {
 			return err
 		}
 		// The worker that an earlier attempt found at the address is kept: the
@@ -93,7 +94,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 	if err != nil {
 		return nil, fmt.Errorf("register worker %s: %w", info.ID, err)
 	}
-	c.pauses.learn(paused, c.hub)
+	c.learnPauses(paused)
 	if before != "" {
 		if _, err := c.ReapClaims(ctx, before); err != nil {
 			return nil, fmt.Errorf("take over from worker %s at %s: %w", before, info.Address, err)

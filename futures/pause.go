@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
 // What can be paused.
@@ -22,7 +22,7 @@ type Pause struct {
 	Reason     string
 }
 
-func pauseOf(p *fdbmodel.Pause) Pause {
+func pauseOf(p *pauses.Pause) Pause {
 	return Pause{What: p.What, Name: p.Name, At: timeOf(p.At), Reason: p.Reason}
 }
 
@@ -35,7 +35,7 @@ func pauseOf(p *fdbmodel.Pause) Pause {
 // queues and functions can be paused. It returns ErrBadName, ErrBadSpec, ErrTooLarge, and
 // ErrNotFound for an unknown alias. An unknown commit is retried and harmless.
 func (c *Client) Pause(ctx context.Context, what, name, reason string) (Pause, error) {
-	p, err := c.cluster.Pause(ctx, what, name, reason)
+	p, err := pauses.Of(c.cluster).Pause(ctx, what, name, reason)
 	if err != nil {
 		return Pause{}, err
 	}
@@ -45,15 +45,15 @@ func (c *Client) Pause(ctx context.Context, what, name, reason string) (Pause, e
 // Resume ends a Pause, and reports whether there was one. Workers that share this client
 // look for work at once, others after their next heartbeat. It returns ErrBadName.
 func (c *Client) Resume(ctx context.Context, what, name string) (paused bool, err error) {
-	return c.cluster.Resume(ctx, what, name)
+	return pauses.Of(c.cluster).Resume(ctx, what, name)
 }
 
 // Pauses returns what is paused.
 func (c *Client) Pauses(ctx context.Context) ([]Pause, error) {
-	list, err := c.cluster.Pauses(ctx)
-	pauses := make([]Pause, len(list))
+	list, err := pauses.Of(c.cluster).List(ctx)
+	views := make([]Pause, len(list))
 	for i := range list {
-		pauses[i] = pauseOf(&list[i])
+		views[i] = pauseOf(&list[i])
 	}
-	return pauses, err
+	return views, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
 // gauge counts what runs at a time, by the first letter of the arguments.
@@ -134,7 +135,7 @@ func TestAPaceOfTheClusterHoldsOverAllWorkers(t *testing.T) {
 		}))
 	}
 	began := b.cluster.Now()
-	_, err := b.cluster.ReservePace(b.ctx, &layout.Pace{Key: "unused.com", PerSecond: 1}, 1)
+	_, err := quota.Of(b.cluster).ReservePace(b.ctx, &layout.Pace{Key: "unused.com", PerSecond: 1}, 1)
 	require.NoError(t, err)
 	b.awaitOver(b.submit(subs...)...)
 	require.Len(t, starts["slow.com"], 12)
@@ -150,7 +151,7 @@ func TestAPaceOfTheClusterHoldsOverAllWorkers(t *testing.T) {
 	// Whoever uses paces removes those that nobody uses.
 	b.clock.Advance(time.Hour)
 	b.awaitOver(b.submit(subs[0])...)
-	removed, err := b.cluster.SweepPaces(b.ctx)
+	removed, err := quota.Of(b.cluster).SweepPaces(b.ctx)
 	require.NoError(t, err)
 	require.Zero(t, removed, "the worker has")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -69,7 +70,7 @@ func (p *paces) sweep(ctx context.Context) {
 	}
 	p.mu.Unlock()
 	if due {
-		_, _ = p.cluster.SweepPaces(ctx) // the next one finds them too
+		_, _ = quota.Of(p.cluster).SweepPaces(ctx) // the next one finds them too
 	}
 }
 
@@ -145,7 +146,7 @@ func (r *reserved) take(ctx context.Context, p *paces, pace *layout.Pace) (time.
 	}
 	if r.count == 0 || r.gap != gap {
 		n := min(max(int(reserveFor.Seconds()*min(pace.PerSecond, 1e6)), 1), maxReserved)
-		first, err := p.cluster.ReservePace(ctx, pace, n)
+		first, err := quota.Of(p.cluster).ReservePace(ctx, pace, n)
 		if err != nil {
 			return time.Time{}, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
 // Reason says in one word why a future is where it is.
@@ -133,11 +134,11 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 
 // explainPause says that nobody takes what is paused, whoever could.
 func explainPause(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row) error {
-	pauses, err := c.Pauses(ctx)
+	list, err := pauses.Of(c).List(ctx)
 	if err != nil {
 		return err
 	}
-	p, is := fdbmodel.PauseOf(pauses, row.Spec.Queue, row.Spec.Function)
+	p, is := pauses.Find(list, row.Spec.Queue, row.Spec.Function)
 	if !is {
 		return nil
 	}

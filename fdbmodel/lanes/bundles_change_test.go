@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
 // submitLater submits a future of lane x that is due in a second, so that its lane has
@@ -149,10 +150,10 @@ func TestBundlesObeyPauses(t *testing.T) {
 	work := func(what, name string) func(laneStage, bool) error {
 		return func(s laneStage, paused bool) error {
 			if !paused {
-				_, err := s.C.Resume(s.Ctx, what, name)
+				_, err := pauses.Of(s.C).Resume(s.Ctx, what, name)
 				return err
 			}
-			_, err := s.C.Pause(s.Ctx, what, name, "")
+			_, err := pauses.Of(s.C).Pause(s.Ctx, what, name, "")
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
 // pausable is a queue or a function.
@@ -30,9 +31,9 @@ func (m *Machine) pauseWork(ctx context.Context) (change, error) {
 	p, pause := pausables[m.random.IntN(len(pausables))], m.random.IntN(3) == 0
 	var err error
 	if pause {
-		_, err = m.C.Pause(ctx, p.what, p.name, "why")
+		_, err = pauses.Of(m.C).Pause(ctx, p.what, p.name, "why")
 	} else {
-		_, err = m.C.Resume(ctx, p.what, p.name)
+		_, err = pauses.Of(m.C).Resume(ctx, p.what, p.name)
 	}
 	m.logf("pause %v of %v: %v", pause, p, err)
 	if err != nil {
@@ -60,10 +61,10 @@ func (m *Machine) verifyClaimed(claimed []fdbmodel.ClaimedFuture) {
 
 // resumeAll ends all pauses.
 func (m *Machine) resumeAll(ctx context.Context) {
-	paused, err := m.C.Pauses(ctx)
+	paused, err := pauses.Of(m.C).List(ctx)
 	m.require(err)
 	for _, p := range paused {
-		_, err := m.C.Resume(ctx, p.What, p.Name)
+		_, err := pauses.Of(m.C).Resume(ctx, p.What, p.Name)
 		m.require(err)
 	}
 }

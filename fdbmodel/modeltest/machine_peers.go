@@ -8,6 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
+	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
 // peerOps is what the machine knows of what a head does for its peers.
@@ -97,7 +98,7 @@ func (m *Machine) meter(ctx context.Context) (change, error) {
 func (m *Machine) reservePace(ctx context.Context) (change, error) {
 	pace := &layout.Pace{Key: []string{"p", "q"}[m.random.IntN(2)], PerSecond: float64(1 + m.random.IntN(50))}
 	n, now := 1+m.random.IntN(4), m.Clock.Now()
-	first, err := m.C.ReservePace(ctx, pace, n)
+	first, err := quota.Of(m.C).ReservePace(ctx, pace, n)
 	m.logf("%d starts of pace %s: %v %v", n, pace.Key, first.Sub(now), err)
 	if err != nil {
 		return none, err
@@ -108,7 +109,7 @@ func (m *Machine) reservePace(ctx context.Context) (change, error) {
 	}
 	m.peers.paced[pace.Key] = first.Add(time.Duration(n) * pace.Gap())
 	if m.random.IntN(4) == 0 {
-		_, err = m.C.SweepPaces(ctx)
+		_, err = quota.Of(m.C).SweepPaces(ctx)
 	}
 	return none, err
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/pauses"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
@@ -299,9 +301,9 @@ func (p *Population) addGlobals(t *testing.T) {
 	daily := layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
 	_, _, err = schedule.Of(p.C).Put(ctx, daily, true)
 	require.NoError(t, err)
-	_, err = p.C.Pause(ctx, layout.PauseQueue, "idle", "nobody needs it")
+	_, err = pauses.Of(p.C).Pause(ctx, layout.PauseQueue, "idle", "nobody needs it")
 	require.NoError(t, err)
-	_, err = p.C.ReservePace(ctx, &layout.Pace{Key: "example.com", PerSecond: 1}, 1)
+	_, err = quota.Of(p.C).ReservePace(ctx, &layout.Pace{Key: "example.com", PerSecond: 1}, 1)
 	require.NoError(t, err)
 	_, _, err = joblog.Of(p.C).Append(ctx, joblog.Append{Queue: Jobs, Producer: "producer", Sequence: 1, Keep: true,
 		Jobs: [][]byte{[]byte("one"), []byte("two"), nil, []byte("four")}})

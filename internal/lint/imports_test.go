@@ -65,7 +65,8 @@ func importTable() map[string]imports {
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
 	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/modules",
 		"fdbmodel/quota", "fdbmodel/results", "futures", "workers", "workers/...")
-	whole := append(slices.Clone(application), "fdbmodel/lanes",
+	whole := append(slices.Clone(application), "fdbmodel/pauses",
+		"fdbmodel/lanes",
 		"fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
@@ -100,6 +101,7 @@ func importTable() map[string]imports {
 		"fdbmodel/reference":        {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
 		"fdbmodel/internal/index":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/meter":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/internal/pause":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/pieces":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/nearby":  {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read")},
 		"fdbmodel/internal/shards":  {ours: slices.Clone(store)},
@@ -114,13 +116,15 @@ func importTable() map[string]imports {
 		"fdbmodel/metering": {ours: slices.Clone(model)},
 		"fdbmodel/lanes": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/lane",
 			"fdbmodel/internal/shards")},
+		"fdbmodel/pauses":  {ours: append(slices.Clone(model), "fdbmodel/internal/pause")},
 		"fdbmodel/modules": {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
 		"fdbmodel/quota":   {ours: slices.Clone(model)},
 		"fdbmodel/results": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index",
 			"fdbmodel/internal/nearby", "fdbmodel/internal/pieces")},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect": {
-			ours:   append(slices.Clone(model), "fdbmodel/quota", "fdbmodel/read", "fdbmodel/results"),
+			ours: append(slices.Clone(model), "fdbmodel/lanes", "fdbmodel/pauses", "fdbmodel/quota", "fdbmodel/read",
+				"fdbmodel/results"),
 			others: []string{msgp},
 		},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/joblog",
@@ -129,7 +133,8 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/lanes",
+			ours: append(slices.Clone(model), "fdbmodel/pauses",
+				"fdbmodel/lanes",
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
 				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
 				"internal/clock", "workers/objects/held", "workers/objects/hints"),
@@ -244,7 +249,8 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
-			ours: append(slices.Clone(model), "fdbmodel/lanes",
+			ours: append(slices.Clone(model), "fdbmodel/pauses",
+				"fdbmodel/lanes",
 				"fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",
 				"fdbmodel/joblog", "fdbmodel/mailbox", "fdbmodel/metering", "fdbmodel/modules",
 				"fdbmodel/quota", "fdbmodel/results", "fdbmodel/schedule", "fdbmodel/kv/faultkv", "fdbmodel/kv/embedded",

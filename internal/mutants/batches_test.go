@@ -15,7 +15,9 @@ func batchMutants() []mutant {
 			new: "Worker: w.Worker,"},
 		{name: "each worker keeps the pace of the cluster by itself", file: "workers/pace.go",
 			by: suites{{of: "workers", run: "Pace"}}, old: "if !pace.Shared {", new: "if pace != nil {"},
-		{name: "two reserve the same start", file: "fdbmodel/paces.go",
-			by: suites{{of: "fdbmodel", run: "Pace"}}, old: "asked := tx.Get(key)", new: "asked := tx.Snapshot().Get(key)"},
+		{name: "two reserve the same start", file: "fdbmodel/quota/pace.go",
+			by:  suites{{of: "fdbmodel/quota", run: "Pace"}},
+			old: "asked := tx.Get(key)",
+			new: "asked := tx.Snapshot().Get(key)"},
 	}
 }

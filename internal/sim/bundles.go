@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -133,7 +134,7 @@ func (c *clientProcess) pauseMembers(ctx context.Context) error {
 	what, name := layout.PauseFunction, "go:"+fnMember
 	if w.random.IntN(3) == 0 {
 		return w.bundles.change(w, true, func() error {
-			_, err := c.cluster.Pause(ctx, what, name, "simulated")
+			_, err := pauses.Of(c.cluster).Pause(ctx, what, name, "simulated")
 			return err
 		})
 	}
@@ -142,7 +143,7 @@ func (c *clientProcess) pauseMembers(ctx context.Context) error {
 
 func (w *world) resumeMembers(ctx context.Context) error {
 	return w.bundles.change(w, false, func() error {
-		_, err := w.client.cluster.Resume(ctx, layout.PauseFunction, "go:"+fnMember)
+		_, err := pauses.Of(w.client.cluster).Resume(ctx, layout.PauseFunction, "go:"+fnMember)
 		return err
 	})
 }

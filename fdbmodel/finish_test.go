@@ -2,7 +2,6 @@ package fdbmodel_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,31 +9,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
-
-func TestPausesOfPartsAndNeighbours(t *testing.T) {
-	t.Parallel()
-	pauses := []fdbmodel.Pause{{What: layout.PauseFunction, Name: "go:a"}, {What: layout.PauseQueue, Name: "q"}}
-	for _, c := range []struct {
-		queue, function string
-		paused          bool
-	}{{"x", "go:a", true}, {"x", "go:a/b", true}, {"x", "go:ab", false}, {"q", "go:b", true}, {"qq", "go:b", false}} {
-		_, paused := fdbmodel.PauseOf(pauses, c.queue, c.function)
-		require.Equal(t, c.paused, paused, "%+v", c)
-	}
-	s := modeltest.NewStage(t)
-	first, err := s.C.Pause(s.Ctx, layout.PauseFunction, "go:other", "why")
-	require.NoError(t, err)
-	s.Clock.Advance(time.Minute)
-	again, err := s.C.Pause(s.Ctx, layout.PauseFunction, "go:other", "why not")
-	require.NoError(t, err)
-	require.Equal(t, first.At, again.At)
-	require.Equal(t, "why not", again.Reason)
-	s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Function = "go:unknown" })
-	own := s.Submit()
-	f := s.Claim(s.Worker)
-	require.Len(t, f, 1, "a pause has a worker run no other functions")
-	require.Equal(t, own, f[0].ID)
-}
 
 // TestWhatFinishTells of what it ended, and refuses.
 func TestWhatFinishTells(t *testing.T) {

@@ -1,4 +1,4 @@
-package fdbmodel
+package quota
 
 import (
 	"context"
@@ -13,21 +13,23 @@ const (
 	// that, and beyond paceLeast, was reserved by a wrong clock, and does not count.
 	paceLead  = 10_000
 	paceLeast = time.Minute
-	// pacesKept is how long a pace is remembered that nobody uses.
+	// pacesKept is how long an unused pace is remembered.
 	pacesKept = time.Minute
+	// sweptPaces is how many of them one call removes at most.
+	sweptPaces = 64
 )
 
 // ReservePace reserves n starts at a pace, and returns when the first one is; each of
-// the others is a gap of the pace behind the one before it. Whoever reserves, no two
+// the others is a gap of the pace behind the one before it. Of all processes, no two
 // starts of one key are closer to each other than the gap of the earlier one. The
 // time is that of this process: a clock that is wrong starts early or late by as
 // much. An unknown commit is retried, and starts that were reserved by it are left
 // out. It costs a read and a mutation.
-func (c *Cluster) ReservePace(ctx context.Context, pace *layout.Pace, n int) (time.Time, error) {
+func (q *Quota) ReservePace(ctx context.Context, pace *layout.Pace, n int) (time.Time, error) {
 	var first time.Time
 	gap := pace.Gap()
-	_, err := c.Transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
-		key, now := c.keys.Pace(pace.Key), c.clock.Now()
+	_, err := q.cluster.Transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
+		key, now := q.keys.Pace(pace.Key), q.cluster.Now()
 		asked := tx.Get(key)
 		value, err := asked.Wait(ctx)
 		if err != nil {
@@ -50,17 +52,17 @@ func (c *Cluster) ReservePace(ctx context.Context, pace *layout.Pace, n int) (ti
 	return first, err
 }
 
-// SweepPaces removes the paces that nobody has used for a minute. It returns how many
+// SweepPaces removes paces that were not used for a minute. It returns how many
 // it removed. An unknown commit is retried and harmless.
-func (c *Cluster) SweepPaces(ctx context.Context) (int, error) {
-	old := c.clock.Now().Add(-pacesKept).UnixNano()
+func (q *Quota) SweepPaces(ctx context.Context) (int, error) {
+	old := q.cluster.Now().Add(-pacesKept).UnixNano()
 	var keys [][]byte
 	isOld := func(key, value []byte) bool {
 		var record layout.PaceRecord
 		return value != nil && layout.Decode(key, value, &record) == nil && record.Next < old // an audit names others
 	}
-	err := c.EachKey(ctx, kv.Prefix(c.keys.Paces()), func(item kv.KeyValue) error {
-		if len(keys) < janitorBatch && isOld(item.Key, item.Value) {
+	err := q.cluster.EachKey(ctx, kv.Prefix(q.keys.Paces()), func(item kv.KeyValue) error {
+		if len(keys) < sweptPaces && isOld(item.Key, item.Value) {
 			keys = append(keys, item.Key)
 		}
 		return nil
@@ -69,7 +71,7 @@ func (c *Cluster) SweepPaces(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	removed := 0
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
+	_, err = q.cluster.Transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
 		removed = 0
 		pending := make([]kv.Pending[[]byte], len(keys))
 		for i, key := range keys {

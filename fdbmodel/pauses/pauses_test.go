@@ -1,4 +1,4 @@
-package fdbmodel_test
+package pauses_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
 // TestNothingIsTakenOfWhatIsPaused has a worker of the process obey at once, and go on as
@@ -37,7 +38,7 @@ func TestNothingIsTakenOfWhatIsPaused(t *testing.T) {
 	} {
 		for _, assigned := range []layout.WorkerID{"", near.ID()} {
 			t.Run(fmt.Sprint(c.name, assigned != ""), func(t *testing.T) {
-				_, err := s.C.Pause(s.Ctx, c.what, c.name, "why")
+				_, err := pauses.Of(s.C).Pause(s.Ctx, c.what, c.name, "why")
 				require.NoError(t, err)
 				id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec, sub.Assigned = c.spec, assigned })
 				other := s.Submit(func(sub *fdbmodel.Submission) {
@@ -55,7 +56,7 @@ func TestNothingIsTakenOfWhatIsPaused(t *testing.T) {
 				defer watch.Cancel()
 				hint := near.RequestHint(fdbmodel.ClaimRequest{Free: info.Capacity, Max: 1})
 				defer hint.Cancel()
-				was, err := s.C.Resume(s.Ctx, c.what, c.name)
+				was, err := pauses.Of(s.C).Resume(s.Ctx, c.what, c.name)
 				require.NoError(t, err)
 				require.True(t, was)
 				<-hint.C()
@@ -63,7 +64,7 @@ func TestNothingIsTakenOfWhatIsPaused(t *testing.T) {
 				require.Len(t, got, 1)
 				require.Equal(t, id, got[0].ID)
 				s.Finish(near, fdbmodel.Completion{Future: &got[0], Result: &layout.Result{}})
-				was, err = s.C.Resume(s.Ctx, c.what, c.name)
+				was, err = pauses.Of(s.C).Resume(s.Ctx, c.what, c.name)
 				require.NoError(t, err)
 				require.False(t, was)
 			})
@@ -76,7 +77,7 @@ func TestNothingIsTakenOfWhatIsPaused(t *testing.T) {
 func TestPausesReachOtherProcesses(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	_, err := s.C.Pause(s.Ctx, layout.PauseQueue, layout.DefaultQueue, "why")
+	_, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, layout.DefaultQueue, "why")
 	require.NoError(t, err)
 	other, err := fdbmodel.Open(s.Ctx, s.Faults, s.C.Name(), fdbmodel.Options{Clock: s.Clock, Existing: true})
 	require.NoError(t, err)
@@ -88,7 +89,7 @@ func TestPausesReachOtherProcesses(t *testing.T) {
 	require.Empty(t, s.Claim(far), "it was paused when the worker came")
 	hint := far.RequestHint(fdbmodel.ClaimRequest{Free: info.Capacity, Max: 1})
 	defer hint.Cancel()
-	_, err = s.C.Resume(s.Ctx, layout.PauseQueue, layout.DefaultQueue)
+	_, err = pauses.Of(s.C).Resume(s.Ctx, layout.PauseQueue, layout.DefaultQueue)
 	require.NoError(t, err)
 	_, err = far.Heartbeat(s.Ctx, layout.Heartbeat{})
 	require.NoError(t, err)
@@ -102,33 +103,33 @@ func TestPausesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	tx := s.C.Database().Begin(kv.Options{})
-	for i := range fdbmodel.MaxPauses - 1 {
+	for i := range pauses.Max - 1 {
 		tx.Set(s.C.Keys().Pause(layout.PauseQueue, fmt.Sprint("q", i)), layout.Encode(&layout.PauseRecord{At: 1}))
 	}
 	_, err := tx.Commit(s.Ctx)
 	require.NoError(t, err)
-	_, err = s.C.Pause(s.Ctx, layout.PauseQueue, "last", "")
+	_, err = pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, "last", "")
 	require.NoError(t, err)
-	_, err = s.C.Pause(s.Ctx, layout.PauseQueue, "more", "")
+	_, err = pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, "more", "")
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
-	p, err := s.C.Pause(s.Ctx, layout.PauseQueue, "q1", "another reason")
+	p, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, "q1", "another reason")
 	require.NoError(t, err)
 	require.Equal(t, "another reason", p.Reason)
-	list, err := s.C.Pauses(s.Ctx)
+	list, err := pauses.Of(s.C).List(s.Ctx)
 	require.NoError(t, err)
-	require.Len(t, list, fdbmodel.MaxPauses)
+	require.Len(t, list, pauses.Max)
 	for _, bad := range [][2]string{{"worker", "w"}, {layout.PauseQueue, "a b"}, {layout.PauseFunction, "f"}} {
-		_, err := s.C.Pause(s.Ctx, bad[0], bad[1], "")
+		_, err := pauses.Of(s.C).Pause(s.Ctx, bad[0], bad[1], "")
 		require.ErrorIs(t, err, layout.ErrBadName)
-		_, err = s.C.Resume(s.Ctx, bad[0], bad[1])
+		_, err = pauses.Of(s.C).Resume(s.Ctx, bad[0], bad[1])
 		require.ErrorIs(t, err, layout.ErrBadName)
 	}
-	_, err = s.C.Pause(s.Ctx, layout.PauseFunction, "wasm:none", "")
+	_, err = pauses.Of(s.C).Pause(s.Ctx, layout.PauseFunction, "wasm:none", "")
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	was, err := s.C.Resume(s.Ctx, layout.PauseFunction, "wasm:none")
+	was, err := pauses.Of(s.C).Resume(s.Ctx, layout.PauseFunction, "wasm:none")
 	require.NoError(t, err)
 	require.False(t, was)
-	_, err = s.C.Pause(s.Ctx, layout.PauseQueue, "q", strings.Repeat("x", 257))
+	_, err = pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, "q", strings.Repeat("x", 257))
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 }
 
@@ -142,16 +143,16 @@ func TestUnknownResultsOfPauses(t *testing.T) {
 			fail := func() { s.Faults.FailNext(fault, func(tag string) bool { return tag == "futura-pause" }) }
 			id := s.Submit()
 			fail()
-			_, err := s.C.Pause(s.Ctx, layout.PauseFunction, "go:f", "why")
+			_, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseFunction, "go:f", "why")
 			require.NoError(t, err)
 			s.Faults.Flush()
 			require.Empty(t, s.Claim(s.Worker))
 			fail()
-			was, err := s.C.Resume(s.Ctx, layout.PauseFunction, "go:f")
+			was, err := pauses.Of(s.C).Resume(s.Ctx, layout.PauseFunction, "go:f")
 			require.NoError(t, err)
 			require.True(t, was)
 			s.Faults.Flush()
-			list, err := s.C.Pauses(s.Ctx)
+			list, err := pauses.Of(s.C).List(s.Ctx)
 			require.NoError(t, err)
 			require.Empty(t, list)
 			got := s.Claim(s.Worker)

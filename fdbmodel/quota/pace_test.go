@@ -1,4 +1,4 @@
-package fdbmodel_test
+package quota_test
 
 import (
 	"slices"
@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -29,7 +30,7 @@ func TestPacesOfAWholeCluster(t *testing.T) {
 		require.NoError(t, err)
 		wg.Go(func() {
 			for range 10 {
-				first, err := c.ReservePace(t.Context(), pace, 1+process)
+				first, err := quota.Of(c).ReservePace(t.Context(), pace, 1+process)
 				if err != nil {
 					t.Error(err)
 					return
@@ -53,18 +54,18 @@ func TestPacesOfAWholeCluster(t *testing.T) {
 
 	c, err := fdbmodel.Open(t.Context(), db, "paces", fdbmodel.Options{Clock: clk})
 	require.NoError(t, err)
-	other, err := c.ReservePace(t.Context(), &layout.Pace{Key: "other.com", PerSecond: 1}, 1)
+	other, err := quota.Of(c).ReservePace(t.Context(), &layout.Pace{Key: "other.com", PerSecond: 1}, 1)
 	require.NoError(t, err)
 	require.Equal(t, clk.Now().UnixNano(), other.UnixNano(), "another host waits for nobody")
 
-	removed, err := c.SweepPaces(t.Context())
+	removed, err := quota.Of(c).SweepPaces(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, removed)
 	clk.Advance(time.Hour)
-	first, err := c.ReservePace(t.Context(), pace, 1)
+	first, err := quota.Of(c).ReservePace(t.Context(), pace, 1)
 	require.NoError(t, err)
 	require.Equal(t, clk.Now().UnixNano(), first.UnixNano(), "no burst follows a pause")
-	removed, err = c.SweepPaces(t.Context())
+	removed, err = quota.Of(c).SweepPaces(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, removed, "that of the other host")
 }
@@ -80,7 +81,7 @@ func TestAPaceOfAWrongClock(t *testing.T) {
 	for _, clk := range []*clock.Virtual{wrong, right} {
 		c, err := fdbmodel.Open(t.Context(), db, "paces", fdbmodel.Options{Clock: clk})
 		require.NoError(t, err)
-		first, err := c.ReservePace(t.Context(), pace, 5)
+		first, err := quota.Of(c).ReservePace(t.Context(), pace, 5)
 		require.NoError(t, err)
 		require.Equal(t, clk.Now().UnixNano(), first.UnixNano())
 	}
@@ -94,26 +95,26 @@ func TestUnknownResultsOfPaces(t *testing.T) {
 	pace := &layout.Pace{Key: "h", PerSecond: 1}
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-pace": func(s *modeltest.Stage, strike func()) {
-			before, err := s.C.ReservePace(s.Ctx, pace, 1)
+			before, err := quota.Of(s.C).ReservePace(s.Ctx, pace, 1)
 			require.NoError(s.T, err)
 			strike()
-			during, err := s.C.ReservePace(s.Ctx, pace, 1)
+			during, err := quota.Of(s.C).ReservePace(s.Ctx, pace, 1)
 			require.NoError(s.T, err)
 			s.Faults.Flush()
-			after, err := s.C.ReservePace(s.Ctx, pace, 1)
+			after, err := quota.Of(s.C).ReservePace(s.Ctx, pace, 1)
 			require.NoError(s.T, err)
 			require.GreaterOrEqual(s.T, during.Sub(before), time.Second)
 			require.GreaterOrEqual(s.T, after.Sub(during), time.Second)
 		},
 		"futura-pace that is swept": func(s *modeltest.Stage, strike func()) {
-			_, err := s.C.ReservePace(s.Ctx, pace, 1)
+			_, err := quota.Of(s.C).ReservePace(s.Ctx, pace, 1)
 			require.NoError(s.T, err)
 			s.Clock.Advance(time.Hour)
 			strike()
-			_, err = s.C.SweepPaces(s.Ctx)
+			_, err = quota.Of(s.C).SweepPaces(s.Ctx)
 			require.NoError(s.T, err)
 			s.Faults.Flush()
-			removed, err := s.C.SweepPaces(s.Ctx)
+			removed, err := quota.Of(s.C).SweepPaces(s.Ctx)
 			require.NoError(s.T, err)
 			require.Zero(s.T, removed)
 		},

@@ -1,0 +1,117 @@
+// Package pause is what a process knows to be paused: workers ask it before they take futures.
+package pause
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Max is how many queues and functions may be paused at a time.
+const Max = 1000
+
+// Pause is a queue, or a function, that no worker takes futures of.
+type Pause struct {
+	// What is layout.PauseQueue or layout.PauseFunction.
+	What, Name string
+	layout.PauseRecord
+}
+
+// Find returns the pause that keeps workers from taking futures of a queue and a
+// function, and false if there is none.
+func Find(pauses []Pause, queue, function string) (Pause, bool) {
+	for _, p := range pauses {
+		if p.What == layout.PauseQueue && p.Name == queue || p.What == layout.PauseFunction && isPart(function, p.Name) {
+			return p, true
+		}
+	}
+	return Pause{}, false
+}
+
+// isPart reports whether a function is another one, or a method of that module.
+func isPart(function, of string) bool {
+	rest, found := strings.CutPrefix(function, of)
+	return found && (rest == "" || rest[0] == '/')
+}
+
+// Seen is what was paused at a version: the names, without the records.
+type Seen struct {
+	at   kv.Version
+	list []Pause
+}
+
+func (s *Seen) has(what, name string) bool {
+	return slices.ContainsFunc(s.list, func(p Pause) bool { return p.What == what && p.Name == name })
+}
+
+// Asked is a read of what is paused.
+type Asked struct {
+	tx   kv.Attempt
+	page kv.Pending[kv.Page]
+}
+
+// Ask requests what is paused.
+func Ask(tx kv.Attempt, keys layout.Keyspace) Asked {
+	return Asked{tx, tx.Snapshot().GetRange(kv.Prefix(keys.Pauses()), kv.RangeOptions{Limit: Max})}
+}
+
+// Wait returns what is paused. The name suffices: a newer record pauses as well.
+func (a Asked) Wait(ctx context.Context) (*Seen, error) {
+	page, err := a.page.Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := &Seen{}
+	for _, item := range page.Items {
+		key := layout.ParseKey(item.Key)
+		seen.list = append(seen.list, Pause{What: key.Text("what"), Name: key.Text("name")})
+	}
+	seen.at, err = a.tx.ReadVersion(ctx)
+	return seen, err
+}
+
+// Known is what a process knows to be paused. Claims read it instead of the store.
+type Known struct {
+	mu   sync.Mutex
+	seen atomic.Pointer[Seen]
+}
+
+// Learn replaces what is known by what was read, unless that is older. It reports whether
+// something was resumed.
+func (k *Known) Learn(seen *Seen) (resumed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.seen.Load()
+	if was != nil && seen.at < was.at {
+		return false
+	}
+	k.seen.Store(seen)
+	return was != nil && slices.ContainsFunc(was.list, func(p Pause) bool { return !seen.has(p.What, p.Name) })
+}
+
+// Any reports whether anything is paused.
+func (k *Known) Any() bool {
+	seen := k.seen.Load()
+	return seen != nil && len(seen.list) > 0
+}
+
+// Queue reports whether a queue is paused.
+func (k *Known) Queue(name string) bool {
+	seen := k.seen.Load()
+	return seen != nil && seen.has(layout.PauseQueue, name)
+}
+
+// Function reports whether a function is paused.
+func (k *Known) Function(name string) bool {
+	seen := k.seen.Load()
+	if seen == nil {
+		return false
+	}
+	_, paused := Find(seen.list, "", name)
+	return paused
+}

@@ -1,0 +1,147 @@
+// Package pauses keeps workers from taking futures of a queue or a function.
+package pauses
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Max is how many queues and functions may be paused at a time.
+const Max = pause.Max
+
+// Pause is a queue, or a function, that no worker takes futures of: What is
+// layout.PauseQueue or layout.PauseFunction.
+type Pause = pause.Pause
+
+// Find returns the pause that keeps workers from taking futures of a queue and a function,
+// and false if there is none.
+func Find(list []Pause, queue, function string) (Pause, bool) {
+	return pause.Find(list, queue, function)
+}
+
+// Pauses is what is paused in one cluster. Its methods may be called from many goroutines.
+type Pauses struct {
+	cluster *fdbmodel.Cluster
+	keys    layout.Keyspace
+}
+
+// Of returns what is paused in a cluster.
+func Of(c *fdbmodel.Cluster) *Pauses { return &Pauses{cluster: c, keys: c.Keys()} }
+
+// Pause keeps workers from taking futures of a queue, or of a function, until Resume is
+// called; what they have taken runs. A module is paused with all of its methods, and an
+// alias is resolved now. Workers of this Cluster take no more once Pause returns, apart
+// from a claim that is under way; others take no more after their next heartbeat, and one
+// without heartbeats is declared dead. Pausing again changes the reason, which has at most
+// 256 bytes. It returns ErrBadName, ErrBadSpec, ErrTooLarge above Max, and
+// ErrNotFound for an unknown alias. An unknown commit is retried and harmless.
+func (p *Pauses) Pause(ctx context.Context, what, name, reason string) (Pause, error) {
+	if len(reason) > layout.MaxPauseReason {
+		return Pause{}, fmt.Errorf("%w: reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason),
+			layout.MaxPauseReason)
+	}
+	name, err := p.resolve(ctx, what, name)
+	if err != nil {
+		return Pause{}, err
+	}
+	pause := Pause{What: what, Name: name}
+	err = p.change(ctx, func(tx kv.Attempt) error {
+		key := p.keys.Pause(what, name)
+		asked := tx.Get(key)
+		page, err := tx.GetRange(kv.Prefix(p.keys.Pauses()), kv.RangeOptions{Limit: Max}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		was, err := asked.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		pause.PauseRecord = layout.PauseRecord{}
+		if was != nil {
+			if err := layout.Decode(key, was, &pause.PauseRecord); err != nil {
+				return err
+			}
+		} else if len(page.Items) == Max {
+			return fmt.Errorf("%w: %s %s: %d queues and functions are paused, the most that may be: resume some",
+				fdbmodel.ErrTooLarge, what, name, Max)
+		}
+		pause.At, pause.Reason = cmp.Or(pause.At, layout.Millis(p.cluster.Now())), reason
+		tx.Set(key, layout.Encode(&pause.PauseRecord))
+		return nil
+	})
+	return pause, err
+}
+
+// Resume ends a Pause, and reports whether there was one. Workers of this Cluster look
+// for work at once, others with their next heartbeat. It returns ErrBadName. An unknown
+// commit is retried; a pause that is gone by then was ended.
+func (p *Pauses) Resume(ctx context.Context, what, name string) (bool, error) {
+	function, err := p.resolve(ctx, what, name)
+	switch {
+	case err == nil:
+		name = function
+	case !errors.Is(err, fdbmodel.ErrNotFound): // a module that was removed stays paused
+		return false, err
+	}
+	paused := false
+	err = p.change(ctx, func(tx kv.Attempt) error {
+		key := p.keys.Pause(what, name)
+		value, err := tx.Get(key).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		paused = value != nil || paused && tx.MaybeCommitted
+		if value != nil {
+			tx.Clear(key)
+		}
+		return nil
+	})
+	return paused, err
+}
+
+// resolve returns the name that futures have for what is to be paused.
+func (p *Pauses) resolve(ctx context.Context, what, name string) (string, error) {
+	if err := layout.CheckPause(what, name); err != nil || what != layout.PauseFunction {
+		return name, err
+	}
+	return p.cluster.ResolveFunction(ctx, name)
+}
+
+// change runs a transaction that changes what is paused, and has the workers of the process
+// obey.
+func (p *Pauses) change(ctx context.Context, fn func(kv.Attempt) error) error {
+	result, err := p.cluster.Transact(ctx, kv.Options{Tag: "futura-pause"}, fn)
+	if err != nil {
+		return err
+	}
+	return p.cluster.LearnPauses(ctx, result.Version)
+}
+
+// List returns what is paused, queues last, in the order of the names.
+func (p *Pauses) List(ctx context.Context) ([]Pause, error) {
+	var list []Pause
+	err := p.cluster.View(ctx, func(tx kv.Attempt) error {
+		list = nil
+		page, err := tx.Snapshot().GetRange(kv.Prefix(p.keys.Pauses()), kv.RangeOptions{Limit: Max}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			key := layout.ParseKey(item.Key)
+			one := Pause{What: key.Text("what"), Name: key.Text("name")}
+			if err := layout.Decode(item.Key, item.Value, &one.PauseRecord); err != nil {
+				return err
+			}
+			list = append(list, one)
+		}
+		return nil
+	})
+	return list, err
+}
