@@ -1,33 +1,17 @@
 package workers
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-// collector serves a worker's Stats as metrics.
-type collector struct {
-	worker *Worker
-	series []series
-}
-
-// series is one of the metrics.
-type series struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*Stats) float64
-}
+	"github.com/futura-run/futura/internal/series"
+)
 
 // NewCollector returns the metrics of a worker, counted since it was created:
 // their names begin with futura_worker_, and the label worker is the worker's
 // name, or "worker" if it has none.
 func NewCollector(w *Worker) prometheus.Collector {
-	labels := labelsOf(w.options.Name)
-	c := &collector{worker: w}
-	add := func(kind prometheus.ValueType, metric, help string, value func(*Stats) float64) {
-		desc := prometheus.NewDesc("futura_worker_"+metric, help, nil, labels)
-		c.series = append(c.series, series{desc, kind, value})
-	}
-	count := func(metric, help string, value func(*Stats) int64) {
-		add(prometheus.CounterValue, metric, help, func(s *Stats) float64 { return float64(value(s)) })
-	}
+	c := series.New[Stats]("futura_worker_", labelsOf(w.options.Name))
+	count := c.Count
 	count("claims_total", "Claim transactions that took futures.", func(s *Stats) int64 { return s.Claims })
 	count("conflicts_total", "Claims that conflicted with another worker's.", func(s *Stats) int64 { return s.Conflicts })
 	count("hinted_total", "Looks for work that another process hinted at.", func(s *Stats) int64 { return s.Hinted })
@@ -45,12 +29,12 @@ func NewCollector(w *Worker) prometheus.Collector {
 	count("members_total", "Futures that ran together in such calls.", func(s *Stats) int64 { return s.Members })
 	count("calls_saved_total", "Calls that were not made because futures ran together.",
 		func(s *Stats) int64 { return s.Members - s.Bundles })
-	add(prometheus.GaugeValue, "running", "Running functions.", func(s *Stats) float64 { return float64(s.Running) })
-	add(prometheus.GaugeValue, "awaiting", "Running functions that wait for other futures, without a slot.",
-		func(s *Stats) float64 { return float64(s.Awaiting) })
-	add(prometheus.GaugeValue, "waiting", "Claimed futures that wait for a slot.",
-		func(s *Stats) float64 { return float64(s.Waiting) })
-	return c
+	c.Gauge("running", "Running functions.", func(s *Stats) int64 { return int64(s.Running) })
+	c.Gauge("awaiting", "Running functions that wait for other futures, without a slot.",
+		func(s *Stats) int64 { return int64(s.Awaiting) })
+	c.Gauge("waiting", "Claimed futures that wait for a slot.",
+		func(s *Stats) int64 { return int64(s.Waiting) })
+	return c.Collector(w.Stats, w.runs, w.waits, w.sizes)
 }
 
 func labelsOf(name string) prometheus.Labels {
@@ -84,25 +68,4 @@ func newSizes(name string) prometheus.Histogram {
 		Name: "futura_worker_bundle_members", Help: "How many futures of a lane ran together in a call.",
 		ConstLabels: labelsOf(name), Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 99, 100},
 	})
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, s := range c.series {
-		ch <- s.desc
-	}
-	c.worker.runs.Describe(ch)
-	c.worker.waits.Describe(ch)
-	c.worker.sizes.Describe(ch)
-}
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	stats := c.worker.Stats()
-	for _, s := range c.series {
-		ch <- prometheus.MustNewConstMetric(s.desc, s.kind, s.value(&stats))
-	}
-	c.worker.runs.Collect(ch)
-	c.worker.waits.Collect(ch)
-	c.worker.sizes.Collect(ch)
 }

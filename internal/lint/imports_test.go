@@ -80,6 +80,7 @@ func importTable() map[string]imports {
 		"internal/mutants":   {},
 		"internal/ratelog":   {},
 		"internal/seam":      {ours: []string{"fdbmodel/kv"}},
+		"internal/series":    {others: []string{prometheus}},
 		"internal/socket":    {},
 		"internal/timetable": {others: []string{crontab}},
 		"internal/trust":     {},

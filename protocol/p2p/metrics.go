@@ -1,40 +1,24 @@
 package p2p
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-// collector serves a host's Stats as metrics.
-type collector struct {
-	host   *Host
-	series []series
-}
-
-// series is one of the metrics.
-type series struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*Stats) int64
-}
+	"github.com/futura-run/futura/internal/series"
+)
 
 // NewCollector returns the metrics of a host, counted since it was opened. Their names
 // begin with futura_p2p_.
 func NewCollector(h *Host) prometheus.Collector {
-	c := &collector{host: h}
-	add := func(kind prometheus.ValueType, metric, help string, labels prometheus.Labels, value func(*Stats) int64) {
-		desc := prometheus.NewDesc("futura_p2p_"+metric, help, nil, labels)
-		c.series = append(c.series, series{desc, kind, value})
-	}
-	count := func(metric, help string, value func(*Stats) int64) {
-		add(prometheus.CounterValue, metric, help, nil, value)
-	}
+	c := series.New[Stats]("futura_p2p_", nil)
+	count := c.Count
 	refused := func(reason string, value func(*Stats) int64) {
-		add(prometheus.CounterValue, "streams_refused_total", "Streams of peers that were reset.",
-			prometheus.Labels{"reason": reason}, value)
+		c.CountOf(prometheus.Labels{"reason": reason}, "streams_refused_total", "Streams of peers that were reset.", value)
 	}
 	dropped := func(reason string, value func(*Stats) int64) {
-		add(prometheus.CounterValue, "published_dropped_total", "Published messages that were not taken.",
-			prometheus.Labels{"reason": reason}, value)
+		c.CountOf(prometheus.Labels{"reason": reason}, "published_dropped_total",
+			"Published messages that were not taken.", value)
 	}
-	add(prometheus.GaugeValue, "peers", "Connected peers.", nil, func(s *Stats) int64 { return int64(s.Peers) })
+	c.Gauge("peers", "Connected peers.", func(s *Stats) int64 { return int64(s.Peers) })
 	count("sent_total", "Messages handed to peers without an answer.", func(s *Stats) int64 { return s.Sent })
 	count("calls_total", "Messages handed to peers and answered.", func(s *Stats) int64 { return s.Calls })
 	count("received_total", "Messages of peers without an answer.", func(s *Stats) int64 { return s.Received })
@@ -54,20 +38,5 @@ func NewCollector(h *Host) prometheus.Collector {
 	count("blob_bytes_served_total", "Bytes of blobs that peers got.", func(s *Stats) int64 { return s.BytesServed })
 	count("blob_bytes_fetched_total", "Bytes of blobs that came.", func(s *Stats) int64 { return s.BytesFetched })
 	count("blob_pauses_total", "Pauses of fetches after a cut.", func(s *Stats) int64 { return s.BlobCuts })
-	return c
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, s := range c.series {
-		to <- s.desc
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(to chan<- prometheus.Metric) {
-	stats := c.host.Stats()
-	for _, s := range c.series {
-		to <- prometheus.MustNewConstMetric(s.desc, s.kind, float64(s.value(&stats)))
-	}
+	return c.Collector(h.Stats)
 }

@@ -1,6 +1,10 @@
 package peerhead
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/futura-run/futura/internal/series"
+)
 
 // counts are what peers did with items. See Peer.
 type counts struct {
@@ -58,30 +62,13 @@ func (h *Head) sum() sums {
 	return all
 }
 
-// collector serves a head's figures as metrics.
-type collector struct {
-	head   *Head
-	series []series
-}
-
-// series is one of the metrics.
-type series struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*sums) int64
-}
-
 // NewCollector returns the metrics of a head's peers, all of them together, counted since
 // the head was made. Their names begin with futura_peers, and none has a label.
 func NewCollector(h *Head) prometheus.Collector {
-	c := &collector{head: h}
-	add := func(kind prometheus.ValueType, metric, help string, value func(*sums) int64) {
-		c.series = append(c.series, series{prometheus.NewDesc("futura_peers"+metric, help, nil, nil), kind, value})
-	}
+	c := series.New[sums]("futura_peers", nil)
 	gauge := func(metric, help string, value func(*sums) int) {
-		add(prometheus.GaugeValue, metric, help, func(s *sums) int64 { return int64(value(s)) })
+		c.Gauge(metric, help, func(s *sums) int64 { return int64(value(s)) })
 	}
-	count := func(metric, help string, value func(*sums) int64) { add(prometheus.CounterValue, metric, help, value) }
 	gauge("", "Peers that the head knows.", func(s *sums) int { return s.known })
 	gauge("_connected", "Peers that are connected.", func(s *sums) int { return s.connected })
 	gauge("_lost", "Workers that went, and are still listed.", func(s *sums) int { return s.lost })
@@ -89,27 +76,12 @@ func NewCollector(h *Head) prometheus.Collector {
 	gauge("_limit", "Items that the peers are given at a time, by their scores.", func(s *sums) int { return s.limit })
 	gauge("_orders", "Orders that peers have.", func(s *sums) int { return s.orders })
 	gauge("_items", "Items of those orders that have not ended.", func(s *sums) int { return s.items })
-	count("_done_total", "Items that peers ended with a result.", func(s *sums) int64 { return s.done })
-	count("_failed_total", "Items that failed on peers.", func(s *sums) int64 { return s.failed })
-	count("_refused_total", "Outcomes of peers that changed nothing.", func(s *sums) int64 { return s.refused })
-	count("_disagreed_total", "Items about which a peer said something else than others.",
+	c.Count("_done_total", "Items that peers ended with a result.", func(s *sums) int64 { return s.done })
+	c.Count("_failed_total", "Items that failed on peers.", func(s *sums) int64 { return s.failed })
+	c.Count("_refused_total", "Outcomes of peers that changed nothing.", func(s *sums) int64 { return s.refused })
+	c.Count("_disagreed_total", "Items about which a peer said something else than others.",
 		func(s *sums) int64 { return s.disagreed })
-	count("_taken_back_total", "Items that peers had not begun while others were idle, which got them.",
+	c.Count("_taken_back_total", "Items that peers had not begun while others were idle, which got them.",
 		func(s *sums) int64 { return s.takenBack })
-	return c
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, s := range c.series {
-		to <- s.desc
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(to chan<- prometheus.Metric) {
-	all := c.head.sum()
-	for _, s := range c.series {
-		to <- prometheus.MustNewConstMetric(s.desc, s.kind, float64(s.value(&all)))
-	}
+	return c.Collector(h.sum)
 }

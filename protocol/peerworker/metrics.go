@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/futura-run/futura/internal/series"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -68,89 +69,60 @@ func (w *Worker) local() *workers.Worker {
 	}
 }
 
-// collector exports Stats.
+// collector exports Stats, and of each head what it has.
 type collector struct {
 	worker *Worker
-	all    []metric
-	byHead []headMetric
-}
-
-type headMetric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*HeadUse) float64
-}
-
-type metric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*Stats) float64
+	all    *series.Set[Stats]
+	byHead *series.Set[HeadUse]
 }
 
 // NewCollector returns the metrics of a worker, whose names begin with
 // futura_peerworker_.
 func NewCollector(w *Worker) prometheus.Collector {
-	c := &collector{worker: w}
-	add := func(kind prometheus.ValueType, name, help string, value func(*Stats) float64) {
-		desc := prometheus.NewDesc("futura_peerworker_"+name, help, nil, nil)
-		c.all = append(c.all, metric{desc, kind, value})
-	}
-	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
-	add(gauge, "heads", "Heads that have taken the worker and are connected.",
-		func(s *Stats) float64 { return float64(s.Heads) })
-	add(gauge, "chunks", "Chunks that the worker has.", func(s *Stats) float64 { return float64(s.Chunks) })
-	add(gauge, "items", "Items of these chunks.", func(s *Stats) float64 { return float64(s.Items) })
-	add(gauge, "bytes", "Bytes of arguments and results of these chunks.",
-		func(s *Stats) float64 { return float64(s.Bytes) })
-	add(counter, "items_taken_total", "Items that were ordered.", func(s *Stats) float64 { return float64(s.ItemsTaken) })
-	add(counter, "rejected_total", "Orders that were not taken.", func(s *Stats) float64 { return float64(s.Rejected) })
-	add(counter, "delivered_total", "Outcomes that heads have acknowledged.",
-		func(s *Stats) float64 { return float64(s.Delivered) })
-	add(counter, "given_up_total", "Items that heads wanted back before they had begun.",
-		func(s *Stats) float64 { return float64(s.GivenUp) })
-	add(counter, "resent_total", "Messages with outcomes that were not acknowledged.",
-		func(s *Stats) float64 { return float64(s.Resent) })
-	add(counter, "garbage_total", "Messages that could not be read.", func(s *Stats) float64 { return float64(s.Garbage) })
-	add(counter, "module_bytes_total", "Bytes of modules that were fetched.",
-		func(s *Stats) float64 { return float64(s.ModuleBytes) })
-	c.addByHead()
-	return c
+	all := series.New[Stats]("futura_peerworker_", nil)
+	all.Gauge("heads", "Heads that have taken the worker and are connected.",
+		func(s *Stats) int64 { return int64(s.Heads) })
+	all.Gauge("chunks", "Chunks that the worker has.", func(s *Stats) int64 { return int64(s.Chunks) })
+	all.Gauge("items", "Items of these chunks.", func(s *Stats) int64 { return int64(s.Items) })
+	all.Gauge("bytes", "Bytes of arguments and results of these chunks.",
+		func(s *Stats) int64 { return int64(s.Bytes) })
+	all.Count("items_taken_total", "Items that were ordered.", func(s *Stats) int64 { return int64(s.ItemsTaken) })
+	all.Count("rejected_total", "Orders that were not taken.", func(s *Stats) int64 { return int64(s.Rejected) })
+	all.Count("delivered_total", "Outcomes that heads have acknowledged.",
+		func(s *Stats) int64 { return int64(s.Delivered) })
+	all.Count("given_up_total", "Items that heads wanted back before they had begun.",
+		func(s *Stats) int64 { return int64(s.GivenUp) })
+	all.Count("resent_total", "Messages with outcomes that were not acknowledged.",
+		func(s *Stats) int64 { return int64(s.Resent) })
+	all.Count("garbage_total", "Messages that could not be read.", func(s *Stats) int64 { return int64(s.Garbage) })
+	all.Count("module_bytes_total", "Bytes of modules that were fetched.",
+		func(s *Stats) int64 { return int64(s.ModuleBytes) })
+	return &collector{w, all, seriesByHead()}
 }
 
-// addByHead adds what each head has. Heads that the worker does not name are one.
-func (c *collector) addByHead() {
-	add := func(kind prometheus.ValueType, name, help string, value func(*HeadUse) float64) {
-		desc := prometheus.NewDesc("futura_peerworker_head_"+name, help, []string{"head"}, nil)
-		c.byHead = append(c.byHead, headMetric{desc, kind, value})
-	}
-	gauge := prometheus.GaugeValue
-	add(gauge, "chunks", "Chunks of a head that the worker has.", func(u *HeadUse) float64 { return float64(u.Chunks) })
-	add(gauge, "items", "Items of these chunks.", func(u *HeadUse) float64 { return float64(u.Items) })
-	add(gauge, "bytes", "Bytes of arguments and results of these chunks.",
-		func(u *HeadUse) float64 { return float64(u.Bytes) })
-	add(prometheus.CounterValue, "refused_total", "Orders of a head that had no room beside what it and others have.",
-		func(u *HeadUse) float64 { return float64(u.Refused) })
+// seriesByHead are what each head has. Heads that the worker does not name are one.
+func seriesByHead() *series.Set[HeadUse] {
+	all := series.New[HeadUse]("futura_peerworker_head_", nil, "head")
+	all.Gauge("chunks", "Chunks of a head that the worker has.", func(u *HeadUse) int64 { return int64(u.Chunks) })
+	all.Gauge("items", "Items of these chunks.", func(u *HeadUse) int64 { return int64(u.Items) })
+	all.Gauge("bytes", "Bytes of arguments and results of these chunks.",
+		func(u *HeadUse) int64 { return int64(u.Bytes) })
+	all.Count("refused_total", "Orders of a head that had no room beside what it and others have.",
+		func(u *HeadUse) int64 { return int64(u.Refused) })
+	return all
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, m := range c.all {
-		to <- m.desc
-	}
-	for _, m := range c.byHead {
-		to <- m.desc
-	}
+	c.all.Describe(to)
+	c.byHead.Describe(to)
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	s := c.worker.Stats()
-	for _, m := range c.all {
-		to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s))
-	}
+	c.all.Send(to, &s)
 	for i := range s.ByHead {
-		for _, m := range c.byHead {
-			to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s.ByHead[i]), s.ByHead[i].Head)
-		}
+		c.byHead.Send(to, &s.ByHead[i], s.ByHead[i].Head)
 	}
 }
