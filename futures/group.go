@@ -1,6 +1,10 @@
 package futures
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/futura-run/futura/internal/signal"
+)
 
 // waiter is a group's interest in one entry.
 type waiter struct {
@@ -32,10 +36,7 @@ func (g *group) end(index int) {
 		g.ended = append(g.ended, index)
 	}
 	if g.each || g.left == 0 {
-		select {
-		case g.signal <- struct{}{}:
-		default:
-		}
+		signal.Send(g.signal)
 	}
 }
 

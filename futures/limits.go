@@ -77,7 +77,7 @@ func (c *Client) findRoom(ctx context.Context, n int, wait bool, ask func(contex
 		last = limit
 		clk := c.cluster.Clock()
 		// The limit may be raised meanwhile.
-		if ended := clock.Wait(ctx, clk, clk.Now().Add(min(limit.RetryAfter, askAgain))); ended != nil {
+		if ended := clock.Sleep(ctx, clk, min(limit.RetryAfter, askAgain)); ended != nil {
 			return fmt.Errorf("%w: %w", err, ended)
 		}
 	}

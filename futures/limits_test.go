@@ -103,7 +103,7 @@ func TestSubmitsThatWaitForRoom(t *testing.T) {
 		_, err = c.SetLimits(ctx, func(l *futures.Limits) { l.Pending, l.PerSecond = 300, 1000 })
 		require.NoError(t, err)
 		clk := c.Cluster().Clock()
-		pass := func(d time.Duration) { require.NoError(t, clock.Wait(ctx, clk, clk.Now().Add(d))) }
+		pass := func(d time.Duration) { require.NoError(t, clock.Sleep(ctx, clk, d)) }
 		var all atomic.Bool
 		start := time.Now()
 		go func() {
@@ -169,7 +169,7 @@ func TestManyWaitForRoomThatIsForFew(t *testing.T) {
 			for ran, looks := 0, 0; ran < 120; ran += e.all(t) {
 				looks++
 				require.Less(t, looks, 1000)
-				require.NoError(t, clock.Wait(ctx, clk, clk.Now().Add(250*time.Millisecond)))
+				require.NoError(t, clock.Sleep(ctx, clk, 250*time.Millisecond))
 				_, used, err := c.Limits(ctx)
 				require.NoError(t, err)
 				require.LessOrEqual(t, used.Pending, most)

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Intervals and bounds of the await loop.
@@ -61,10 +62,7 @@ func (l *listener) init(c *Client) {
 
 // wake makes the loop look for wanted subscriptions.
 func (l *listener) wake() {
-	select {
-	case l.news <- struct{}{}:
-	default:
-	}
+	signal.Send(l.news)
 }
 
 // fetch gets the ends of futures whose notices don't carry them.

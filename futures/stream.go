@@ -266,7 +266,7 @@ func (s *Stream) fetch(at int64, buffer []byte) window {
 
 func (s *Stream) pause(d time.Duration) error {
 	clk := s.client.cluster.Clock()
-	return clock.Wait(s.ctx, clk, clk.Now().Add(d))
+	return clock.Sleep(s.ctx, clk, d)
 }
 
 // reopen waits until the result was made again. It goes on with that if it is the

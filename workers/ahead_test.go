@@ -118,7 +118,7 @@ func TestRandomCallsLeaveNothingBehindALongOne(t *testing.T) {
 		began[info.ID] = b.clock.Now()
 		length := lengths[info.ID]
 		mu.Unlock()
-		return nil, clock.Wait(ctx, b.clock, b.clock.Now().Add(length))
+		return nil, clock.Sleep(ctx, b.clock, length)
 	}
 	for range 2 {
 		workers = append(workers, b.start(Options{Slots: 2}, map[string]Function{"call": call}))

@@ -57,7 +57,7 @@ func (l *life) claimLoop(ctx context.Context) error {
 
 func (l *life) pause(ctx context.Context, d time.Duration) {
 	clk := l.worker.cluster.Clock()
-	_ = clock.Wait(ctx, clk, clk.Now().Add(d)) // the caller asks ctx
+	_ = clock.Sleep(ctx, clk, d) // the caller asks ctx
 }
 
 // awaitLimit waits until more futures may run in the cluster, or for the time to ask

@@ -8,6 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Bounds of what ends futures.
@@ -96,7 +97,7 @@ func (e *endings) done(rest []fdbmodel.Completion) {
 	if wake {
 		e.news.Signal()
 	}
-	signal(e.landed)
+	signal.Send(e.landed)
 }
 
 // backlog is how many completions are neither written nor on their way.
@@ -135,7 +136,7 @@ func (l *life) finishLoop(ctx context.Context) error {
 		l.worker.tellLanded(batch[:len(batch)-len(rest)])
 		l.endings.done(rest)
 		if len(rest) == 0 && l.backlogged.Load() {
-			signal(l.worker.slots.hungry)
+			signal.Send(l.worker.slots.hungry)
 		}
 		l.worker.cluster.SettleMarked(ctx)
 		if ctx.Err() != nil {

@@ -103,7 +103,7 @@ func idleCostOf(t *testing.T, n, minutes int, fleet func(*fdbmodel.Cluster) *Fle
 		require.NoError(t, err)
 		return cluster
 	}
-	pass := func(d time.Duration) { require.NoError(t, clock.Wait(ctx, clock.Real{}, time.Now().Add(d))) }
+	pass := func(d time.Duration) { require.NoError(t, clock.Sleep(ctx, clock.Real{}, d)) }
 	ended := make(chan error, n+1)
 	beside := open(&meteredStore{Database: raw})
 	go func() { ended <- RunJanitor(ctx, beside, JanitorOptions{}) }()

@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/internal/socket"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
@@ -153,7 +154,7 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 	serving.Go(func() { k.comeBack(ctx, w) })
 	clk := k.cluster.Clock()
 	for at := clk.Now().Add(sweepObjectsEvery); ctx.Err() == nil; {
-		_ = clock.Wait(ctx, clk, clk.Now().Add(sweepFullEvery))
+		_ = clock.Sleep(ctx, clk, sweepFullEvery)
 		if now := clk.Now(); now.Before(at) && !k.room.lacking() {
 			continue
 		} else {
@@ -163,7 +164,7 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 			w.options.Logger.Warn("objects could not be swept; retrying", "error", err)
 		}
 		if k.room.lacking() {
-			signal(w.slots.hungry)
+			signal.Send(w.slots.hungry)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // life is one membership of a worker: until it leaves, is reaped, or vanishes.
@@ -105,7 +106,7 @@ func (l *life) run(ctx context.Context) error {
 	}
 	l.closing.Store(true)
 	if len(w.slots.runningOf(l)) > 0 {
-		signal(l.drains)
+		signal.Send(l.drains)
 	}
 	l.stopHolding()
 	drainBy := w.cluster.Now().Add(w.options.DrainTimeout)

@@ -1,5 +1,7 @@
 package workers
 
+import "github.com/futura-run/futura/internal/signal"
+
 // Limit has the worker run at most n functions at a time, and claim for so many, until the
 // next Limit: 0 is none, and all of its slots or more is no limit. What runs goes on. Its
 // heartbeats count the other slots as used, so that heads of batches give it less too. Without
@@ -7,7 +9,7 @@ package workers
 // woken last.
 func (w *Worker) Limit(n int, ahead bool) {
 	w.slots.limit(n, ahead)
-	signal(w.slots.hungry)
+	signal.Send(w.slots.hungry)
 }
 
 // limit withholds all slots but n.

@@ -46,7 +46,7 @@ func TestPipelineOfARemote(t *testing.T) {
 					}
 					defer running.Add(-1)
 					defer ended.Add(1)
-					err := clock.Wait(ctx, clock.Real{}, time.Now().Add(distance+c.runs))
+					err := clock.Sleep(ctx, clock.Real{}, distance+c.runs)
 					return workers.RemoteOutcome{RunTime: c.runs}, err
 				}}
 				w, err := workers.FromCluster(cluster, workers.Options{Slots: slots, Remote: e})
@@ -62,7 +62,7 @@ func TestPipelineOfARemote(t *testing.T) {
 				start := time.Now()
 				go func() { over <- w.Run(ctx) }()
 				for ended.Load() < n && time.Since(start) < time.Hour {
-					_ = clock.Wait(ctx, clock.Real{}, time.Now().Add(distance))
+					_ = clock.Sleep(ctx, clock.Real{}, distance)
 				}
 				took := time.Since(start)
 				require.EqualValues(t, n, ended.Load())

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // progressEvery is the shortest time between two writes of progress by a worker.
@@ -78,7 +79,7 @@ func (r *reports) tell(j *job, p fdbmodel.Progress) {
 		if w.options.Fleet != nil {
 			r.begin.Do(func() { r.life.others.start(func() { r.loop(r.life.store) }) })
 		}
-		signal(r.wake)
+		signal.Send(r.wake)
 	} else if !w.cluster.Now().Before(r.next()) {
 		r.write(r.life.store)
 	}
@@ -117,7 +118,7 @@ func (r *reports) loop(ctx context.Context) {
 			return
 		}
 		if r.write(ctx) {
-			signal(r.wake)
+			signal.Send(r.wake)
 		}
 	}
 }

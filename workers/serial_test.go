@@ -62,11 +62,11 @@ func TestLimitOfAnOwnerElsewhere(t *testing.T) {
 					most.Store(max(most.Load(), given.Add(1)))
 					defer given.Add(-1)
 					defer ended.Add(1)
-					err := clock.Wait(ctx, clock.Real{}, time.Now().Add(distance))
+					err := clock.Sleep(ctx, clock.Real{}, distance)
 					turn <- struct{}{}
 					defer func() { <-turn }()
 					if err == nil {
-						err = clock.Wait(ctx, clock.Real{}, time.Now().Add(c.runs))
+						err = clock.Sleep(ctx, clock.Real{}, c.runs)
 					}
 					return workers.RemoteOutcome{RunTime: c.runs}, err
 				}
@@ -84,7 +84,7 @@ func TestLimitOfAnOwnerElsewhere(t *testing.T) {
 				_, err = cluster.Submit(context.Background(), subs)
 				require.NoError(t, err)
 				for start := time.Now(); ended.Load() < n && time.Since(start) < time.Hour; {
-					_ = clock.Wait(ctx, clock.Real{}, time.Now().Add(distance))
+					_ = clock.Sleep(ctx, clock.Real{}, distance)
 				}
 				require.EqualValues(t, n, ended.Load())
 				c.check(t, most.Load())

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // slots are where jobs run, and what waits for them. They outlast memberships:
@@ -71,13 +72,6 @@ func (s *slots) hire(spawn func()) {
 	}
 	for range s.capacity.Slots {
 		s.staff()
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }
 
@@ -226,7 +220,7 @@ func (s *slots) pick() *job {
 func (s *slots) feed() {
 	if s.waiting && s.room() > 0 {
 		s.waiting = false
-		signal(s.hungry)
+		signal.Send(s.hungry)
 	}
 }
 
@@ -254,7 +248,7 @@ func (s *slots) giveBack(j *job, took time.Duration) {
 		s.wake.Broadcast()
 	}
 	s.mu.Unlock()
-	signal(s.returned)
+	signal.Send(s.returned)
 }
 
 // cancel ends the context of a cancelled future, or takes it out of the queue

@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Source gives a worker futures that no store has, beside those that it claims: the source
@@ -37,7 +38,7 @@ func (w *Worker) attachSource() {
 	if w.options.Source == nil {
 		return
 	}
-	w.options.Source.Attach(func() { signal(w.slots.hungry) }, func(id layout.ID) {
+	w.options.Source.Attach(func() { signal.Send(w.slots.hungry) }, func(id layout.ID) {
 		if j := w.slots.cancel(id); j != nil {
 			j.relinquish()
 		}

@@ -103,7 +103,7 @@ func TestPoisonFailsAlone(t *testing.T) {
 		functions := map[string]Function{
 			"innocent": func(ctx context.Context, _ []byte) ([]byte, error) {
 				// It takes a while, so that others run beside it.
-				return nil, clock.Wait(ctx, b.clock, b.clock.Now().Add(100*time.Millisecond))
+				return nil, clock.Sleep(ctx, b.clock, 100*time.Millisecond)
 			},
 			"poison": func(ctx context.Context, _ []byte) ([]byte, error) {
 				mu.Lock()

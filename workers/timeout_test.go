@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -148,7 +149,7 @@ func (r stalledReader) Get(key []byte) kv.Pending[[]byte] {
 		return r.Reader.Get(key)
 	}
 	return kv.Later(func(ctx context.Context) ([]byte, error) {
-		signal(r.store.asked)
+		signal.Send(r.store.asked)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})

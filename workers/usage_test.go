@@ -33,7 +33,7 @@ func TestWorkersTellWhatTheyUse(t *testing.T) {
 		b := realBed(t)
 		w := b.start(Options{Name: "a"}, map[string]Function{
 			"f": func(ctx context.Context, args []byte) ([]byte, error) {
-				return append(args, args...), clock.Wait(ctx, clock.Real{}, time.Now().Add(3*time.Second))
+				return append(args, args...), clock.Sleep(ctx, clock.Real{}, 3*time.Second)
 			},
 			"bad": func(context.Context, []byte) ([]byte, error) { panic("bad") },
 		})

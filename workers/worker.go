@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/ratelog"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Worker executes futures. Its methods may be called from many goroutines.
@@ -204,7 +205,7 @@ func (w *Worker) Resume() { w.setPaused(false) }
 // setPaused has the claim loop look again.
 func (w *Worker) setPaused(paused bool) {
 	w.paused.Store(paused)
-	signal(w.slots.hungry)
+	signal.Send(w.slots.hungry)
 }
 
 // Run makes the worker a member of the cluster and executes futures until ctx

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Assign implements batch.Store. It returns fdbmodel.ErrNotFound for a worker
@@ -377,9 +378,6 @@ func (s *Store) rewatch(ctx context.Context, id string, watch kv.Watch, changed 
 		next = nil
 	}
 	// A change from before the new watch is seen by the caller that is notified.
-	select {
-	case changed <- struct{}{}:
-	default:
-	}
+	signal.Send(changed)
 	return next
 }

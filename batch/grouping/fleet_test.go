@@ -182,7 +182,7 @@ func (o *orders) call(log io.Writer) grouping.Call[order, int] {
 		if _, err := log.Write(append(line, '\n')); err != nil {
 			return nil, err
 		}
-		return outcomes, clock.Wait(ctx, clock.Real{}, time.Now().Add(o.Call))
+		return outcomes, clock.Sleep(ctx, clock.Real{}, o.Call)
 	}
 }
 

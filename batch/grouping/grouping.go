@@ -234,7 +234,7 @@ func (h Handler[In, Out]) sameTarget(target string, in In) (string, error) {
 
 // wait waits before tasks are tried again in place.
 func (h Handler[In, Out]) wait(ctx context.Context) error {
-	return clock.Wait(ctx, h.settings.Clock, h.settings.Clock.Now().Add(h.settings.InPlaceWait))
+	return clock.Sleep(ctx, h.settings.Clock, h.settings.InPlaceWait)
 }
 
 func do[In, Out any](ctx context.Context, call Call[In, Out], target string, tasks []Task[In]) ([]Outcome[Out], error) {

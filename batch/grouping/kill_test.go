@@ -120,7 +120,7 @@ func (c *calls) call(ctx context.Context, target string, tasks []grouping.Task[o
 		outcomes[i].Out = 2 * task.In.N
 	}
 	c.mu.Unlock()
-	return outcomes, clock.Wait(ctx, clock.Real{}, time.Now().Add(time.Duration(rand.IntN(500))*time.Millisecond))
+	return outcomes, clock.Sleep(ctx, clock.Real{}, time.Duration(rand.IntN(500))*time.Millisecond)
 }
 
 // TestTasksSurviveKills runs tasks of several targets in processes that die at random
@@ -172,7 +172,7 @@ func TestTasksSurviveKills(t *testing.T) {
 					killed++
 				}
 			}
-			require.NoError(t, clock.Wait(ctx, clock.Real{}, time.Now().Add(200*time.Millisecond)))
+			require.NoError(t, clock.Sleep(ctx, clock.Real{}, 200*time.Millisecond))
 			for over < len(submitted) {
 				v, err := client.Get(ctx, submitted[over].ID())
 				require.NoError(t, err)

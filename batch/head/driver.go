@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Bounds of a driver.
@@ -55,7 +56,7 @@ func newDriver(h *Head, id string) *driver {
 // head's mu.
 func (d *driver) poke() {
 	d.resume = true
-	signal(d.poked)
+	signal.Send(d.poked)
 }
 
 // busy reports whether chunks of the batch run by this head.
@@ -63,13 +64,6 @@ func (d *driver) busy() bool {
 	d.head.mu.Lock()
 	defer d.head.mu.Unlock()
 	return len(d.runs) > 0
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // run drives the batch until it is over or ctx ends.

@@ -132,7 +132,7 @@ func (h *Head) Run(ctx context.Context) error {
 
 // pause waits for d. It returns ctx's error if that ends first.
 func pause(ctx context.Context, d time.Duration) error {
-	return clock.Wait(ctx, clock.Real{}, time.Now().Add(d))
+	return clock.Sleep(ctx, clock.Real{}, d)
 }
 
 // resumePage is how many batches are listed at a time.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // maxBackoff bounds the wait between two attempts of an item.
@@ -80,7 +81,7 @@ func (d *driver) start(ctx context.Context, store batch.Recorder, b *batch.Batch
 		d.resume = d.resume || again
 		delete(d.runs, c.ID)
 		d.head.mu.Unlock()
-		signal(d.ended)
+		signal.Send(d.ended)
 	})
 }
 
@@ -140,7 +141,7 @@ func (r *chunkRun) deliver(ctx context.Context, ended []batch.Completion) error 
 	for _, c := range mine {
 		delete(r.open, c.Index)
 	}
-	signal(r.driver.ended)
+	signal.Send(r.driver.ended)
 	return nil
 }
 

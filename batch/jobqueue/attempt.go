@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // failure is a job that failed and is to be tried again.
@@ -50,8 +52,8 @@ func (e *engine[J]) finish(job Job[J], output *Output) {
 	}
 	e.end(result[J]{job: job, output: output})
 	e.mu.Unlock()
-	signal(e.settled)
-	signal(e.checked)
+	signal.Send(e.settled)
+	signal.Send(e.checked)
 }
 
 // end notes, under mu, that a job has ended, and keeps what it leaves.
@@ -94,8 +96,8 @@ func (e *engine[J]) fail(job Job[J], err error) {
 		}
 		e.end(result[J]{job: job, parked: parked})
 		e.mu.Unlock()
-		signal(e.settled)
-		signal(e.checked)
+		signal.Send(e.settled)
+		signal.Send(e.checked)
 	default:
 		e.wait(job, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Bounds of what is committed at a time.
@@ -125,7 +126,7 @@ func (e *engine[J]) advance(n int) {
 	if e.options.OnAdvance != nil {
 		e.options.OnAdvance(processed)
 	}
-	signal(e.checked)
+	signal.Send(e.checked)
 }
 
 // reopen has a job fail after it has ended, because what it leaves can't be

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // engine runs the jobs of one consumer, from one start to its end. One goroutine
@@ -163,7 +165,7 @@ func (e *engine[J]) check() {
 	e.mu.Lock()
 	e.stale = true
 	e.mu.Unlock()
-	signal(e.checked)
+	signal.Send(e.checked)
 }
 
 // report keeps an error that is retried, or nil, for display.
@@ -180,11 +182,4 @@ func (e *engine[J]) processed() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.window.processed
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

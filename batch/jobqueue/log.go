@@ -218,7 +218,7 @@ func (l *Log[J]) Watch(ctx context.Context, fn func()) error {
 			watch.Cancel()
 		}
 		if err != nil {
-			_ = clock.Wait(ctx, time, time.Now().Add(Backoff{}.Wait(1, 0.5)))
+			_ = clock.Sleep(ctx, time, Backoff{}.Wait(1, 0.5))
 		}
 	}
 	return ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // record is a batch with its items and chunks.
@@ -93,10 +94,7 @@ func (r *record) fail(item *batch.Item, reason string, now time.Time) {
 // ring tells the watchers that something changed.
 func (r *record) ring() {
 	for changed := range r.watchers {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
+		signal.Send(changed)
 	}
 }
 

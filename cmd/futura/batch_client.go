@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/trust"
 )
 
@@ -200,10 +201,8 @@ func repeat(ctx context.Context, fn func() error) error {
 		if err == nil || n == tries || errors.As(err, &problem) && problem.mistake() {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := clock.Sleep(ctx, clock.Real{}, wait); err != nil {
+			return err
 		}
 		wait *= 2
 	}

@@ -16,14 +16,14 @@ func newStoreCollector(store storeStats) prometheus.Collector {
 	c.Count("conflicts_total", "Commits that conflicted with another.",
 		func(s *embedded.Stats) int64 { return int64(s.Conflicts) })
 	c.Count("syncs_total", "Syncs of the log.", func(s *embedded.Stats) int64 { return int64(s.Syncs) })
-	c.Count("checkpoints_total", "Checkpoints.", func(s *embedded.Stats) int64 { return int64(s.Checkpoints) })
+	c.Count("checkpoints_total", "Checkpoints.", func(s *embedded.Stats) int64 { return s.Checkpoints })
 	c.Add(prometheus.GaugeValue, "sync_seconds", "Median duration of the last syncs.", nil,
 		func(s *embedded.Stats) float64 { return s.SyncMedian.Seconds() })
-	c.Gauge("keys", "Keys.", func(s *embedded.Stats) int64 { return int64(s.Keys) })
-	c.Gauge("bytes", "Bytes of all keys and values.", func(s *embedded.Stats) int64 { return int64(s.Bytes) })
+	c.Gauge("keys", "Keys.", func(s *embedded.Stats) int64 { return s.Keys })
+	c.Gauge("bytes", "Bytes of all keys and values.", func(s *embedded.Stats) int64 { return s.Bytes })
 	c.Gauge("memory_bytes", "Estimated memory of all keys and values.",
-		func(s *embedded.Stats) int64 { return int64(s.Memory) })
-	c.Gauge("log_bytes", "Bytes of the log.", func(s *embedded.Stats) int64 { return int64(s.LogBytes) })
+		func(s *embedded.Stats) int64 { return s.Memory })
+	c.Gauge("log_bytes", "Bytes of the log.", func(s *embedded.Stats) int64 { return s.LogBytes })
 	c.Gauge("watches", "Open watches.", func(s *embedded.Stats) int64 { return int64(s.Watches) })
 	return c.Collector(store.Stats)
 }

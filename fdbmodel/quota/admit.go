@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Admit asks whether the limits of the cluster allow n more futures to be submitted, and
@@ -289,10 +290,7 @@ func (q *Quota) noteClaimed(n int, version kv.Version) {
 		l.claims = append(l.claims, claimChange{version, int64(n)})
 	}
 	if n < 0 {
-		select {
-		case l.ended <- struct{}{}:
-		default:
-		}
+		signal.Send(l.ended)
 	}
 }
 

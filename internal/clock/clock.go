@@ -42,6 +42,9 @@ func Wait(ctx context.Context, c Clock, t time.Time) error {
 	return ctx.Err()
 }
 
+// Sleep waits for d. It returns ctx's error if that ends first.
+func Sleep(ctx context.Context, c Clock, d time.Duration) error { return Wait(ctx, c, c.Now().Add(d)) }
+
 // Earlier returns the earlier of two times, where the zero time is none.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

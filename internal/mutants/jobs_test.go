@@ -48,7 +48,7 @@ func jobMutants() []mutant {
 			old: "if bound := e.options.MaxSearchAhead; bound > 0 {",
 			new: "if bound := e.options.MaxSearchAhead; bound > 1<<20 {"},
 		{name: "a check that comes during a look is lost", file: engine + "engine.go", by: consumed,
-			old: "\te.mu.Unlock()\n\tsignal(e.checked)\n}\n\n// report", new: "\te.mu.Unlock()\n}\n\n// report"},
+			old: "\te.mu.Unlock()\n\tsignal.Send(e.checked)\n}\n\n// report", new: "\te.mu.Unlock()\n}\n\n// report"},
 		{name: "a refused effect fails another job", file: engine + "commit.go", by: consumed,
 			old: "e.reopen(refused.index, refused.error)", new: "e.reopen(from+1, refused.error)"},
 		{name: "a job fails that has ended", file: engine + "attempt.go", by: consumed,

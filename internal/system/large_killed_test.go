@@ -102,7 +102,7 @@ func largeFuture(ctx context.Context, cluster *fdbmodel.Cluster) (id layout.ID, 
 		if ending := row.Ending(); ending.Over() {
 			return id, nil
 		}
-		if err := clock.Wait(ctx, clock.Real{}, time.Now().Add(10*time.Millisecond)); err != nil {
+		if err := clock.Sleep(ctx, clock.Real{}, 10*time.Millisecond); err != nil {
 			return id, err
 		}
 	}

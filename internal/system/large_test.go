@@ -116,7 +116,7 @@ func largeHeadMain(store string) int {
 			return err
 		}
 		for over := false; !over; {
-			if err := clock.Wait(ctx, clock.Real{}, time.Now().Add(10*time.Millisecond)); err != nil {
+			if err := clock.Sleep(ctx, clock.Real{}, 10*time.Millisecond); err != nil {
 				return err
 			}
 			row, err := cluster.Get(ctx, ids[0].ID)

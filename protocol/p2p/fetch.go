@@ -137,7 +137,7 @@ func (f *fetch) run(ctx context.Context) error {
 		h.counts.blobCuts.Add(1)
 		wait := backoff(failures, h.options.RedialMin, h.options.RedialMax, rand.Float64())
 		h.log.Info("a blob was cut off", "blob", f.id, "peer", f.peer.String(), "at", f.done, "error", err, "again_in", wait)
-		if clock.Wait(ctx, h.clock, h.clock.Now().Add(wait)) != nil {
+		if clock.Sleep(ctx, h.clock, wait) != nil {
 			return context.Cause(ctx)
 		}
 		f.count(wait, 0)

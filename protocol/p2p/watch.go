@@ -13,6 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // Peer is what a host knows about a peer.
@@ -193,10 +195,7 @@ func (w *watch) note(p peer.ID, came, left bool) {
 }
 
 func (w *watch) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	signal.Send(w.wake)
 }
 
 // tell calls the handler.

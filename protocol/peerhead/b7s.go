@@ -141,7 +141,7 @@ func (m *member) placeB7S(o *order, data []byte) {
 			return
 		}
 		h.options.Logger.Debug("a node of b7s can't be reached; retrying", "peer", m.peer.id, "error", err)
-		if o.open() == 0 || clock.Wait(m.ctx, h.clock, h.clock.Now().Add(wait)) != nil {
+		if o.open() == 0 || clock.Sleep(m.ctx, h.clock, wait) != nil {
 			m.remove(o)
 			return
 		}

@@ -285,7 +285,7 @@ func (p *fakePeer) setAway(away bool) {
 func (p *fakePeer) take(m protocol.Message) protocol.Message {
 	switch m := m.(type) {
 	case *protocol.WorkOrderBatch:
-		if clock.Wait(p.world.over, clock.Real{}, time.Now().Add(p.late)) != nil || p.acks != "" {
+		if clock.Sleep(p.world.over, clock.Real{}, p.late) != nil || p.acks != "" {
 			return &protocol.Ack{Code: p.acks}
 		}
 		p.mu.Lock()

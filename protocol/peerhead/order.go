@@ -250,7 +250,7 @@ func (m *member) place(o *order) {
 			return
 		}
 		m.peer.head.options.Logger.Debug("a peer can't be reached; retrying", "peer", m.peer.id, "error", err)
-		if o.open() == 0 || clock.Wait(m.ctx, m.peer.head.clock, m.peer.head.clock.Now().Add(wait)) != nil {
+		if o.open() == 0 || clock.Sleep(m.ctx, m.peer.head.clock, wait) != nil {
 			m.remove(o)
 			return
 		}

@@ -107,7 +107,7 @@ func (h *Head) awaitTopic(ctx context.Context, id PeerID, most time.Duration) {
 	}
 	for end := h.clock.Now().Add(most); h.clock.Now().Before(end); {
 		on, err := network.TopicPeers(protocol.TopicGeneral)
-		if err != nil || slices.Contains(on, id) || clock.Wait(ctx, h.clock, h.clock.Now().Add(topicEvery)) != nil {
+		if err != nil || slices.Contains(on, id) || clock.Sleep(ctx, h.clock, topicEvery) != nil {
 			return
 		}
 	}

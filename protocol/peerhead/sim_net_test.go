@@ -394,7 +394,7 @@ func (n *simNet) forge() {
 // pass lets virtual time pass, until ctx ends.
 func (w *simWorld) pass(ctx context.Context, d time.Duration) {
 	if d > 0 {
-		_ = clock.Wait(ctx, clock.Real{}, time.Now().Add(d))
+		_ = clock.Sleep(ctx, clock.Real{}, d)
 	}
 }
 

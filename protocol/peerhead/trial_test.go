@@ -29,7 +29,7 @@ var bad = map[string]func(*fakePeer){
 		p.works = func(o *protocol.WorkOrderBatch) {
 			lane <- struct{}{}
 			defer func() { <-lane }()
-			_ = clock.Wait(p.world.over, clock.Real{}, time.Now().Add(time.Minute))
+			_ = clock.Sleep(p.world.over, clock.Real{}, time.Minute)
 		}
 	},
 	// It takes long to say that it has an order.
@@ -86,7 +86,7 @@ func TestAQuietPeerAloneKeepsWhatItHas(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		w.meet("quiet", 4, func(p *fakePeer) {
 			p.works = func(o *protocol.WorkOrderBatch) {
-				if clock.Wait(p.world.over, clock.Real{}, time.Now().Add(4*time.Second)) == nil {
+				if clock.Sleep(p.world.over, clock.Real{}, 4*time.Second) == nil {
 					p.work(o)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 )
@@ -288,7 +289,7 @@ func (c *chunk) deliverB7S(ctx context.Context) {
 	c.worker.replyB7S(ctx, c, all)
 	c.worker.counts.delivered.Add(int64(len(all)))
 	c.settle(all)
-	signal(c.worker.news)
+	signal.Send(c.worker.news)
 }
 
 // replyB7S sends the results of an order. A head that does not get them waits no longer

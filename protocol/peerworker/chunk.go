@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -114,13 +115,6 @@ func newChunk(w *Worker, name chunkName, r record, items []item) *chunk {
 	return c
 }
 
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // began and hasReturned are told of each call of a function.
 func (c *chunk) began(index int) {
 	c.mu.Lock()
@@ -182,7 +176,7 @@ func (c *chunk) end(e ended) (news bool) {
 	if c.dropped {
 		c.settleItem(e.index, 0)
 		c.forgetCached([]ended{e})
-		signal(c.worker.news)
+		signal.Send(c.worker.news)
 		return true
 	}
 	c.states[e.index] = itemEnded
@@ -216,7 +210,7 @@ func (c *chunk) settle(sent []ended) {
 		c.settleItem(e.index, e.size)
 	}
 	c.mu.Unlock()
-	signal(c.ring)
+	signal.Send(c.ring)
 }
 
 // moveAway leaves an item to another chunk, which has the same future.
@@ -237,8 +231,8 @@ func (c *chunk) moveAway(index int) {
 		}
 		return e.index == index
 	})
-	signal(c.worker.news)
-	signal(c.ring)
+	signal.Send(c.worker.news)
+	signal.Send(c.ring)
 }
 
 // isOver reports whether the head has, or does not want, all of it.
@@ -266,8 +260,8 @@ func (c *chunk) drop(ctx context.Context, reason string) {
 		c.cancel(ctx, nil, reason)
 	}
 	c.release() // what was cancelled does not run
-	signal(c.worker.news)
-	signal(c.ring)
+	signal.Send(c.worker.news)
+	signal.Send(c.ring)
 }
 
 // cancel stops items, all if indexes is nil.
@@ -283,7 +277,7 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 	}
 	if c.isDirect() {
 		c.worker.runner.cancel(c, ids, reason)
-		signal(c.worker.news)
+		signal.Send(c.worker.news)
 		return
 	}
 	c.worker.cancelling.Lock()
@@ -302,7 +296,7 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 			c.worker.lookAt(c, i)
 		}
 	}
-	signal(c.worker.news)
+	signal.Send(c.worker.news)
 }
 
 // progress is what the head is told of a chunk that runs, or waits to be acknowledged;

@@ -8,6 +8,8 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -55,7 +57,7 @@ func (w *Worker) collectUntil(ctx context.Context) error {
 		var err error
 		select {
 		case <-w.news:
-			err = wait(ctx, gather)
+			err = clock.Sleep(ctx, clock.Real{}, gather)
 		case <-timer.C:
 		case <-all.C:
 			full = true
@@ -83,18 +85,7 @@ func (w *Worker) landed(ids []layout.ID) {
 		}
 	}
 	w.mu.Unlock()
-	signal(w.news)
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	signal.Send(w.news)
 }
 
 // lookAt has items looked at with the next collect.
@@ -181,7 +172,7 @@ func (w *Worker) collectPlaces(ctx context.Context, places []place) (left []plac
 		chunks[p.chunk] = true
 	}
 	for c := range chunks {
-		signal(c.ring)
+		signal.Send(c.ring)
 	}
 	return left, idle, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -32,7 +34,7 @@ func (c *chunk) deliver(ctx context.Context) {
 	}
 	for {
 		if c.isOver() {
-			signal(c.worker.news)
+			signal.Send(c.worker.news)
 			return
 		}
 		select {
@@ -120,8 +122,8 @@ func (c *chunk) landed(rest []ended) {
 	}
 	c.queue = append(rest, c.queue...)
 	c.mu.Unlock()
-	signal(c.ring)
-	signal(c.worker.news)
+	signal.Send(c.ring)
+	signal.Send(c.worker.news)
 }
 
 // send sends one message, and heeds the answer.
@@ -234,7 +236,7 @@ func (c *chunk) unloaded(ctx context.Context, part []ended, err error) {
 	if ctx.Err() == nil {
 		c.worker.log.Warn("results can't be read", "chunk", c.name.chunk, c.named(places(part)), "error", err)
 	}
-	_ = wait(ctx, retryMin)
+	_ = clock.Sleep(ctx, clock.Real{}, retryMin)
 	c.landed(part)
 }
 

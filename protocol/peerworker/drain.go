@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -103,8 +104,8 @@ func (c *chunk) settleReturned(ctx context.Context, indexes []int) {
 		c.settleItem(i, 0)
 	}
 	c.mu.Unlock()
-	signal(c.worker.news)
-	signal(c.ring)
+	signal.Send(c.worker.news)
+	signal.Send(c.ring)
 }
 
 // liveLinks returns the links whose heads can be told something.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -36,7 +37,7 @@ func (w *Worker) giveUpLater(head string, m *protocol.TakeBack) *protocol.Ack {
 		w.asked[c] = wanted{indexes: indexes} // a head names all that it wants of late
 	}
 	w.mu.Unlock()
-	signal(w.news)
+	signal.Send(w.news)
 	return &protocol.Ack{Code: protocol.CodeOK, ChunkID: m.ChunkID}
 }
 
@@ -101,7 +102,7 @@ func (c *chunk) giveUp(ctx context.Context, indexes []int) (left []int, err erro
 			left = append(left, i)
 		}
 	}
-	signal(c.ring)
+	signal.Send(c.ring)
 	return left, err
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/internal/bubble"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -261,15 +262,15 @@ func TestAnIdleWorkerSaysHello(t *testing.T) {
 		n := newMemory()
 		h := newHead(t, n, headID)
 		w := run(t, options(n))
-		require.NoError(t, wait(t.Context(), time.Second))
+		require.NoError(t, clock.Sleep(t.Context(), clock.Real{}, time.Second))
 		require.Len(t, h.hellos, 1)
-		require.NoError(t, wait(t.Context(), 2*idleHello))
+		require.NoError(t, clock.Sleep(t.Context(), clock.Real{}, 2*idleHello))
 		synctest.Wait()
 		require.GreaterOrEqual(t, len(h.hellos), 2)
 		require.LessOrEqual(t, len(h.hellos), 3)
 		require.EqualValues(t, 1, w.Stats().Hellos, "it was taken once")
 		h.set(func() { h.hello = func(*protocol.Hello) *protocol.HelloResponse { return nil } })
-		require.NoError(t, wait(t.Context(), 2*idleHello))
+		require.NoError(t, clock.Sleep(t.Context(), clock.Real{}, 2*idleHello))
 		require.Zero(t, w.Stats().Heads)
 		require.NoError(t, w.end())
 	})
@@ -315,7 +316,7 @@ func TestTheLastMessageOfAChunkComesLast(t *testing.T) {
 		w := run(t, o)
 		order := goOrder("double", make([]string, items)...)
 		require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
-		require.NoError(t, wait(t.Context(), 10*time.Second))
+		require.NoError(t, clock.Sleep(t.Context(), clock.Real{}, 10*time.Second))
 		synctest.Wait()
 		early := last.Load()
 		close(held)
@@ -341,7 +342,7 @@ func TestAConnectionThatChangesDuringHello(t *testing.T) {
 			return &protocol.HelloResponse{Code: protocol.CodeOK}
 		}
 		w := run(t, options(n))
-		require.NoError(t, wait(t.Context(), time.Second))
+		require.NoError(t, clock.Sleep(t.Context(), clock.Real{}, time.Second))
 		require.Len(t, h.hellos, 2)
 		require.NoError(t, w.end())
 	})

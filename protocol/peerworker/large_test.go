@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
@@ -103,7 +104,7 @@ func watchHeap(t *testing.T, on bool) func() int64 {
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	go func() {
-		for wait(ctx, 5*time.Millisecond) == nil {
+		for clock.Sleep(ctx, clock.Real{}, 5*time.Millisecond) == nil {
 			runtime.ReadMemStats(&stats)
 			most.Store(max(most.Load(), int64(stats.HeapAlloc)-before))
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -162,7 +163,7 @@ func (l *link) greet(ctx context.Context, peer Peer) error {
 		c.release()
 		l.worker.lookNow.Store(true)
 	}
-	signal(l.worker.news)
+	signal.Send(l.worker.news)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.peer.Session != peer.Session || !l.peer.Connected || l.again {

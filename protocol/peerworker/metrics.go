@@ -85,18 +85,18 @@ func NewCollector(w *Worker) prometheus.Collector {
 	all.Gauge("chunks", "Chunks that the worker has.", func(s *Stats) int64 { return int64(s.Chunks) })
 	all.Gauge("items", "Items of these chunks.", func(s *Stats) int64 { return int64(s.Items) })
 	all.Gauge("bytes", "Bytes of arguments and results of these chunks.",
-		func(s *Stats) int64 { return int64(s.Bytes) })
-	all.Count("items_taken_total", "Items that were ordered.", func(s *Stats) int64 { return int64(s.ItemsTaken) })
-	all.Count("rejected_total", "Orders that were not taken.", func(s *Stats) int64 { return int64(s.Rejected) })
+		func(s *Stats) int64 { return s.Bytes })
+	all.Count("items_taken_total", "Items that were ordered.", func(s *Stats) int64 { return s.ItemsTaken })
+	all.Count("rejected_total", "Orders that were not taken.", func(s *Stats) int64 { return s.Rejected })
 	all.Count("delivered_total", "Outcomes that heads have acknowledged.",
-		func(s *Stats) int64 { return int64(s.Delivered) })
+		func(s *Stats) int64 { return s.Delivered })
 	all.Count("given_up_total", "Items that heads wanted back before they had begun.",
-		func(s *Stats) int64 { return int64(s.GivenUp) })
+		func(s *Stats) int64 { return s.GivenUp })
 	all.Count("resent_total", "Messages with outcomes that were not acknowledged.",
-		func(s *Stats) int64 { return int64(s.Resent) })
-	all.Count("garbage_total", "Messages that could not be read.", func(s *Stats) int64 { return int64(s.Garbage) })
+		func(s *Stats) int64 { return s.Resent })
+	all.Count("garbage_total", "Messages that could not be read.", func(s *Stats) int64 { return s.Garbage })
 	all.Count("module_bytes_total", "Bytes of modules that were fetched.",
-		func(s *Stats) int64 { return int64(s.ModuleBytes) })
+		func(s *Stats) int64 { return s.ModuleBytes })
 	return &collector{w, all, seriesByHead()}
 }
 
@@ -106,9 +106,9 @@ func seriesByHead() *series.Set[HeadUse] {
 	all.Gauge("chunks", "Chunks of a head that the worker has.", func(u *HeadUse) int64 { return int64(u.Chunks) })
 	all.Gauge("items", "Items of these chunks.", func(u *HeadUse) int64 { return int64(u.Items) })
 	all.Gauge("bytes", "Bytes of arguments and results of these chunks.",
-		func(u *HeadUse) int64 { return int64(u.Bytes) })
+		func(u *HeadUse) int64 { return u.Bytes })
 	all.Count("refused_total", "Orders of a head that had no room beside what it and others have.",
-		func(u *HeadUse) int64 { return int64(u.Refused) })
+		func(u *HeadUse) int64 { return u.Refused })
 	return all
 }
 

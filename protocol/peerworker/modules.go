@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // Bounds of fetching a module.
@@ -208,7 +209,7 @@ func (m *moduleCache) awaitRoom(ctx context.Context, head, cid string) error {
 		if size < most || size < maxOvercommit*most && own < m.worker.bytesShare(head, most) {
 			return nil
 		}
-		if wait(ctx, lookAgain) != nil {
+		if clock.Sleep(ctx, clock.Real{}, lookAgain) != nil {
 			return fmt.Errorf("chunks use %d bytes of other modules, and no more than %d are kept", size,
 				m.worker.options.ModuleCache)
 		}

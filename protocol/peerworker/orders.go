@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -198,7 +199,7 @@ func (w *Worker) reportSoon(head string) {
 	l := w.links[head]
 	w.mu.Unlock()
 	if l != nil {
-		signal(l.fresh)
+		signal.Send(l.fresh)
 	}
 }
 
@@ -213,7 +214,7 @@ func (w *Worker) beginLater(o *order, c *chunk) {
 		for i := range c.ids {
 			c.end(ended{index: i, outcome: returned(i, cut(err.Error()))})
 		}
-		signal(c.ring)
+		signal.Send(c.ring)
 	}
 	w.runChunk(c)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -114,7 +115,7 @@ func (r *runner) submit(c *chunk, subs []fdbmodel.Submission) error {
 	for _, e := range over {
 		c.end(e)
 	}
-	signal(c.ring)
+	signal.Send(c.ring)
 	r.news()
 	return nil
 }
@@ -209,14 +210,14 @@ func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, void boo
 	r.mu.Unlock()
 	w := r.worker
 	if full {
-		signal(w.news) // so that it is told
+		signal.Send(w.news) // so that it is told
 	}
 	w.mu.Lock()
 	at, found := w.places[x.id]
 	w.mu.Unlock()
 	// A chunk that has only now taken the item over sees itself how it ended.
 	if found && at.chunk == c && c.end(x.endedAt(at.index)) {
-		signal(c.ring)
+		signal.Send(c.ring)
 	}
 }
 

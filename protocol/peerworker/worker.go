@@ -15,6 +15,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/ratelog"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -249,7 +250,7 @@ func (w *Worker) runChunk(c *chunk) {
 	c.begun = true
 	c.mu.Unlock()
 	if !c.isDirect() {
-		signal(w.news) // some may have ended already
+		signal.Send(w.news) // some may have ended already
 	}
 	w.spawn(func() { c.deliver(w.ctx) })
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // tailFraction is the part of a segment, or of the log at which a checkpoint is
@@ -185,7 +186,7 @@ func (s *Store) beginLog() error {
 	}
 	d.begun.Store(true)
 	if d.keeper != nil {
-		wake(d.keeper.more)
+		signal.Send(d.keeper.more)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 // keeper writes checkpoints when the log has grown.
@@ -27,14 +28,14 @@ func newKeeper(s *Store) *keeper {
 // start lets the keeper run. The store must be complete.
 func (k *keeper) start() {
 	k.wait.Go(k.run)
-	wake(k.more)
+	signal.Send(k.more)
 }
 
 // look makes the keeper look at the log, if that may be large enough.
 func (k *keeper) look() {
 	s := k.store
 	if s.disk.journal.logBytes.Load() > s.options.CheckpointBytes || s.index.largeBytes.Load() > s.largeMax() {
-		wake(k.more)
+		signal.Send(k.more)
 	}
 }
 

@@ -16,7 +16,7 @@ type pace struct {
 	written atomic.Int64
 	settles atomic.Bool
 	over    atomic.Bool
-	moved   signal
+	moved   broadcast
 }
 
 // allowed is the size that the log may have now.

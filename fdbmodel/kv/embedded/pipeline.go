@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 const (
@@ -80,14 +81,6 @@ func newPipeline(s *Store, disk durability, grown func(), idle func() error, pac
 	return p
 }
 
-// wake sends to a channel of capacity one.
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // submit queues a request.
 func (p *pipeline) submit(r *request) {
 	p.requestsLock.Lock()
@@ -98,7 +91,7 @@ func (p *pipeline) submit(r *request) {
 	}
 	p.requests = append(p.requests, r)
 	p.requestsLock.Unlock()
-	wake(p.moreRequests)
+	signal.Send(p.moreRequests)
 }
 
 // close finishes what is under way and ends the goroutines.
@@ -106,7 +99,7 @@ func (p *pipeline) close() {
 	p.requestsLock.Lock()
 	p.closing = true
 	p.requestsLock.Unlock()
-	wake(p.moreRequests)
+	signal.Send(p.moreRequests)
 	p.wait.Wait()
 }
 
@@ -201,7 +194,7 @@ func (p *pipeline) enqueue(g *group) {
 	p.backlog += len(g.body)
 	p.urgent.Add(int64(len(g.waiters)))
 	p.groupsLock.Unlock()
-	wake(p.moreGroups)
+	signal.Send(p.moreGroups)
 }
 
 // seal says that no more groups come.
@@ -209,7 +202,7 @@ func (p *pipeline) seal() {
 	p.groupsLock.Lock()
 	p.sealed = true
 	p.groupsLock.Unlock()
-	wake(p.moreGroups)
+	signal.Send(p.moreGroups)
 }
 
 // pending reports whether there are groups, whether someone waits for one of

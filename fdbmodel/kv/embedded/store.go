@@ -53,7 +53,7 @@ type Store struct {
 	endOnce sync.Once
 	failed  chan struct{}
 
-	news signal
+	news broadcast
 }
 
 // ending is why a store has stopped serving.
@@ -198,14 +198,14 @@ func (s *Store) expired(since time.Time) bool {
 	return s.options.Clock.Now().Sub(since) > s.options.TxLifetime
 }
 
-// signal wakes all that wait for it.
-type signal struct {
+// broadcast wakes all that wait for it.
+type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
 // wait returns a channel that the next fire closes.
-func (s *signal) wait() <-chan struct{} {
+func (s *broadcast) wait() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ch == nil {
@@ -214,7 +214,7 @@ func (s *signal) wait() <-chan struct{} {
 	return s.ch
 }
 
-func (s *signal) fire() {
+func (s *broadcast) fire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ch != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // ErrBadName is returned when a text does not name a store.
@@ -88,10 +89,8 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 		if err == nil || served || !time.Now().Before(deadline) {
 			return db, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(wait/2 + rand.N(wait)):
+		if err := clock.Sleep(ctx, clock.Real{}, wait/2+rand.N(wait)); err != nil {
+			return nil, err
 		}
 	}
 }

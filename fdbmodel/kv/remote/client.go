@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/internal/socket"
 )
 
@@ -277,10 +278,7 @@ func (d *Database) acquire(ctx context.Context) (*link, error) {
 		if l != nil || err != nil {
 			return l, err
 		}
-		select {
-		case d.kick <- struct{}{}:
-		default:
-		}
+		signal.Send(d.kick)
 		if err := d.away(nil); err != nil {
 			return nil, err
 		}

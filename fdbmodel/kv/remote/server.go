@@ -209,10 +209,7 @@ func (s *server) accept(l net.Listener) error {
 			// A process that is out of file descriptors gets some back.
 			s.log.Warn("a connection could not be accepted", "error", err)
 			s.strangers.dismiss()
-			select {
-			case <-time.After(pause):
-			case <-s.ctx.Done():
-			}
+			_ = clock.Sleep(s.ctx, clock.Real{}, pause) // Accept tells the end
 			pause = min(2*pause, longestPause)
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/connlimit"
 	"github.com/futura-run/futura/workers/objects"
 )
@@ -135,7 +136,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 			return <-closed
 		case isTemporary(err):
 			s.options.Logger.Warn("a connection for objects was not accepted", "error", err)
-			if !pause(ctx, acceptPause) {
+			if clock.Sleep(ctx, clock.Real{}, acceptPause) != nil {
 				return <-closed
 			}
 		default:
@@ -146,18 +147,6 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 
 // acceptPause is the wait after a lack of descriptors.
 const acceptPause = 50 * time.Millisecond
-
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // isTemporary reports whether a listener can go on after an error.
 func isTemporary(err error) bool {
