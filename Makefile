@@ -42,7 +42,7 @@ RACED := /(fdbmodel|fdbmodel/(joblog|lanes|mailbox|metering|modules|pauses|quota
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What make test tests: the model, the stores that need nothing installed, the client and the workers. Its calls are
 # those of make test-all for fewer packages, so that neither repeats what the other has run.
-CORE := /(fdbmodel(/(batches|joblog|lanes|mailbox|metering|modules|pauses|quota|results|schedule|audit|inspect|layout|read|reference|state|transfer(/archive)?|tuple|internal/.*|$\
+CORE := /(fdbmodel(/(batches|edges|joblog|lanes|mailbox|metering|modules|pauses|quota|results|schedule|audit|inspect|layout|read|reference|state|transfer(/archive)?|tuple|internal/.*|$\
 kv|kv/(embedded|faultkv|kvtest(/reference)?)))?|futures(/futurestest)?|workers|batch(/(batchtest|memstore))?|$\
 internal/(budget|bubble|clock|connlimit|faultdisk|lint|ratelog|socket|timetable|trust))$$
 SCOPE := all

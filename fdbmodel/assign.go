@@ -196,7 +196,7 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 		}
 		if !dead {
 			// The worker is still a member: what must be near its objects would come back.
-			page.then.settling = nil
+			page.then.marks = nil
 		}
 		c.follow(ctx, result.Version, page.then)
 		total, kept = total+page.moved, kept || page.kept

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -83,7 +84,7 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 				if !found || row.Spec == nil || !row.State().Terminal() || slices.Contains(part[:i], part[i]) {
 					continue
 				}
-				released, err := c.isReleased(ctx, tx, &row)
+				released, err := edge.IsReleased(ctx, tx, c.keys, &row)
 				if err != nil {
 					return err
 				}
@@ -176,7 +177,7 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 		if !row.State().Terminal() {
 			return fmt.Errorf("future %s is %s: discard is %w; cancel it first", id, row.State(), ErrTransition)
 		}
-		if err := c.requireReleased(ctx, tx, &row); err != nil {
+		if err := edge.RequireReleased(ctx, tx, c.keys, &row); err != nil {
 			return err
 		}
 		w := c.write(tx)

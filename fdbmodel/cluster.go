@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -62,7 +63,7 @@ type Cluster struct {
 	ids    layout.IdSource
 	hub    *hub
 	ledger ledger
-	marked marked
+	edges  *edge.Resolver
 	paused pause.Known
 
 	hinterMu sync.Mutex
@@ -125,6 +126,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 		return nil, fmt.Errorf("open cluster %q: %w", name, err)
 	}
 	c.keys.Shards = c.config.Shards
+	c.edges = &edge.Resolver{Keys: c.keys, Model: edgeModel{c}}
 	return c, nil
 }
 

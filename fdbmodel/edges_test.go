@@ -55,7 +55,7 @@ func requireSound(s *modeltest.Stage) audit.Report { return s.RequireSound() }
 func settleAll(s *modeltest.Stage) {
 	for more := true; more; {
 		var err error
-		_, more, err = s.C.SettleEdges(s.Ctx)
+		_, more, err = s.C.ResolveEdges(s.Ctx)
 		require.NoError(s.T, err)
 	}
 	requireSettled(s)
@@ -220,7 +220,7 @@ func TestManyDependants(t *testing.T) {
 	claimed := s.Claim(s.Worker)
 	require.Len(t, claimed, 1)
 	s.Finish(s.Worker, realize(&claimed[0]))
-	turn := fdbmodel.SettleRounds * fdbmodel.MaxPiece
+	turn := fdbmodel.ResolveRounds * fdbmodel.MaxPiece
 	require.Equal(t, n > turn, s.Counted(layout.Blocked) > 0, "of more than 1,024 others tell the rest")
 	require.ErrorIs(t, s.C.Discard(s.Ctx, input), fdbmodel.ErrTransition)
 	settleAll(s)

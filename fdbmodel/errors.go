@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Invalid requests. Nothing was changed.
@@ -28,7 +29,7 @@ var (
 	ErrTooManyKinds = errors.New("too many kinds of lanes")
 	// ErrTransition is returned when a future is in a state that does not allow
 	// the request, such as a retry of one that is running.
-	ErrTransition = errors.New("not possible in this state")
+	ErrTransition = state.ErrTransition
 )
 
 // ErrReaped is returned to a worker that was declared dead: it has lost its

@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -23,24 +24,21 @@ func (r *Registration) GiveBack(ctx context.Context) error {
 	return err
 }
 
-// SettleEdgesOf settles edges of one future that is marked.
-func (c *Cluster) SettleEdgesOf(ctx context.Context, id layout.ID) error {
-	_, _, _, err := c.settle(ctx, []index.Mark{{ID: id}})
+// ResolveEdgesOf resolves edges of one future that is marked.
+func (c *Cluster) ResolveEdgesOf(ctx context.Context, id layout.ID) error {
+	_, _, _, err := c.edges.ResolveMarks(ctx, []index.Mark{{ID: id}})
 	return err
 }
 
-// LookAt looks whether a future still waits for inputs after one has ended.
-func (c *Cluster) LookAt(ctx context.Context, id, input layout.ID) error {
-	_, _, _, err := c.settle(ctx, []index.Mark{{ID: id, Input: input}})
+// CheckAgain checks whether a future still waits for inputs after one has ended.
+func (c *Cluster) CheckAgain(ctx context.Context, id, input layout.ID) error {
+	_, _, _, err := c.edges.ResolveMarks(ctx, []index.Mark{{ID: id, Input: input}})
 	return err
 }
 
-// MaxToldAtOnce is how many users are told within the transaction that realizes
-// their input.
-const MaxToldAtOnce = maxToldAtOnce
-
-// What one call settles.
+// What one call resolves.
 const (
-	SettleRounds = settleRounds
-	MaxPiece     = maxPiece
+	MaxNotified   = edge.MaxNotified
+	ResolveRounds = edge.ResolveRounds
+	MaxPiece      = edge.MaxPiece
 )

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -98,11 +99,11 @@ func afterOf(row *layout.Row) After {
 // retried: completions that landed return Already or Lost.
 func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	outcomes, err := r.End(ctx, completions)
-	r.cluster.SettleMarked(ctx)
+	r.cluster.ResolveMarked(ctx)
 	return outcomes, err
 }
 
-// End is Finish for callers that call SettleMarked after it, so that others may
+// End is Finish for callers that call ResolveMarked after it, so that others may
 // already use what it has ended.
 func (r *Registration) End(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	for i := range completions {
@@ -195,7 +196,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	f.exhausted = r.exhausted(completions)
 	var result kv.Result
 	err := aroundDamage(func(avoid avoidance) (err error) {
-		f.leaveUsers = len(avoid) > 0
+		f.leaveDependants = len(avoid) > 0
 		result, err = c.transactIn(ctx, f.contest(), kv.Options{Tag: "futura-finish"}, f.run)
 		return err
 	})
@@ -223,14 +224,14 @@ func (r *Registration) meterEnds(completions []Completion, outcomes []Outcome) {
 
 // finishing is one transaction of Finish.
 type finishing struct {
-	r           *Registration
-	completions []Completion
-	events      []Event
-	now         time.Time
-	exhausted   []int64 // the batches of claims that are empty then
-	leaveUsers  bool    // leave who uses the results to a janitor: the lane of one can't be read
-	outcomes    []Outcome
-	after       postCommit
+	r               *Registration
+	completions     []Completion
+	events          []Event
+	now             time.Time
+	exhausted       []int64 // the batches of claims that are empty then
+	leaveDependants bool    // leave dependants of the results to a janitor: the lane of one can't be read
+	outcomes        []Outcome
+	after           postCommit
 }
 
 // contest returns the contest that the transaction takes part in, nil for none.
@@ -259,13 +260,13 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 		return err
 	}
 	w := c.write(tx)
-	users := telling{cluster: c, tx: tx, looks: true}
-	if !f.leaveUsers {
-		if w.edges.Told, err = users.addUsers(ctx, realized(ends)); err != nil {
+	dependants := edge.Dependants{Edges: &w.edges, Checks: true}
+	if !f.leaveDependants {
+		if err := dependants.Find(ctx, realized(ends)); err != nil {
 			return err
 		}
 	}
-	if err := users.read(ctx); err != nil {
+	if err := dependants.Read(ctx); err != nil {
 		return err
 	}
 	for i := range ends {
@@ -284,7 +285,8 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 			completions[i].After.refusedUntil = time.UnixMilli(last.Until)
 		}
 	}
-	users.write(w, func(row *layout.Row, e Event) {
+	dependants.Notify(func(row *layout.Row, e Event) {
+		e.Now = c.clock.Now()
 		if after, outcome := Next(*row, e); outcome == Applied {
 			w.Apply(row, &after)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -270,7 +271,7 @@ func (c *Cluster) expire(ctx context.Context, w *WriteSet, expired []expiredEntr
 				return 0, err
 			case found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= e.at && !seen[id]:
 				seen[id] = true
-				released, err := c.isReleased(ctx, w.Tx, &row)
+				released, err := edge.IsReleased(ctx, w.Tx, w.Keys, &row)
 				switch {
 				case err != nil:
 					return 0, err

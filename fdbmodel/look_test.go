@@ -24,8 +24,8 @@ func TestCallerThatIsGoneLeavesMarks(t *testing.T) {
 	e.end(0)
 	ctx, cancel := context.WithCancel(e.ctx)
 	cancel()
-	e.c.SettleMarked(ctx)
-	e.c.SettleMarked(e.ctx)
+	e.c.ResolveMarked(ctx)
+	e.c.ResolveMarked(e.ctx)
 	row, err := e.c.Get(e.ctx, users[0])
 	require.NoError(t, err)
 	require.Equal(t, layout.Ready, row.State())
@@ -122,8 +122,8 @@ func TestTwoLooksAtOnce(t *testing.T) {
 	held := r.take(first, 2)
 	r.endOnly(first, held[r.y])
 	r.endOnly(first, held[r.z])
-	r.hooks[3].Call["futura-settle"] = func() { require.NoError(t, r.c.LookAt(r.ctx, r.user, r.y)) }
-	require.NoError(t, r.processes[3].LookAt(r.ctx, r.user, r.z))
+	r.hooks[3].Call["futura-settle"] = func() { require.NoError(t, r.c.CheckAgain(r.ctx, r.user, r.y)) }
+	require.NoError(t, r.processes[3].CheckAgain(r.ctx, r.user, r.z))
 	require.Len(t, r.take(r.worker(1), 1), 1)
 	report, err := audit.Check(r.ctx, r.c, audit.Options{})
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestOldLookLeavesANewMark(t *testing.T) {
 	held := r.take(first, 2)
 	r.endOnly(first, held[r.y])
 	r.endOnly(first, held[r.z])
-	require.NoError(t, r.c.LookAt(r.ctx, r.user, r.z))
+	require.NoError(t, r.c.CheckAgain(r.ctx, r.user, r.z))
 	user := r.take(second, 1)[r.user]
 	require.NotNil(t, user)
 	r.lose(first)
@@ -160,7 +160,7 @@ func TestOldLookLeavesANewMark(t *testing.T) {
 		r.endOnly(byY, ofY[r.y])
 	}
 	for more := true; more; {
-		_, more, err = janitor.SettleEdges(r.ctx)
+		_, more, err = janitor.ResolveEdges(r.ctx)
 		require.NoError(t, err)
 	}
 	row, err := r.c.Get(r.ctx, r.user)

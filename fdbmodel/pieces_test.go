@@ -74,7 +74,7 @@ func (p *pieces) taken() int {
 // ended itself comes first.
 func TestDependantsEndInPieces(t *testing.T) {
 	t.Parallel()
-	const turn = fdbmodel.SettleRounds * fdbmodel.MaxPiece
+	const turn = fdbmodel.ResolveRounds * fdbmodel.MaxPiece
 	s := modeltest.NewStage(t)
 	db := &pieces{Database: s.Faults}
 	c, err := fdbmodel.Open(s.Ctx, db, "unknown", fdbmodel.Options{Clock: s.Clock, Config: s.C.Config()})
@@ -87,7 +87,7 @@ func TestDependantsEndInPieces(t *testing.T) {
 	for _, keys := range db.commits {
 		require.LessOrEqual(t, keys, 10*fdbmodel.MaxPiece/2, "a commit ends few futures")
 	}
-	require.Equal(t, fdbmodel.SettleRounds, db.taken())
+	require.Equal(t, fdbmodel.ResolveRounds, db.taken())
 	require.Equal(t, int64(n-turn), s.Counted(layout.Blocked))
 
 	small := s.Submit()
@@ -101,7 +101,7 @@ func TestDependantsEndInPieces(t *testing.T) {
 	require.Equal(t, 1, db.taken(), "a piece of the other")
 	require.Equal(t, int64(n-turn-2*fdbmodel.MaxPiece), s.Counted(layout.Blocked))
 	for more := true; more; {
-		_, more, err = c.SettleEdges(s.Ctx)
+		_, more, err = c.ResolveEdges(s.Ctx)
 		require.NoError(t, err)
 	}
 	requireSettled(s)

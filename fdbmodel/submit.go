@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -294,7 +295,7 @@ func batchLength(subs []Submission) int {
 		if !subs[i].large {
 			size += len(subs[i].Args)
 		}
-		if i == layout.MaxSubmit || (i > 0 && (size > layout.MaxSubmitBytes || edges > maxEdges)) {
+		if i == layout.MaxSubmit || (i > 0 && (size > layout.MaxSubmitBytes || edges > edge.MaxLinks)) {
 			return i
 		}
 	}
@@ -365,7 +366,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				if err := c.answerSame(ctx, tx, &old, s, &answers[i]); err != nil {
 					return nil, err
 				}
-				asked.inputs.made(&old)
+				asked.inputs.Made(&old)
 				continue
 			}
 		}
@@ -382,7 +383,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				return nil, err
 			}
 		}
-		if err := asked.inputs.insert(ctx, w, &row, s.Args); err != nil {
+		if err := w.insertLinked(ctx, asked.inputs, &row, s.Args); err != nil {
 			return nil, err
 		}
 		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
@@ -413,7 +414,7 @@ func placeInLanes(answers []Submitted, inLanes map[int]*layout.Row, others deman
 type askedSubmitted struct {
 	existing []read.Pending
 	pieces   [][]kv.Pending[[]byte] // the first ones of values that were written ahead
-	inputs   *inputRows
+	inputs   *edge.Inputs
 	modules  neededModules
 	names    names
 }
@@ -421,7 +422,7 @@ type askedSubmitted struct {
 func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *askedSubmitted {
 	asked := &askedSubmitted{
 		existing: make([]read.Pending, len(subs)), pieces: make([][]kv.Pending[[]byte], len(subs)),
-		inputs: c.inputRows(tx), modules: neededModules{cluster: c},
+		inputs: edge.NewInputs(tx, c.keys), modules: neededModules{cluster: c},
 	}
 	guarded := fresh
 	for i := range subs {
@@ -439,7 +440,7 @@ func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *a
 				asked.pieces[i] = append(asked.pieces[i], tx.Get(c.keys.Chunk(s.ID, *ref, 0)))
 			}
 		}
-		asked.inputs.ask(layout.UnpackIDs(s.Spec.Inputs))
+		asked.inputs.Ask(layout.UnpackIDs(s.Spec.Inputs))
 	}
 	return asked
 }

@@ -134,7 +134,7 @@ func (e *enders) settleAll() {
 	c, err := fdbmodel.Open(e.ctx, e.db, "enders", fdbmodel.Options{})
 	require.NoError(e, err)
 	for more := true; more; {
-		_, more, err = c.SettleEdges(e.ctx)
+		_, more, err = c.ResolveEdges(e.ctx)
 		require.NoError(e, err)
 	}
 	e.requireMarks(0)
@@ -143,7 +143,7 @@ func (e *enders) settleAll() {
 func TestFewUsersAreToldByTheEndItself(t *testing.T) {
 	t.Parallel()
 	e := newEnders(t)
-	few, many := e.submit(fdbmodel.MaxToldAtOnce, e.inputs[0]), e.submit(fdbmodel.MaxToldAtOnce+1, e.inputs[1])
+	few, many := e.submit(fdbmodel.MaxNotified, e.inputs[0]), e.submit(fdbmodel.MaxNotified+1, e.inputs[1])
 	e.claim(0, 1)
 	e.end(0)
 	e.requireAll(few, layout.Ready)
@@ -151,7 +151,7 @@ func TestFewUsersAreToldByTheEndItself(t *testing.T) {
 	e.end(1)
 	e.requireAll(many, layout.Blocked)
 	e.requireMarks(1)
-	e.c.SettleMarked(e.ctx)
+	e.c.ResolveMarked(e.ctx)
 	e.requireAll(many, layout.Ready)
 	e.requireMarks(0)
 }
@@ -162,10 +162,10 @@ func TestInputsThatEndAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, settle := range map[string]func(*enders){
 		"a janitor":      (*enders).settleAll,
-		"who ended them": func(e *enders) { e.c.SettleMarked(e.ctx) },
+		"who ended them": func(e *enders) { e.c.ResolveMarked(e.ctx) },
 		"both at one time": func(e *enders) {
 			e.db.Call["futura-settle"] = e.settleAll
-			e.c.SettleMarked(e.ctx)
+			e.c.ResolveMarked(e.ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestInputThatCannotBeRead(t *testing.T) {
 	}
 	value := swap(newerRecord)
 	e.end(1)
-	e.c.SettleMarked(e.ctx)
+	e.c.ResolveMarked(e.ctx)
 	e.requireAll(users, layout.Blocked)
 	swap(value)
 	e.requireMarks(1)
@@ -292,14 +292,14 @@ func TestUserThatEndsMeanwhile(t *testing.T) {
 func TestSettlementsAtOnce(t *testing.T) {
 	t.Parallel()
 	eachLength(t, func(t *testing.T, e *enders, more []layout.ID) {
-		users := e.submit(fdbmodel.MaxToldAtOnce+1, append(e.inputs[:2:2], more...)...)
+		users := e.submit(fdbmodel.MaxNotified+1, append(e.inputs[:2:2], more...)...)
 		waits := e.submit(1, append(e.inputs[:3:3], more...)...)
 		e.claim(0, 1)
 		e.end(0)
 		e.end(1)
 		e.requireMarks(2)
-		e.db.Call["futura-settle"] = func() { require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[1])) }
-		require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[0]))
+		e.db.Call["futura-settle"] = func() { require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[1])) }
+		require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[0]))
 		e.requireAll(users, layout.Ready)
 		e.requireAll(waits, layout.Blocked)
 		e.requireMarks(1) // the second try relies on no key, so it leaves a mark
@@ -313,11 +313,11 @@ func TestSettlementsAtOnce(t *testing.T) {
 func TestEndWhileAnotherIsTold(t *testing.T) {
 	t.Parallel()
 	eachLength(t, func(t *testing.T, e *enders, more []layout.ID) {
-		users := e.submit(fdbmodel.MaxToldAtOnce+1, append(e.inputs[:2:2], more...)...)
+		users := e.submit(fdbmodel.MaxNotified+1, append(e.inputs[:2:2], more...)...)
 		e.claim(0, 1)
 		e.end(0)
 		e.db.Call["futura-settle"] = func() { e.end(1) }
-		require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[0]))
+		require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[0]))
 		e.settleAll()
 		e.requireAll(users, layout.Ready)
 	})

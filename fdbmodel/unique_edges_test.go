@@ -58,7 +58,7 @@ func TestANameIsTakenByOneOfATransaction(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, other, got[first].Replaced)
 			require.Equal(t, layout.Failed, s.State(other))
-			s.C.SettleMarked(s.Ctx)
+			s.C.ResolveMarked(s.Ctx)
 			require.Equal(t, layout.Failed, s.State(got[1-first].ID), "it does not wait for ever")
 			require.Empty(t, s.Problems())
 		})

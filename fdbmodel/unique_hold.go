@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -188,7 +189,7 @@ func isWaiting(row *layout.Row) bool {
 }
 
 // replace cancels a future that waits, because a new one takes its name.
-func (w *WriteSet) replace(inputs *inputRows, row *layout.Row, by layout.ID, now time.Time) error {
+func (w *WriteSet) replace(inputs *edge.Inputs, row *layout.Row, by layout.ID, now time.Time) error {
 	// Others that the transaction submits may take its result: they are told too.
 	row.Dependants = true
 	request := &layout.CancelRequest{Reason: fmt.Sprintf("replaced by future %s", by), At: layout.Millis(now)}
@@ -197,7 +198,7 @@ func (w *WriteSet) replace(inputs *inputRows, row *layout.Row, by layout.ID, now
 		return fmt.Errorf("future %s is %v: replace is %w", row.ID, row.State(), ErrTransition)
 	}
 	w.Apply(row, &after)
-	inputs.made(&after)
+	inputs.Made(&after)
 	return nil
 }
 

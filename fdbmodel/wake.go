@@ -36,17 +36,17 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 			placed.add(s.spec, s.ID.Shard(c.config.Shards))
 		}
 	}
-	var settling []index.Mark
+	var marks []index.Mark
 	var mail map[layout.SessionID][]layout.Notice
 	for i := range submitted {
 		if submitted[i].settle {
-			settling = append(settling, index.Mark{ID: submitted[i].ID})
+			marks = append(marks, index.Mark{ID: submitted[i].ID})
 		}
 		if replaced := submitted[i].Replaced; !replaced.IsZero() {
-			settling, mail = append(settling, index.Mark{ID: replaced}), submitted[i].mail
+			marks, mail = append(marks, index.Mark{ID: replaced}), submitted[i].mail
 		}
 	}
-	c.follow(ctx, version, postCommit{placed: placed, settling: settling, mail: mail})
+	c.follow(ctx, version, postCommit{placed: placed, marks: marks, mail: mail})
 }
 
 // wakeIdle wakes workers that can run the futures that entered the pool at

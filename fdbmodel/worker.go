@@ -212,7 +212,7 @@ func (r *Registration) Leave(ctx context.Context) error {
 			return err
 		}
 		if dropped > 0 { // some may have to be near objects that others have
-			if _, _, err := c.SettleEdges(ctx); err != nil && !layout.IsUnreadable(err) {
+			if _, _, err := c.ResolveEdges(ctx); err != nil && !layout.IsUnreadable(err) {
 				return err
 			}
 		}

@@ -239,9 +239,9 @@ func (m laneModel) Admit(row layout.Row, now time.Time) (layout.Row, bool) {
 // postCommit is what is to be done once a transaction has committed. All of it is
 // best effort.
 type postCommit struct {
-	placed   demands      // workers to wake
-	settling []index.Mark // edges to settle
-	mail     map[layout.SessionID][]layout.Notice
+	placed demands      // workers to wake
+	marks  []index.Mark // dependencies to resolve
+	mail   map[layout.SessionID][]layout.Notice
 }
 
 func (w *WriteSet) postCommit() postCommit {
@@ -251,14 +251,14 @@ func (w *WriteSet) postCommit() postCommit {
 // follow does what is to be done after a transaction that committed at version.
 func (c *Cluster) follow(ctx context.Context, version kv.Version, p postCommit) {
 	c.announce(ctx, version, p)
-	c.SettleMarked(ctx)
+	c.ResolveMarked(ctx)
 }
 
-// announce is follow for callers of SettleMarked.
+// announce is follow for callers of ResolveMarked.
 func (c *Cluster) announce(ctx context.Context, version kv.Version, p postCommit) {
 	if len(p.mail) > 0 {
 		c.notices.tell(p.mail, version)
 	}
 	c.wakeIdle(ctx, version, p.placed)
-	c.marked.add(p.settling)
+	c.edges.Add(p.marks)
 }

@@ -138,7 +138,7 @@ func (l *life) finishLoop(ctx context.Context) error {
 		if len(rest) == 0 && l.backlogged.Load() {
 			signal.Send(l.worker.slots.hungry)
 		}
-		l.worker.cluster.SettleMarked(ctx)
+		l.worker.cluster.ResolveMarked(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -185,7 +185,7 @@ func (l *life) flush(ctx context.Context) error {
 		rest, err := l.finish(ctx, batch)
 		l.worker.tellLanded(batch[:len(batch)-len(rest)])
 		l.endings.done(rest)
-		l.worker.cluster.SettleMarked(ctx)
+		l.worker.cluster.ResolveMarked(ctx)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/edges"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/reference"
 	"github.com/futura-run/futura/fdbmodel/results"
@@ -59,7 +60,7 @@ func (w *Worker) withoutInputs(j *job, err error) fdbmodel.Completion {
 func (w *Worker) resolve(j *job, args []byte) ([]byte, error) {
 	f := &j.future
 	if f.Spec.Codec == layout.CodecInputs {
-		inputs, err := w.cluster.Inputs(j.ctx, f.ID, f.Spec)
+		inputs, err := edges.Of(w.cluster).Inputs(j.ctx, f.ID, f.Spec)
 		if err != nil {
 			return nil, err
 		}

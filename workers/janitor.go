@@ -279,7 +279,7 @@ func (j *janitor) reapWorker(ctx context.Context, m *fdbmodel.Member) error {
 
 // settleEdges settles what those who ended futures have left.
 func (j *janitor) settleEdges(ctx context.Context, now time.Time) (next time.Time, err error) {
-	if _, more, err := j.cluster.SettleEdges(ctx); err != nil || !more {
+	if _, more, err := j.cluster.ResolveEdges(ctx); err != nil || !more {
 		return time.Time{}, err
 	}
 	return now, nil

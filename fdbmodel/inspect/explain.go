@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/edges"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/pauses"
 )
@@ -220,7 +221,7 @@ func textBlocked(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (str
 	if row.Blocked.Linked < n {
 		return fmt.Sprintf("It is being linked to its inputs (%d of %d so far).", row.Blocked.Linked, n), nil
 	}
-	ids, more, err := c.WaitsFor(ctx, row.ID, namedInputs)
+	ids, more, err := edges.Of(c).WaitsFor(ctx, row.ID, namedInputs)
 	if err != nil {
 		return "", err
 	}

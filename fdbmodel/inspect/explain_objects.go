@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/edges"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
 )
@@ -120,7 +121,7 @@ func failedInput(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (*la
 	if row.Exception == nil || row.Exception.Kind != layout.KindUpstream {
 		return nil, nil
 	}
-	ids, err := c.FirstInputs(ctx, row.ID, row.Spec, maxInputsRead)
+	ids, err := edges.Of(c).FirstInputs(ctx, row.ID, row.Spec, maxInputsRead)
 	if err != nil {
 		return nil, err
 	}

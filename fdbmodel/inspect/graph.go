@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/edges"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -245,11 +246,11 @@ func (w *graphWalk) inputsOf(ctx context.Context, n *walked) (inputs []layout.ID
 	}
 	fan := w.options.Fan
 	if n.State == layout.Blocked {
-		if n.waits, _, err = w.cluster.WaitsFor(ctx, n.ID, fan); err != nil {
+		if n.waits, _, err = edges.Of(w.cluster).WaitsFor(ctx, n.ID, fan); err != nil {
 			return nil, err
 		}
 	}
-	first, err := w.cluster.FirstInputs(ctx, n.ID, n.row.Spec, fan)
+	first, err := edges.Of(w.cluster).FirstInputs(ctx, n.ID, n.row.Spec, fan)
 	if errors.Is(err, fdbmodel.ErrNotFound) {
 		return n.waits, nil
 	}
@@ -271,7 +272,7 @@ func (w *graphWalk) toDependants(ctx context.Context, from []*walked, depth int)
 		if n.row == nil || !n.row.Dependants {
 			continue
 		}
-		ids, more, err := w.cluster.Dependants(ctx, n.ID, layout.ID{}, w.options.Fan)
+		ids, more, err := edges.Of(w.cluster).Dependants(ctx, n.ID, layout.ID{}, w.options.Fan)
 		if err != nil {
 			return nil, err
 		}

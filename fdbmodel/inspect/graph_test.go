@@ -134,7 +134,7 @@ func TestGraphsAreBounded(t *testing.T) {
 	sum := after(s, inputs...)
 	for more := true; more; {
 		var err error
-		_, more, err = s.C.SettleEdges(s.Ctx)
+		_, more, err = s.C.ResolveEdges(s.Ctx)
 		require.NoError(t, err)
 	}
 	g, nodes = readGraph(s, sum, inspect.GraphOptions{Fan: 10})

@@ -151,7 +151,7 @@ func TestADamagedLaneHoldsUpNoResults(t *testing.T) {
 	outcomes, err := s.Worker.Finish(s.Ctx, ends)
 	require.NoError(t, err)
 	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Applied}, outcomes)
-	_, _, err = s.C.SettleEdges(s.Ctx)
+	_, _, err = s.C.ResolveEdges(s.Ctx)
 	require.True(t, layout.IsUnreadable(err), "%v", err)
 	require.Equal(t, layout.Blocked, s.State(inLane))
 	require.Equal(t, layout.Ready, s.State(other))
@@ -163,7 +163,7 @@ func TestADamagedLaneHoldsUpNoResults(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	_, _, err = s.C.SettleEdges(s.Ctx)
+	_, _, err = s.C.ResolveEdges(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, layout.Ready, s.State(inLane))
 	s.check()

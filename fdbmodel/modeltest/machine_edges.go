@@ -162,7 +162,7 @@ func (m *Machine) verifyInputs(now map[layout.ID]*layout.Row) {
 }
 
 func (m *Machine) settle(ctx context.Context) (change, error) {
-	n, more, err := m.C.SettleEdges(ctx)
+	n, more, err := m.C.ResolveEdges(ctx)
 	m.logf("settle: %d %t %v", n, more, err)
 	return none, err
 }

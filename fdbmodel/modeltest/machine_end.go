@@ -84,7 +84,7 @@ func (m *Machine) Finale() {
 		}
 		_, _, err = m.C.PromoteDue(ctx)
 		m.require(err)
-		_, _, err = m.C.SettleEdges(ctx)
+		_, _, err = m.C.ResolveEdges(ctx)
 		m.require(err)
 		_, _, err = lanes.Of(m.C).AdmitDue(ctx)
 		m.require(err)

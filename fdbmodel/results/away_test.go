@@ -110,7 +110,7 @@ func TestAFutureWaitsForADirectoryThatItMustBeNear(t *testing.T) {
 		f.Inputs, f.Spec.Near, f.Spec.MustBeNear = input, input[0], true
 	})
 	settle := func() {
-		_, _, err := s.C.SettleEdges(s.Ctx)
+		_, _, err := s.C.ResolveEdges(s.Ctx)
 		require.NoError(t, err)
 	}
 	settle()

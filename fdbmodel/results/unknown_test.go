@@ -142,7 +142,7 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 			_, _, err = results.Of(s.C).ReplaceDisplaced(s.Ctx, new(results.DisplacedWalk))
 			require.NoError(s.T, err)
 			s.Faults.Flush()
-			_, _, err = s.C.SettleEdges(s.Ctx)
+			_, _, err = s.C.ResolveEdges(s.Ctx)
 			require.NoError(s.T, err)
 			row, err = s.C.Get(s.Ctx, id)
 			require.NoError(s.T, err)

@@ -3,6 +3,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -116,6 +117,9 @@ func (o Outcome) String() string {
 	}
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
+
+// ErrTransition is returned when a future is in a state that does not allow a request.
+var ErrTransition = errors.New("not possible in this state")
 
 // MaxRebuilds is how often a future runs again because its result was lost. They
 // are counted apart from its attempts, all of which it has each time.

@@ -260,7 +260,7 @@ func (c *Cluster) drive(ctx context.Context) error {
 		return err
 	}
 	// The janitor settles what those who end futures leave.
-	if settled, _, err := c.Client.Cluster().SettleEdges(ctx); err != nil || settled > 0 {
+	if settled, _, err := c.Client.Cluster().ResolveEdges(ctx); err != nil || settled > 0 {
 		return err
 	}
 	due, found, err := c.firstDue(ctx)

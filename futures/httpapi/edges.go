@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/edges"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
@@ -31,13 +32,13 @@ type Edges struct {
 // the store's errors, and ErrNotFound if the future is gone.
 func EdgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges, err error) {
 	if row.Spec.HasInputs() {
-		e.Inputs, err = c.FirstInputs(ctx, row.ID, row.Spec, shownEdges)
+		e.Inputs, err = edges.Of(c).FirstInputs(ctx, row.ID, row.Spec, shownEdges)
 	}
 	if err == nil && row.State() == layout.Blocked {
-		e.WaitsFor, e.MoreWaitsFor, err = c.WaitsFor(ctx, row.ID, shownEdges)
+		e.WaitsFor, e.MoreWaitsFor, err = edges.Of(c).WaitsFor(ctx, row.ID, shownEdges)
 	}
 	if err == nil && row.Dependants {
-		e.Dependants, e.MoreDependants, err = c.Dependants(ctx, row.ID, layout.ID{}, shownEdges)
+		e.Dependants, e.MoreDependants, err = edges.Of(c).Dependants(ctx, row.ID, layout.ID{}, shownEdges)
 	}
 	if err == nil && row.Object() != "" {
 		var copies []results.Copy

@@ -63,7 +63,8 @@ func everyone() []string { return []string{"internal/clock", "internal/signal"} 
 func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
-	application := append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/modules",
+	application := append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/inspect", "fdbmodel/mailbox",
+		"fdbmodel/modules",
 		"fdbmodel/quota", "fdbmodel/results", "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/pauses",
 		"fdbmodel/lanes",
@@ -107,10 +108,13 @@ func importTable() map[string]imports {
 		"fdbmodel/internal/pieces":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/nearby":  {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read")},
 		"fdbmodel/internal/shards":  {ours: slices.Clone(store)},
+		"fdbmodel/internal/edge": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/state",
+			"fdbmodel/internal/index", "fdbmodel/internal/nearby", "fdbmodel/internal/shards")},
 		"fdbmodel/internal/lane": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read",
 			"fdbmodel/internal/index")},
 		"fdbmodel": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/state",
 			"fdbmodel/internal/...")},
+		"fdbmodel/edges":    {ours: append(slices.Clone(model), "fdbmodel/internal/edge", "fdbmodel/internal/pieces")},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/batches":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":   {ours: slices.Clone(model)},
@@ -125,7 +129,8 @@ func importTable() map[string]imports {
 			"fdbmodel/internal/nearby", "fdbmodel/internal/pieces")},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect": {
-			ours: append(slices.Clone(model), "fdbmodel/lanes", "fdbmodel/pauses", "fdbmodel/quota", "fdbmodel/read",
+			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/lanes", "fdbmodel/pauses",
+				"fdbmodel/quota", "fdbmodel/read",
 				"fdbmodel/results"),
 			others: []string{msgp},
 		},
@@ -143,7 +148,8 @@ func importTable() map[string]imports {
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
-			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "fdbmodel/modules", "fdbmodel/quota",
+			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/inspect", "fdbmodel/joblog",
+				"fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/results", "futures",
 				"futures/httpapi/stack"),
 			others: []string{huma, prometheus},
@@ -153,7 +159,7 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/lanes",
+			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/lanes",
 				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",

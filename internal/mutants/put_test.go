@@ -3,7 +3,7 @@ package mutants
 // putMutants are faults in values that are put, in copies, pins and streams.
 func putMutants() []mutant {
 	return []mutant{
-		{name: "put: a pinned future is removed", file: "fdbmodel/edges.go",
+		{name: "put: a pinned future is removed", file: "fdbmodel/internal/edge/released.go",
 			by:  suites{{of: "fdbmodel/results", run: "TestPin"}},
 			old: "if len(pins.Holders) > 0 {",
 			new: "if len(pins.Holders) > 99 {"},

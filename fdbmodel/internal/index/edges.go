@@ -10,14 +10,14 @@ import (
 // Edges connect futures with those that they take results of.
 type Edges struct {
 	*Set
-	// Told are futures that the transaction ends and all of whose dependants it tells
-	// so itself.
-	Told map[layout.ID]bool
-	// Marks are what is to be settled after the commit.
+	// Notified are futures that the transaction ends and all of whose dependants it
+	// notifies itself.
+	Notified map[layout.ID]bool
+	// Marks are what is to be resolved after the commit.
 	Marks []Mark
 }
 
-// Mark is a future whose edges are to be settled: those to an input, if that is set, else
+// Mark is a future whose edges are to be resolved: those to an input, if that is set, else
 // all.
 type Mark struct{ ID, Input layout.ID }
 
@@ -35,8 +35,8 @@ func (e *Edges) Update(before, after *layout.Row) {
 	}
 }
 
-// leave settles what it can of the edges of a future that has just ended, and marks it if
-// something is left: futures to tell, or more inputs to release than fit.
+// leave resolves what it can of the edges of a future that has just ended, and marks it if
+// something is left: dependants to notify, or more inputs to release than fit.
 func (e *Edges) leave(before, after *layout.Row) {
 	spec := after.Spec
 	if before.State() == layout.Blocked && spec.ListsInputs() {
@@ -45,7 +45,7 @@ func (e *Edges) leave(before, after *layout.Row) {
 	if !after.MayRunAgain() {
 		e.release(after)
 	}
-	if after.Dependants && !e.Told[after.ID] || spec.InputsRef != nil {
+	if after.Dependants && !e.Notified[after.ID] || spec.InputsRef != nil {
 		e.Mark(after.ID, &layout.SettlingRecord{})
 	}
 }
@@ -55,7 +55,7 @@ func (e *Edges) remove(row *layout.Row) {
 		e.release(row)
 	}
 	if row.Spec.HasInputs() || row.Spec.Unique != nil {
-		e.Tx.Clear(e.Keys.Settling(row.ID)) // whose edges were to be settled when it was cancelled or replaced
+		e.Tx.Clear(e.Keys.Settling(row.ID)) // left by one that was cancelled or replaced
 	}
 }
 
@@ -66,15 +66,15 @@ func (e *Edges) release(row *layout.Row) {
 	}
 }
 
-// Mark has the edges of a future settled after the commit.
+// Mark has the edges of a future resolved after the commit.
 func (e *Edges) Mark(id layout.ID, record *layout.SettlingRecord) {
 	e.Tx.Set(e.Keys.Settling(id), layout.Encode(record))
 	e.Marks = append(e.Marks, Mark{ID: id})
 }
 
-// MarkLook has it found out whether a future still waits for other inputs than one that
+// MarkCheck has it checked whether a future still waits for other inputs than one that
 // has ended. Each mark has its own key: clearing one conflicts with no other.
-func (e *Edges) MarkLook(id, input layout.ID) {
+func (e *Edges) MarkCheck(id, input layout.ID) {
 	e.Tx.Set(e.Keys.Look(id, input), layout.Mark())
 	e.Marks = append(e.Marks, Mark{id, input})
 }
