@@ -75,15 +75,9 @@ type workersOutput struct {
 
 func (s *server) workers(ctx context.Context, _ *struct{}) (*workersOutput, error) {
 	members, err := s.client.Cluster().Workers(ctx)
-	if err != nil {
-		return nil, err
-	}
 	out := &workersOutput{}
-	out.Body.Workers = make([]Worker, len(members))
-	for i := range members {
-		out.Body.Workers[i] = WorkerOf(&members[i])
-	}
-	return out, nil
+	out.Body.Workers = viewsOf(members, WorkerOf)
+	return out, err
 }
 
 // Count is how many futures of a queue are in a state.

@@ -93,13 +93,7 @@ type functionsOutput struct {
 
 func (s *server) listFunctions(ctx context.Context, _ *struct{}) (*functionsOutput, error) {
 	modules, err := modules.Of(s.client.Cluster()).List(ctx)
-	if err != nil {
-		return nil, err
-	}
 	out := &functionsOutput{}
-	out.Body.Functions = make([]Function, len(modules))
-	for i := range modules {
-		out.Body.Functions[i] = FunctionOf(&modules[i])
-	}
-	return out, nil
+	out.Body.Functions = viewsOf(modules, FunctionOf)
+	return out, err
 }

@@ -373,10 +373,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 		return nil, err
 	}
 	out := &listOutput{}
-	out.Body.Futures = make([]Future, len(rows))
-	for i := range rows {
-		out.Body.Futures[i] = ListView(&rows[i])
-	}
+	out.Body.Futures = viewsOf(rows, ListView)
 	if filter.LeftOut != nil {
 		out.Body.ItemsLeftOut = *filter.LeftOut
 	}

@@ -160,6 +160,15 @@ func operation(method, path, id, summary, description string) huma.Operation {
 	}
 }
 
+// viewsOf are the views of a list.
+func viewsOf[T, V any](list []T, view func(*T) V) []V {
+	views := make([]V, len(list))
+	for i := range list {
+		views[i] = view(&list[i])
+	}
+	return views
+}
+
 // ParseWait parses a wait parameter.
 func ParseWait(text string) (time.Duration, error) {
 	if text == "" {

@@ -62,15 +62,9 @@ type jobLogsOutput struct {
 
 func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*jobLogsOutput, error) {
 	queues, err := joblog.Of(s.client.Cluster()).Page(ctx, in.After, in.Limit)
-	if err != nil {
-		return nil, err
-	}
 	out := &jobLogsOutput{}
-	out.Body.Logs = make([]JobLog, len(queues))
-	for i := range queues {
-		out.Body.Logs[i] = JobLogOf(&queues[i])
-	}
-	return out, nil
+	out.Body.Logs = viewsOf(queues, JobLogOf)
+	return out, err
 }
 
 type jobLogInput struct {
@@ -284,15 +278,9 @@ type parkedOutput struct {
 
 func (s *server) listParked(ctx context.Context, in *listParkedInput) (*parkedOutput, error) {
 	parked, err := s.parked(ctx, joblog.Consumer{Queue: in.Queue, Name: in.Consumer}, in.After, in.Limit)
-	if err != nil {
-		return nil, err
-	}
 	out := &parkedOutput{}
-	out.Body.Jobs = make([]ParkedJob, len(parked))
-	for i := range parked {
-		out.Body.Jobs[i] = parkedOf(&parked[i])
-	}
-	return out, nil
+	out.Body.Jobs = viewsOf(parked, parkedOf)
+	return out, err
 }
 
 func (s *server) parked(ctx context.Context, k joblog.Consumer, after int64, limit int,

@@ -163,15 +163,9 @@ type laneKindsOutput struct {
 
 func (s *server) listLaneKinds(ctx context.Context, _ *struct{}) (*laneKindsOutput, error) {
 	kinds, err := s.client.LaneKinds(ctx)
-	if err != nil {
-		return nil, err
-	}
 	out := &laneKindsOutput{}
-	out.Body.Kinds = make([]LaneKind, len(kinds))
-	for i := range kinds {
-		out.Body.Kinds[i] = LaneKindOf(&kinds[i])
-	}
-	return out, nil
+	out.Body.Kinds = viewsOf(kinds, LaneKindOf)
+	return out, err
 }
 
 func (s *server) getLaneKind(ctx context.Context, in *laneKindInput) (*laneKindOutput, error) {
@@ -204,15 +198,9 @@ type lanesOutput struct {
 
 func (s *server) listLanes(ctx context.Context, in *listLanesInput) (*lanesOutput, error) {
 	list, err := s.client.Lanes(ctx, in.Kind, in.After, in.Limit)
-	if err != nil {
-		return nil, err
-	}
 	out := &lanesOutput{}
-	out.Body.Lanes = make([]LaneView, len(list))
-	for i := range list {
-		out.Body.Lanes[i] = LaneOf(&list[i])
-	}
-	return out, nil
+	out.Body.Lanes = viewsOf(list, LaneOf)
+	return out, err
 }
 
 type getLaneInput struct {

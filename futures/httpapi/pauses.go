@@ -41,15 +41,9 @@ type pausesOutput struct {
 
 func (s *server) listPauses(ctx context.Context, _ *struct{}) (*pausesOutput, error) {
 	list, err := s.client.Pauses(ctx)
-	if err != nil {
-		return nil, err
-	}
 	out := &pausesOutput{}
-	out.Body.Pauses = make([]Pause, len(list))
-	for i := range list {
-		out.Body.Pauses[i] = PauseOf(&list[i])
-	}
-	return out, nil
+	out.Body.Pauses = viewsOf(list, PauseOf)
+	return out, err
 }
 
 type pauseInput struct {

@@ -195,15 +195,9 @@ type schedulesOutput struct {
 
 func (s *server) listSchedules(ctx context.Context, in *listSchedulesInput) (*schedulesOutput, error) {
 	list, err := s.client.Schedules(ctx, in.After, in.Limit)
-	if err != nil {
-		return nil, err
-	}
 	out := &schedulesOutput{}
-	out.Body.Schedules = make([]Schedule, len(list))
-	for i := range list {
-		out.Body.Schedules[i] = ScheduleOf(&list[i])
-	}
-	return out, nil
+	out.Body.Schedules = viewsOf(list, ScheduleOf)
+	return out, err
 }
 
 type getScheduleInput struct {
