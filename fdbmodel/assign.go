@@ -54,7 +54,7 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 			return err
 		})
 		if err == nil && slices.Contains(outcomes, Applied) {
-			c.WakeWorker(worker)
+			c.notifier.WakeWorker(worker)
 		}
 		return outcomes, err
 	})

@@ -22,7 +22,7 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 	request := &layout.CancelRequest{Reason: layout.Shorten(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
 	if err == nil && outcome == Requested && row.Claim != nil {
-		c.hub.hintCancel(row.Claim.Worker, id)
+		c.notifier.HintCancel(row.Claim.Worker, id)
 	}
 	return outcome, row.State(), err
 }
@@ -114,7 +114,7 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 		if err == nil {
 			c.follow(ctx, result.Version, then)
 			for id, worker := range asked {
-				c.hub.hintCancel(worker, id)
+				c.notifier.HintCancel(worker, id)
 			}
 		}
 		return outcomes, err

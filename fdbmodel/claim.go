@@ -107,7 +107,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	r.mu.Unlock()
 	r.claims++
 
-	r.heard, r.far = r.cluster.hub.heard(), false
+	r.wakes.Claims()
 	var taken []layout.ReadyEntry
 	var answer ClaimAnswer
 	result, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-claim", NoSync: true}, func(tx kv.Attempt) error {
@@ -115,9 +115,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 		taken, answer.More, err = r.claimIn(ctx, tx, token, req)
 		return err
 	})
-	if answer.Conflicts, answer.Hinted = result.Conflicts, r.far; r.far {
-		r.pace.Looked(r.cluster.clock.Now(), len(taken) > 0, 0)
-	}
+	answer.Conflicts, answer.Hinted = result.Conflicts, r.wakes.Claimed(len(taken) > 0)
 	r.scan.recordConflicts(result.Conflicts)
 	r.settleEntered(err == nil && result.Version != kv.NoVersion, result.Version)
 	if err == nil && len(taken) > 0 {
@@ -133,7 +131,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	if len(taken) > 0 {
 		r.hold(token.Sequence, taken)
 		r.cluster.claims.tell(len(taken), result.Version)
-		r.inRing = false
+		r.wakes.Left()
 	}
 	return answer, nil
 }
@@ -222,8 +220,8 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 	}
 	list := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
 	tx.Set(listKey, list)
-	if r.inRing {
-		r.leaveRing(tx)
+	if r.wakes.InRing() {
+		r.wakes.LeaveRing(tx)
 	}
 	if err := w.Flush(ctx); err != nil {
 		return nil, false, err

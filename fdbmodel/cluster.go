@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -53,21 +54,18 @@ type (
 // Every method returns the store's own errors unchanged (see package kv), and
 // ctx's error when ctx ends.
 type Cluster struct {
-	db     kv.Database
-	name   string
-	keys   layout.Keyspace
-	config layout.Config
-	clock  Clock
-	random *lockedReader
-	sleep  func(context.Context, time.Duration) error
-	ids    layout.IdSource
-	hub    *hub
-	ledger ledger
-	edges  *edge.Resolver
-	paused pause.Known
-
-	hinterMu sync.Mutex
-	hinter   Hinter
+	db       kv.Database
+	name     string
+	keys     layout.Keyspace
+	config   layout.Config
+	clock    Clock
+	random   *lockedReader
+	sleep    func(context.Context, time.Duration) error
+	ids      layout.IdSource
+	notifier *notify.Notifier
+	ledger   ledger
+	edges    *edge.Resolver
+	paused   pause.Known
 
 	roomsMu sync.Mutex
 	rooms   map[any]any
@@ -109,7 +107,6 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	}
 	c.random = &lockedReader{r: o.Random}
 	c.ids.Random = c.random
-	c.hub = newHub()
 	c.lineOrder.Store(int64(c.random.uint64() >> orderBits))
 	wanted := o.Config
 	if wanted.Shards == 0 && kv.TraitsOf(db).Opening != "" {
@@ -127,6 +124,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	}
 	c.keys.Shards = c.config.Shards
 	c.edges = &edge.Resolver{Keys: c.keys, Model: edgeModel{c}}
+	c.notifier = notify.New(db, c.keys, c.Now, func(n int) int { return c.random.intn(n) })
 	return c, nil
 }
 

@@ -129,8 +129,8 @@ func (c *edgeChanges) Call(worker layout.WorkerID) {
 }
 
 func (c *edgeChanges) Committed(ctx context.Context, version kv.Version) {
-	c.cluster.wakeIdle(ctx, version, c.pool.placed)
+	c.cluster.notifier.Wake(ctx, version, c.pool.placed)
 	for _, worker := range c.called {
-		c.cluster.hub.wakeWorker(worker)
+		c.cluster.notifier.WakeWorker(worker)
 	}
 }

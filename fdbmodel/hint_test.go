@@ -137,7 +137,9 @@ func hintedBy(t *testing.T, r *Registration, act func()) int {
 	defer hint.Cancel()
 	act()
 	require.Len(t, hint.C(), 1, "it is woken")
-	return r.hinted.Load().shard
+	shard, err := r.wakes.WokenFor(context.Background(), nil)
+	require.NoError(t, err)
+	return shard
 }
 
 // TestAFutureThatEntersThePoolLeadsToItsShard has futures that enter the pool
@@ -197,36 +199,11 @@ func TestAHintIsUsedOnce(t *testing.T) {
 		require.Len(t, claimedBy(w, thief, 1), 1)
 		for _, want := range []int{answers[0].ID.Shard(w.c.config.Shards), -1, -1} {
 			tx := w.db.Begin(kv.Options{})
-			shard, err := worker.hintedShard(w.ctx, tx)
+			shard, err := worker.wakes.WokenFor(w.ctx, tx)
 			tx.Cancel()
 			require.NoError(t, err)
 			require.Equal(t, want, shard)
 		}
 		require.Empty(t, claimedBy(w, worker, 1))
 	}
-}
-
-// TestWhoComesLastIsWokenLast registers a worker that comes last after another one: the other one is woken first,
-// although the last to register is.
-func TestWhoComesLastIsWokenLast(t *testing.T) {
-	t.Parallel()
-	h := newHub()
-	request := func(worker layout.WorkerID, last bool) *HintRequest {
-		i := &HintRequest{hub: h, worker: worker, queues: []string{"q"}, last: last, heard: &atomic.Pointer[hint]{},
-			c: make(chan struct{}, 1), fits: func(demand) bool { return true }}
-		h.idle["q"] = append(h.idle["q"], i)
-		h.workers[worker] = i
-		return i
-	}
-	first, last := request("a", false), request("b", true)
-	require.Equal(t, 1, h.wake(demand{queue: "q"}, 1))
-	require.Len(t, first.C(), 1)
-	require.Empty(t, last.C())
-	require.Equal(t, 1, h.wake(demand{queue: "q"}, 2))
-	require.Len(t, last.C(), 1)
-	failed := request("c", false)
-	last = request("d", true)
-	require.Equal(t, 1, h.wake(demand{queue: "q", failedOn: "c"}, 1))
-	require.Len(t, last.C(), 1, "who failed it comes after all others")
-	require.Empty(t, failed.C())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -53,9 +54,9 @@ func TestSubmitsHintAtOtherProcesses(t *testing.T) {
 	require.NoError(t, err)
 	there, err := Open(ctx, db, "hints", Options{})
 	require.NoError(t, err)
-	hinter := &relay{to: there, heeds: there.Hinted}
-	here.OfferHinter(hinter)
-	here.OfferHinter(&relay{}) // one is in use
+	hinter := &relay{to: there, heeds: there.Notifier().Hinted}
+	here.Notifier().OfferHinter(hinter)
+	here.Notifier().OfferHinter(&relay{}) // one is in use
 	w := &waker{t, ctx, db, there}
 	worker := w.register(9, "go:f")
 	req := ClaimRequest{Free: worker.info.Capacity, Max: 1}
@@ -105,11 +106,11 @@ func TestSubmitsHintAtOtherProcesses(t *testing.T) {
 	require.Equal(t, []layout.WorkerID{worker.ID()}, hinter.met)
 	claim(false)
 
-	here.WithdrawHinter(&relay{}) // another one
+	here.Notifier().WithdrawHinter(&relay{}) // another one
 	before := hinter.asked
 	submit(layout.Spec{Function: "go:f"})
 	require.Equal(t, before+1, hinter.asked)
-	here.WithdrawHinter(hinter)
+	here.Notifier().WithdrawHinter(hinter)
 	submit(layout.Spec{Function: "go:f"})
 	require.Equal(t, before+1, hinter.asked)
 }
@@ -121,7 +122,7 @@ func TestLyingHintsLoseNothing(t *testing.T) {
 	ctx, db := context.Background(), storetest.New(t)
 	c, err := Open(ctx, db, "lies", Options{Config: layout.Config{Shards: 4}})
 	require.NoError(t, err)
-	c.OfferHinter(&relay{heeds: func(_ []byte, n int) int { return n }})
+	c.Notifier().OfferHinter(&relay{heeds: func(_ []byte, n int) int { return n }})
 	w := &waker{t, ctx, db, c}
 	worker := w.register(9, "go:f")
 	w.idle(worker)
@@ -146,23 +147,21 @@ func TestForgedHints(t *testing.T) {
 	w := &waker{t, ctx, db, c}
 	worker := w.register(9, "go:f")
 	req := ClaimRequest{Free: worker.info.Capacity, Max: 1}
-	good := demand{queue: layout.DefaultQueue, function: "go:f", cpu: 1, shard: 3, labels: "a=b", object: true}
-	decoded, err := demandOf(good.message(), 4)
-	require.NoError(t, err)
-	require.Equal(t, good, decoded)
+	good := notify.Demand{Queue: layout.DefaultQueue, Function: "go:f", CPU: 1, Shard: 3, Labels: "a=b", Object: true}
 
 	hint := worker.RequestHint(req)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		forged := good.message()
+		forged := good.Message()
 		for range 1 + random.IntN(3) {
 			forged[random.IntN(len(forged))] = byte(random.Uint32())
 		}
-		c.Hinted(forged[:random.IntN(len(forged))], 1)
-		c.Hinted(good.message(), -random.IntN(2))
+		c.Notifier().Hinted(forged[:random.IntN(len(forged))], 1)
+		c.Notifier().Hinted(good.Message(), -random.IntN(2))
 	}
-	require.Zero(t, c.Hinted(demand{queue: layout.DefaultQueue, function: "go:f", shard: 4}.message(), 1))
-	require.Zero(t, c.Hinted(good.message(), 1), "it has not the label")
+	beyond := notify.Demand{Queue: layout.DefaultQueue, Function: "go:f", Shard: 4}
+	require.Zero(t, c.Notifier().Hinted(beyond.Message(), 1))
+	require.Zero(t, c.Notifier().Hinted(good.Message(), 1), "it has not the label")
 	select {
 	case <-hint.C():
 		t.Fatal("a message that is cut was heeded")
@@ -170,7 +169,7 @@ func TestForgedHints(t *testing.T) {
 	}
 
 	const seconds = 20
-	forged, looks := demand{queue: layout.DefaultQueue, function: "go:f"}.message(), 0
+	forged, looks := notify.Demand{Queue: layout.DefaultQueue, Function: "go:f"}.Message(), 0
 	look := func() {
 		answer, err := worker.Claim(ctx, req)
 		require.NoError(t, err)
@@ -179,7 +178,7 @@ func TestForgedHints(t *testing.T) {
 		looks++
 	}
 	for range seconds * 1000 {
-		if virtual.Advance(time.Millisecond); c.Hinted(forged, 1000) > 0 {
+		if virtual.Advance(time.Millisecond); c.Notifier().Hinted(forged, 1000) > 0 {
 			look()
 		}
 	}
@@ -191,17 +190,19 @@ func TestForgedHints(t *testing.T) {
 	for range 12 { // and after some that found something those of others are again
 		w.submit(layout.Spec{Function: "go:f"})
 	}
-	virtual.Advance(hintWaitMax)
+	virtual.Advance(time.Second)
 	for range 12 {
-		require.Equal(t, 0, c.Hinted(forged, 1), "it is about to look")
+		require.Equal(t, 0, c.Notifier().Hinted(forged, 1), "it is about to look")
 		answer, err := worker.Claim(ctx, req)
 		require.NoError(t, err)
 		require.Len(t, answer.Futures, 1)
 		hint = worker.RequestHint(req)
-		virtual.Advance(hintWaitMax)
-		require.Equal(t, 1, c.Hinted(forged, 1))
+		virtual.Advance(time.Second)
+		require.Equal(t, 1, c.Notifier().Hinted(forged, 1))
 	}
-	require.False(t, worker.pace.Next().After(virtual.Now()))
+	hint.Cancel()
+	hint = worker.RequestHint(req)
+	require.Equal(t, 1, c.Notifier().Hinted(forged, 1), "no look was in vain")
 }
 
 func TestRegistered(t *testing.T) {

@@ -30,7 +30,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	if err != nil {
 		return nil, false, err
 	}
-	hinted, err := r.hintedShard(ctx, tx.Snapshot())
+	hinted, err := r.wakes.WokenFor(ctx, tx.Snapshot())
 	if err != nil {
 		return nil, false, err
 	}
@@ -79,7 +79,7 @@ func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bo
 		}
 	}
 	for from, until := 0, 1; from < shards; from, until = until, shards {
-		if r.inRing && s.hinted < 0 {
+		if r.wakes.InRing() && s.hinted < 0 {
 			until = shards
 		}
 		var looks []asked

@@ -29,7 +29,7 @@ func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason
 			return err
 		})
 		if err == nil && slices.Contains(outcomes, Applied) {
-			c.WakeWorker(to)
+			c.notifier.WakeWorker(to)
 		}
 		return outcomes, err
 	})
@@ -57,7 +57,7 @@ type Assigned struct {
 
 // AssignTx makes an assignment in the caller's transaction, of at most MaxAssign futures. It
 // returns the outcomes and errors of Assign, or of Reassign if From is set. After the commit
-// the caller calls WakeWorker.
+// the caller calls WakeWorker of the Notifier.
 func (c *Cluster) AssignTx(ctx context.Context, tx kv.Tx, a Assignment, ids []layout.ID) (Assigned, error) {
 	if a.From == "" {
 		return c.assignIn(ctx, tx, a, ids)
@@ -69,9 +69,6 @@ func (c *Cluster) AssignTx(ctx context.Context, tx kv.Tx, a Assignment, ids []la
 	}
 	return Assigned{outcomes, there}, err
 }
-
-// WakeWorker has a worker of this process look at once for what it was assigned.
-func (c *Cluster) WakeWorker(worker layout.WorkerID) { c.hub.wakeWorker(worker) }
 
 func (c *Cluster) reassignIn(ctx context.Context, tx kv.Tx, r Assignment, ids []layout.ID) ([]Outcome, error) {
 	info, err := c.requireAlive(ctx, tx, r.To)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -22,12 +23,7 @@ func (r *refusals) room(now time.Time) int {
 }
 
 // name is what a put-back of the worker is remembered by.
-func (r *Registration) name() string { return nameOf(r.info.ID, r.info.Labels) }
-
-func nameOf(worker layout.WorkerID, labels map[string]string) string {
-	one := layout.Refusal{Worker: worker, Peer: labels[layout.LabelPeer]}
-	return one.Name()
-}
+func (r *Registration) name() string { return notify.NameOf(r.info.ID, r.info.Labels) }
 
 // refuseEvents completes the events of put-backs. Two transactions at a time may go beyond
 // the bound by as many as one of them ends.

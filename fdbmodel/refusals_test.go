@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -129,11 +130,11 @@ func TestWhoPutItBackIsNotWoken(t *testing.T) {
 	f.putBack(f.first, 1)
 	row := f.row(f.id)
 	wake := func() {
-		var placed demands
+		var placed notify.Demands
 		for range 2 { // there is one for each worker
-			placed.addRow(row, 0, layout.Millis(f.clock.Now()))
+			placed.AddRow(row, 0, layout.Millis(f.clock.Now()))
 		}
-		f.c.wakeIdle(f.ctx, -1, placed)
+		f.c.notifier.Wake(f.ctx, -1, placed)
 	}
 	hint := func(r *Registration) *HintRequest { return r.RequestHint(ClaimRequest{Free: r.info.Capacity}) }
 	other, own := hint(second), hint(f.first)

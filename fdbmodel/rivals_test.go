@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -117,9 +118,9 @@ func TestOthersAreWokenForARetry(t *testing.T) {
 	second := f.register(1, "go:f")
 	spec, failed := &layout.Spec{Function: "go:f", Queue: layout.DefaultQueue}, &layout.Exception{Worker: f.first.ID()}
 	wake := func() {
-		var placed demands
-		placed.addRow(&layout.Row{Spec: spec, Exception: failed}, 0, 0)
-		f.c.wakeIdle(f.ctx, -1, placed)
+		var placed notify.Demands
+		placed.AddRow(&layout.Row{Spec: spec, Exception: failed}, 0, 0)
+		f.c.notifier.Wake(f.ctx, -1, placed)
 	}
 	hint := func(r *Registration) *HintRequest { return r.RequestHint(ClaimRequest{Free: r.info.Capacity}) }
 	for _, last := range []*Registration{f.first, second} {

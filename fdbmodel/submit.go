@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -70,7 +71,7 @@ type Submitted struct {
 	spec   *layout.Spec
 	worker layout.WorkerID
 	place  *layout.Place                        // where it waits, nil if it does not
-	admits demands                              // of others, which it found in line
+	admits notify.Demands                       // of others, which it found in line
 	settle bool                                 // its inputs are to be linked, or those that use it to be told
 	mail   map[layout.SessionID][]layout.Notice // of the one that it replaced
 }
@@ -401,7 +402,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 
 // placeInLanes says where futures wait that got in line, after some were admitted, and
 // which others were.
-func placeInLanes(answers []Submitted, inLanes map[int]*layout.Row, others demands) {
+func placeInLanes(answers []Submitted, inLanes map[int]*layout.Row, others notify.Demands) {
 	for i, row := range inLanes {
 		answers[i].place = layout.PlaceOf(row)
 	}

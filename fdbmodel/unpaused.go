@@ -27,7 +27,7 @@ func (c *Cluster) LearnPauses(ctx context.Context, version kv.Version) error {
 // learnPauses wakes idle workers if something was resumed.
 func (c *Cluster) learnPauses(seen *pause.Seen) {
 	if c.paused.Learn(seen) {
-		c.hub.wakeAll()
+		c.notifier.WakeAll()
 	}
 }
 

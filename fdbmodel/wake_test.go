@@ -14,6 +14,12 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
+// Limits of package notify that tests exceed.
+const (
+	wakeLimit = 16
+	ringPage  = 4 * wakeLimit
+)
+
 // waker is a cluster whose workers differ in the functions that they can run.
 type waker struct {
 	*testing.T

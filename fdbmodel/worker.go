@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"sort"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -25,18 +25,12 @@ type Registration struct {
 	labels  layout.LabelSet
 	rivals  rivals
 	scan    scanner
-	cancels <-chan layout.ID
-	doubts  []int64              // claims that ended with an error; used by Claim only
-	entered []layout.ReadyEntry  // by the last attempt of a claim in the ledger; used by Claim only
-	heard   uint64               // hints of the hub that the last claim heeds; used by Claim and RequestHint only
-	idle    int                  // workers in the ring when Poll counted them, up to the shards
-	wokenAt kv.Stamp             // of the last wake through the store
-	hinted  atomic.Pointer[hint] // set by the hub when it wakes the worker
-	far     bool                 // a hint of another process led to the claim; used by Claim only
-	pace    HintPace             // of such hints; used by Claim and RequestHint only
-	inRing  bool                 // EnterIdleRing wrote the worker into the ring, and nothing removed it
-	polled  int                  // shard of the next Poll
-	claims  int                  // calls of Claim that came to look; used by Claim only
+	wakes   *notify.Worker
+	doubts  []int64             // claims that ended with an error; used by Claim only
+	entered []layout.ReadyEntry // by the last attempt of a claim in the ledger; used by Claim only
+	idle    int                 // workers in the ring when Poll counted them, up to the shards
+	polled  int                 // shard of the next Poll
+	claims  int                 // calls of Claim that came to look; used by Claim only
 
 	metered meter.Meter
 
@@ -101,7 +95,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 		}
 	}
 	r := &Registration{cluster: c, info: info, labels: info.LabelSet(), held: map[int64][]layout.ID{},
-		cancels: c.hub.openCancels(info.ID)}
+		wakes: c.notifier.Open(info.ID, info.Queues)}
 	r.scan = newScanner(r)
 	return r, nil
 }
@@ -168,7 +162,7 @@ func (r *Registration) reaped() error { return fmt.Errorf("worker %s: %w", r.inf
 
 // Cancels receives the futures of this worker that were cancelled within the
 // same process. It may miss some; Heartbeat returns them all.
-func (r *Registration) Cancels() <-chan layout.ID { return r.cancels }
+func (r *Registration) Cancels() <-chan layout.ID { return r.wakes.Cancels() }
 
 // Leave ends the registration. Futures that the worker still holds, and those
 // that wait for it alone, go back to the pool without counting as an attempt or
@@ -179,7 +173,7 @@ func (r *Registration) Cancels() <-chan layout.ID { return r.cancels }
 // harmless.
 func (r *Registration) Leave(ctx context.Context) error {
 	c := r.cluster
-	c.hub.closeCancels(r.info.ID)
+	r.wakes.Close()
 	// In the ring it would take a hint that is for those that stay.
 	if err := r.LeaveIdleRing(ctx); err != nil {
 		return err
@@ -297,6 +291,24 @@ func (m *Member) Silence(now time.Time) time.Duration {
 		return 0
 	}
 	return max(now.Sub(time.UnixMilli(m.Heartbeat.At)), 0)
+}
+
+// Registered returns the info of a worker, and ErrNotFound for one that is not
+// registered, or not any more. It only reads.
+func (c *Cluster) Registered(ctx context.Context, worker layout.WorkerID) (layout.WorkerInfo, error) {
+	info := layout.WorkerInfo{ID: worker}
+	key := c.keys.Worker(worker, layout.WorkerAlive)
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		value, err := tx.Snapshot().Get(key).Wait(ctx)
+		if err == nil && value == nil {
+			err = fmt.Errorf("%w: worker %s", ErrNotFound, worker)
+		}
+		if err != nil {
+			return err
+		}
+		return layout.Decode(key, value, &info)
+	})
+	return info, err
 }
 
 // Workers returns all workers, sorted by id, from a snapshot per shard.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -198,7 +199,7 @@ func (w *WriteSet) setAttempts(row *layout.Row) {
 // pool counts the futures that any suitable worker may take from now on.
 type pool struct {
 	*index.Set
-	placed demands
+	placed notify.Demands
 }
 
 // Update implements index.Index. Whoever submits futures wakes workers for them.
@@ -208,7 +209,7 @@ func (p *pool) Update(before, after *layout.Row) {
 	}
 }
 
-func (p *pool) offer(row *layout.Row) { p.placed.addRow(row, row.ID.Shard(p.Keys.Shards), p.Now) }
+func (p *pool) offer(row *layout.Row) { p.placed.AddRow(row, row.ID.Shard(p.Keys.Shards), p.Now) }
 
 // Flush implements index.Index.
 func (p *pool) Flush(context.Context) error { return nil }
@@ -239,8 +240,8 @@ func (m laneModel) Admit(row layout.Row, now time.Time) (layout.Row, bool) {
 // postCommit is what is to be done once a transaction has committed. All of it is
 // best effort.
 type postCommit struct {
-	placed demands      // workers to wake
-	marks  []index.Mark // dependencies to resolve
+	placed notify.Demands // workers to wake
+	marks  []index.Mark   // dependencies to resolve
 	mail   map[layout.SessionID][]layout.Notice
 }
 
@@ -259,6 +260,6 @@ func (c *Cluster) announce(ctx context.Context, version kv.Version, p postCommit
 	if len(p.mail) > 0 {
 		c.notices.tell(p.mail, version)
 	}
-	c.wakeIdle(ctx, version, p.placed)
+	c.notifier.Wake(ctx, version, p.placed)
 	c.edges.Add(p.marks)
 }

@@ -23,7 +23,7 @@ func (c *Client) startHints() {
 		c.unhear = c.listener.mailbox.Hear(c.listener.hint)
 	}
 	c.hints = hints.New(c.cluster, o)
-	c.cluster.OfferHinter(c.hints)
+	c.cluster.Notifier().OfferHinter(c.hints)
 }
 
 // stopHints ends the use of hints. It may be called again.
@@ -31,7 +31,7 @@ func (c *Client) stopHints() {
 	if c.hints == nil {
 		return
 	}
-	c.cluster.WithdrawHinter(c.hints)
+	c.cluster.Notifier().WithdrawHinter(c.hints)
 	c.hints.Close()
 	if c.unhear != nil {
 		c.unhear()

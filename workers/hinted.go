@@ -11,7 +11,9 @@ import (
 type hinted struct{ cluster *fdbmodel.Cluster }
 
 // Hint implements peer.Hints.
-func (h hinted) Hint(message []byte, n int) (heeded int) { return h.cluster.Hinted(message, n) }
+func (h hinted) Hint(message []byte, n int) (heeded int) {
+	return h.cluster.Notifier().Hinted(message, n)
+}
 
 // Listen implements peer.Hints.
 func (h hinted) Listen(who peer.Owner, news func()) (stop func()) {

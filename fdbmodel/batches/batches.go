@@ -197,7 +197,7 @@ func (s *Batches) AssignChunk(ctx context.Context, batch string, chunk layout.Ba
 		return nil, 0, err
 	}
 	if added > 0 {
-		s.cluster.WakeWorker(chunk.Worker)
+		s.cluster.Notifier().WakeWorker(chunk.Worker)
 	}
 	return there, added, nil
 }

@@ -82,7 +82,7 @@ func (s *Batches) Move(ctx context.Context, batch string, from layout.WorkerID, 
 		return 0, err
 	}
 	if there > 0 {
-		s.cluster.WakeWorker(to.Worker)
+		s.cluster.Notifier().WakeWorker(to.Worker)
 	}
 	return there, nil
 }

@@ -105,6 +105,7 @@ func importTable() map[string]imports {
 		"fdbmodel/internal/index":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/meter":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/pause":   {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/internal/notify":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/pieces":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/nearby":  {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read")},
 		"fdbmodel/internal/shards":  {ours: slices.Clone(store)},

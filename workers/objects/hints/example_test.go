@@ -20,8 +20,8 @@ func ExampleSender() {
 	}
 	sender := hints.New(cluster, hints.Options{})
 	defer sender.Close()
-	cluster.OfferHinter(sender)
-	defer cluster.WithdrawHinter(sender)
+	cluster.Notifier().OfferHinter(sender)
+	defer cluster.Notifier().WithdrawHinter(sender)
 	fmt.Println("workers that the store woke once are hinted at")
 	// Output: workers that the store woke once are hinted at
 }

@@ -1,0 +1,231 @@
+package notify
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+const (
+	// wakeLimit is the maximum number of workers that one submit wakes across
+	// processes.
+	wakeLimit = 16
+	// ringPage is the number of idle workers examined together, and ringPages
+	// the maximum number of pages while none fits.
+	ringPage  = 4 * wakeLimit
+	ringPages = 4
+)
+
+// wakeOtherProcesses wakes idle workers of other processes. A worker that went
+// idle before version is seen here; one that went idle after that version read
+// the ready ranges at a later version and saw the futures.
+func (n *Notifier) wakeOtherProcesses(ctx context.Context, version kv.Version, placed Demands) {
+	tx := n.db.Begin(kv.Options{Tag: "futura-wake"})
+	defer tx.Cancel()
+	if version != kv.NoVersion {
+		tx.SetReadVersion(version)
+	}
+	var woken []layout.WorkerID
+	// First those that have not failed the futures.
+	for _, sparing := range []bool{true, false} {
+		if len(woken) == wakeLimit || !sparing && !placed.anyFailed() {
+			break
+		}
+		for queue := range placed.queues() {
+			more, err := n.wakeQueue(ctx, tx, queue, placed, sparing, wakeLimit-len(woken))
+			if err != nil {
+				return
+			}
+			if woken = append(woken, more...); len(woken) == wakeLimit {
+				break
+			}
+		}
+	}
+	if len(woken) == 0 {
+		return
+	}
+	// A hint that fails costs one poll interval; its error is not the caller's.
+	_, _ = tx.Commit(ctx)
+	if hinter := n.offeredHinter(); hinter != nil {
+		hinter.Met(woken)
+	}
+}
+
+// wakeQueue wakes up to limit workers in the ring of a queue that can run one of
+// placed, and returns them. With sparing it wakes none that has failed it.
+func (n *Notifier) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed Demands, sparing bool, limit int,
+) (woken []layout.WorkerID, err error) {
+	prefix := n.keys.IdleQueue(queue)
+	ring := kv.Prefix(prefix)
+	for pages := range ringPages {
+		page, err := tx.Snapshot().GetRange(ring, kv.RangeOptions{Limit: ringPage}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return woken, err
+		}
+		first := 0
+		if pages == 0 {
+			first = n.random(len(page.Items))
+		}
+		for i := range page.Items {
+			item := page.Items[(first+i)%len(page.Items)]
+			rest := tuple.NewReader(item.Key[len(prefix):])
+			worker := layout.WorkerID(rest.Text())
+			var idle layout.IdleRecord
+			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil {
+				continue
+			}
+			shard, found := placed.take(queue, func(d Demand) bool {
+				return fitsIdle(&idle, d) && !(sparing && d.FailedOn == worker) && !d.refusedBy(NameOf(worker, idle.Labels))
+			})
+			if !found {
+				continue
+			}
+			value := layout.EncodeStamped(&layout.Wake{Shard: shard + 1})
+			tx.SetVersionstampedValue(n.keys.Worker(worker, layout.WorkerWake), value, layout.StampOffset)
+			// A worker that is alive looks for work and returns to the ring. A
+			// vanished one must not take a second hint from the others.
+			tx.Clear(item.Key)
+			if woken = append(woken, worker); len(woken) == limit {
+				return woken, nil
+			}
+		}
+		if _, wanted := placed.queues()[queue]; !wanted || !page.More {
+			break
+		}
+		ring.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+	}
+	return woken, nil
+}
+
+// wakeNear wakes the idle workers that futures are left to. Each of them stands for
+// one future of its kind.
+func (n *Notifier) wakeNear(ctx context.Context, version kv.Version, placed Demands) {
+	var far []Demand
+	for d, left := range placed {
+		switch {
+		case d.Near == "" || left <= 0:
+		case n.wakeNearHere(d):
+			placed[d]--
+		case len(far) < wakeLimit:
+			far = append(far, d)
+		}
+	}
+	if len(far) == 0 {
+		return
+	}
+	tx := n.db.Begin(kv.Options{Tag: "futura-wake"})
+	defer tx.Cancel()
+	if version != kv.NoVersion {
+		tx.SetReadVersion(version)
+	}
+	woken := 0
+	for _, d := range far {
+		key := n.keys.Idle(d.Queue, d.Near)
+		value, err := tx.Snapshot().Get(key).Wait(ctx)
+		if err != nil {
+			return
+		}
+		var idle layout.IdleRecord
+		if value == nil || layout.Decode(key, value, &idle) != nil || !fitsIdle(&idle, d) {
+			continue
+		}
+		wake := layout.EncodeStamped(&layout.Wake{Shard: d.Shard + 1})
+		tx.SetVersionstampedValue(n.keys.Worker(d.Near, layout.WorkerWake), wake, layout.StampOffset)
+		tx.Clear(key)
+		placed[d]--
+		woken++
+	}
+	if woken > 0 {
+		_, _ = tx.Commit(ctx) // a hint
+	}
+}
+
+// EnterRing writes the worker into the idle ring of its queues, with what is free of its
+// resources, if it can run something by its info, and watches its wake key.
+func (w *Worker) EnterRing(tx kv.Tx, able *layout.WorkerInfo, free layout.Resources, noObjects bool) kv.Watch {
+	record := layout.Encode(idleRecordOf(able, free, noObjects))
+	for _, q := range able.Queues {
+		tx.Set(w.notifier.keys.Idle(q, w.id), record)
+	}
+	w.inRing = true
+	return tx.Watch(w.notifier.keys.Worker(w.id, layout.WorkerWake))
+}
+
+// InRing reports whether the worker is in the idle ring, as far as it knows.
+func (w *Worker) InRing() bool { return w.inRing }
+
+// LeaveRing removes the worker from the idle ring. Once that has committed, call Left.
+func (w *Worker) LeaveRing(tx kv.Tx) {
+	for _, q := range w.queues {
+		tx.Clear(w.notifier.keys.Idle(q, w.id))
+	}
+}
+
+// Left says that the worker is not in the ring.
+func (w *Worker) Left() { w.inRing = false }
+
+// CountIdle counts the workers in the ring, up to the number of shards.
+func (w *Worker) CountIdle(ctx context.Context, tx kv.Reader) (int, error) {
+	ring := kv.Prefix(w.notifier.keys.IdleQueue(w.queues[0]))
+	page, err := tx.GetRange(ring, kv.RangeOptions{Limit: w.notifier.keys.Shards}).Wait(ctx)
+	return len(page.Items), err
+}
+
+// WokenFor returns the shard of the futures that the worker was woken for, or
+// -1 if it was not woken, or does not know. Only the first call after a hint
+// returns it.
+func (w *Worker) WokenFor(ctx context.Context, tx kv.Reader) (int, error) {
+	shards := w.notifier.keys.Shards
+	if h := w.woken.Swap(nil); h != nil {
+		w.far = h.far
+		if shards > 1 {
+			w.heard = h.count // the claim may not look into other shards
+		}
+		return h.shard, nil
+	}
+	if !w.inRing {
+		return -1, nil
+	}
+	key := w.notifier.keys.Worker(w.id, layout.WorkerWake)
+	value, err := tx.Get(key).Wait(ctx)
+	if err != nil || value == nil {
+		return -1, err
+	}
+	var wake layout.Wake
+	stamp, err := layout.DecodeStamped(key, value, &wake)
+	if err != nil || stamp == w.wokenAt || wake.Shard > shards {
+		return -1, nil // unknown, or of a newer version
+	}
+	w.wokenAt = stamp
+	return wake.Shard - 1, nil
+}
+
+// NameOf returns what refusals of a worker are remembered by.
+func NameOf(worker layout.WorkerID, labels map[string]string) string {
+	one := layout.Refusal{Worker: worker, Peer: labels[layout.LabelPeer]}
+	return one.Name()
+}
+
+// maxIdleFunctions is the maximum size of the names in an IdleRecord, in bytes.
+const maxIdleFunctions = 2 << 10
+
+func idleRecordOf(info *layout.WorkerInfo, free layout.Resources, noObjects bool) *layout.IdleRecord {
+	record := layout.IdleRecord{Resources: free, Labels: info.Labels, NoRoom: noObjects}
+	size := 0
+	for _, f := range info.Functions {
+		size += len(f)
+	}
+	if size <= maxIdleFunctions {
+		record.Functions = info.Functions
+	}
+	return &record
+}
+
+// fitsIdle reports whether the worker may be able to take a future.
+func fitsIdle(r *layout.IdleRecord, d Demand) bool {
+	info := layout.WorkerInfo{Functions: r.Functions, Labels: r.Labels}
+	return r.Fit(d.requirements()) && !(d.Object && r.NoRoom) && (d.Labels == "" || info.LabelSet().Have(d.Labels)) &&
+		(len(r.Functions) == 0 || info.Runs(d.Function))
+}
