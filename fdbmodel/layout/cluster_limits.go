@@ -72,10 +72,8 @@ func (r RateRecord) Refill(now int64, rate, most float64) RateRecord {
 // Kinds of keys of limits, and their subspace.
 const (
 	KeyLimits = "cluster limits"
-	KeyRate   = "rate"
-	KeyUsage  = "usage"
 
-	SubClusterLimits = "cluster-limits"
+	subClusterLimits = "cluster-limits"
 
 	limitSettings = "settings"
 	limitRate     = "rate"
@@ -84,22 +82,22 @@ const (
 
 func limitKinds() []KeyKind {
 	return []KeyKind{
-		{KeyLimits, SubClusterLimits, false, in(fixed(limitSettings)), FormatRecord, of[Limits](), "", carried,
+		{KeyLimits, subClusterLimits, false, in(fixed(limitSettings)), FormatRecord, of[Limits](), "", carried,
 			"the limits of the cluster, if there are any", "limits set"},
-		{KeyRate, SubClusterLimits, false, in(fixed(limitRate)), FormatRecord, of[RateRecord](), "", LeftOut,
+		{"rate", subClusterLimits, false, in(fixed(limitRate)), FormatRecord, of[RateRecord](), "", LeftOut,
 			"what is left of the rate of submits", "clients that submit, some times a second"},
-		{KeyUsage, SubClusterLimits, false, in(fixed(limitUsage)), FormatRecord, of[UsageRecord](), "", LeftOut,
+		{"usage", subClusterLimits, false, in(fixed(limitUsage)), FormatRecord, of[UsageRecord](), "", LeftOut,
 			"how many bytes the store holds", "a worker in the process that has the store open"},
 	}
 }
 
 // Limits returns the key of the limits of the cluster.
 func (k Keyspace) Limits() []byte {
-	return tuple.AppendString(k.Global(SubClusterLimits), limitSettings)
+	return tuple.AppendString(k.Global(subClusterLimits), limitSettings)
 }
 
 // Rate returns the key of what is left of the rate of submits.
-func (k Keyspace) Rate() []byte { return tuple.AppendString(k.Global(SubClusterLimits), limitRate) }
+func (k Keyspace) Rate() []byte { return tuple.AppendString(k.Global(subClusterLimits), limitRate) }
 
 // Usage returns the key of how much the store holds.
-func (k Keyspace) Usage() []byte { return tuple.AppendString(k.Global(SubClusterLimits), limitUsage) }
+func (k Keyspace) Usage() []byte { return tuple.AppendString(k.Global(subClusterLimits), limitUsage) }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 )
 
-// MaxDeaths is how many deaths of its workers a future remembers.
-const MaxDeaths = 4
+// maxDeaths is how many deaths of its workers a future remembers.
+const maxDeaths = 4
 
 // Death is the death of a worker that held the future.
 type Death struct {
@@ -17,7 +17,7 @@ type Death struct {
 
 // Deaths are the last deaths of workers that held a future, oldest first; those
 // after the last one are empty. Two lists are equal by ==.
-type Deaths [MaxDeaths]Death
+type Deaths [maxDeaths]Death
 
 // Len returns how many deaths there are.
 func (d Deaths) Len() int {

@@ -151,7 +151,7 @@ func jobKinds() []KeyKind {
 			fixed(JobsProducersPart), text("producer")),
 		kind(KeyJobProgress, carried, FormatRecord, of[JobProgress](), "how far a consumer has come", "the consumer",
 			fixed(JobsProgressPart), text("consumer")),
-		kind(KeyJobRetry, carried, FormatMark, nil, "a parked job is to be tried again", "retry; cleared by the consumer",
+		kind(KeyJobRetry, carried, formatMark, nil, "a parked job is to be tried again", "retry; cleared by the consumer",
 			fixed(JobsRetryPart), text("consumer"), index("index")),
 	}
 }

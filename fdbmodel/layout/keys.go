@@ -13,25 +13,25 @@ const (
 	rootName = "futura"
 
 	SubFutures   = "futures"
-	SubInputs    = "inputs"
-	SubUses      = "dependants"
-	SubSettling  = "resolve"
+	subInputs    = "inputs"
+	subUses      = "dependants"
+	subSettling  = "resolve"
 	SubReady     = "ready"
 	SubAssigned  = "assignments"
-	SubBatches   = "batches"
-	SubHeld      = "held"
+	subBatches   = "batches"
+	subHeld      = "held"
 	SubOwners    = "owners"
-	SubDelayed   = "delayed"
+	subDelayed   = "delayed"
 	SubLanes     = "lanes"
 	SubLine      = "line"
 	SubLanesDue  = "lanes-due"
-	SubLaneKinds = "lane-kinds"
+	subLaneKinds = "lane-kinds"
 
 	SubLaneTotals = "lane-totals"
 	SubLaneTurns  = "lane-turns"
 
-	SubChunks    = "chunks"
-	SubDone      = "done"
+	subChunks    = "chunks"
+	subDone      = "done"
 	SubListed    = "listed"
 	SubResults   = "results"
 	SubMailbox   = "mailbox"
@@ -40,10 +40,10 @@ const (
 	SubWorkers   = "workers"
 	SubCounts    = "counts"
 	SubConfig    = "cfg"
-	SubIdle      = "idle"
-	SubIncoming  = "incoming"
-	SubAddresses = "addresses"
-	SubJanitor   = "janitor"
+	subIdle      = "idle"
+	subIncoming  = "incoming"
+	subAddresses = "addresses"
+	subJanitor   = "janitor"
 	SubCode      = "modules"
 	SubAliases   = "aliases"
 	SubJobs      = "jobs"
@@ -76,13 +76,13 @@ const (
 	WorkerCancelled = "cancelled"
 
 	ownerBell     = "wake"
-	OwnerOpenPart = "open"
+	ownerOpenPart = "open"
 	LookPart      = "check"
 
-	BatchByID       = "by-id"
-	BatchByTime     = "by-time"
-	BatchRecordPart = "record"
-	BatchChunksPart = "chunks"
+	batchByID       = "by-id"
+	batchByTime     = "by-time"
+	batchRecordPart = "record"
+	batchChunksPart = "chunks"
 
 	ChunkArgs   = "args"
 	ChunkInputs = "inputs"
@@ -192,7 +192,7 @@ func (k Keyspace) HasDependants(id ID) []byte { return k.State(id, stateDependan
 
 // DependantsOf returns the prefix of the futures that use a future's result.
 func (k Keyspace) DependantsOf(id ID) []byte {
-	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), SubUses), id)
+	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), subUses), id)
 }
 
 // Dependant returns the key that says that a future uses the result of another.
@@ -200,7 +200,7 @@ func (k Keyspace) Dependant(input, id ID) []byte { return tuple.AppendUUID(k.Dep
 
 // InputsOf returns the prefix of the inputs that a future waits for.
 func (k Keyspace) InputsOf(id ID) []byte {
-	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), SubInputs), id)
+	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), subInputs), id)
 }
 
 // Input returns the key that says that a future waits for an input.
@@ -208,7 +208,7 @@ func (k Keyspace) Input(id, input ID) []byte { return tuple.AppendUUID(k.InputsO
 
 // SettlingOf returns the prefix of a shard's futures whose edges are to be
 // settled.
-func (k Keyspace) SettlingOf(shard int) []byte { return k.Shard(shard, SubSettling) }
+func (k Keyspace) SettlingOf(shard int) []byte { return k.Shard(shard, subSettling) }
 
 // Settling returns the key that says that a future's edges are to be settled.
 func (k Keyspace) Settling(id ID) []byte {
@@ -284,7 +284,7 @@ func (k Keyspace) Assigned(w WorkerID, id ID, spec *Spec) []byte {
 
 // HeldOf returns the prefix of an owner's held futures in a shard.
 func (k Keyspace) HeldOf(shard int, owner string) []byte {
-	return tuple.AppendString(k.Shard(shard, SubHeld), owner)
+	return tuple.AppendString(k.Shard(shard, subHeld), owner)
 }
 
 // Held returns a future's key among an owner's held futures. It contains the
@@ -300,17 +300,17 @@ func (k Keyspace) Held(row *Row) []byte {
 
 // Batch returns the prefix of a batch's records.
 func (k Keyspace) Batch(id string) []byte {
-	return tuple.AppendString(tuple.AppendString(k.Global(SubBatches), BatchByID), id)
+	return tuple.AppendString(tuple.AppendString(k.Global(subBatches), batchByID), id)
 }
 
 // BatchRecord returns the key of a batch.
 func (k Keyspace) BatchRecord(id string) []byte {
-	return tuple.AppendString(k.Batch(id), BatchRecordPart)
+	return tuple.AppendString(k.Batch(id), batchRecordPart)
 }
 
 // BatchChunksOf returns the prefix of a batch's chunks.
 func (k Keyspace) BatchChunksOf(id string) []byte {
-	return tuple.AppendString(k.Batch(id), BatchChunksPart)
+	return tuple.AppendString(k.Batch(id), batchChunksPart)
 }
 
 // BatchChunk returns the key of one chunk of a batch.
@@ -320,7 +320,7 @@ func (k Keyspace) BatchChunk(id, chunk string) []byte {
 
 // BatchesByTime returns the prefix of the list of batches.
 func (k Keyspace) BatchesByTime() []byte {
-	return tuple.AppendString(k.Global(SubBatches), BatchByTime)
+	return tuple.AppendString(k.Global(subBatches), batchByTime)
 }
 
 // BatchAt is a batch's key in the list of batches.
@@ -340,7 +340,7 @@ func (k Keyspace) OwnerBell(owner string) []byte {
 
 // OwnerOpenOf returns the prefix of the counters of an owner's futures with workers.
 func (k Keyspace) OwnerOpenOf(owner string) []byte {
-	return tuple.AppendString(k.Owner(owner), OwnerOpenPart)
+	return tuple.AppendString(k.Owner(owner), ownerOpenPart)
 }
 
 // OwnerOpen returns the key of the counter of an owner's futures that are with
@@ -350,7 +350,7 @@ func (k Keyspace) OwnerOpen(owner, reason string) []byte {
 }
 
 // DelayedOf returns the prefix of a shard's delayed futures.
-func (k Keyspace) DelayedOf(shard int) []byte { return k.Shard(shard, SubDelayed) }
+func (k Keyspace) DelayedOf(shard int) []byte { return k.Shard(shard, subDelayed) }
 
 // Delayed returns a future's key among the delayed.
 func (k Keyspace) Delayed(id ID, due int64) []byte {
@@ -360,7 +360,7 @@ func (k Keyspace) Delayed(id ID, due int64) []byte {
 // Large values.
 
 // ChunksOf returns the prefix of a shard's large values.
-func (k Keyspace) ChunksOf(shard int) []byte { return k.Shard(shard, SubChunks) }
+func (k Keyspace) ChunksOf(shard int) []byte { return k.Shard(shard, subChunks) }
 
 // ChunksOfFuture returns the prefix of a future's large values.
 func (k Keyspace) ChunksOfFuture(id ID) []byte {
@@ -396,7 +396,7 @@ func (k Keyspace) Session(session SessionID) []byte {
 }
 
 // DoneOf returns the prefix of a shard's lists of finished futures.
-func (k Keyspace) DoneOf(shard int) []byte { return k.Shard(shard, SubDone) }
+func (k Keyspace) DoneOf(shard int) []byte { return k.Shard(shard, subDone) }
 
 // Workers.
 
@@ -430,11 +430,11 @@ func (k Keyspace) Cancelled(w WorkerID, id ID) []byte {
 
 // Address returns the key that maps an address to its worker.
 func (k Keyspace) Address(address string) []byte {
-	return tuple.AppendString(k.Global(SubAddresses), address)
+	return tuple.AppendString(k.Global(subAddresses), address)
 }
 
 // IdleQueue returns the prefix of the ring of a queue's idle workers.
-func (k Keyspace) IdleQueue(queue string) []byte { return tuple.AppendString(k.Global(SubIdle), queue) }
+func (k Keyspace) IdleQueue(queue string) []byte { return tuple.AppendString(k.Global(subIdle), queue) }
 
 // Idle returns a worker's key in the ring of idle workers.
 func (k Keyspace) Idle(queue string, w WorkerID) []byte {
@@ -462,10 +462,10 @@ func (k Keyspace) Count(shard int, queue, owner string, s State) []byte {
 func (k Keyspace) Config() []byte { return k.Global(SubConfig) }
 
 // Janitor returns the key that names the present janitor.
-func (k Keyspace) Janitor() []byte { return k.Global(SubJanitor) }
+func (k Keyspace) Janitor() []byte { return k.Global(subJanitor) }
 
 // Incoming returns the key that marks a cluster that is being copied into.
-func (k Keyspace) Incoming() []byte { return k.Global(SubIncoming) }
+func (k Keyspace) Incoming() []byte { return k.Global(subIncoming) }
 
 // CodeOf returns the prefix of a module.
 func (k Keyspace) CodeOf(cid string) []byte { return tuple.AppendString(k.Global(SubCode), cid) }

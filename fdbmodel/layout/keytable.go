@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -59,19 +58,19 @@ const (
 	FormatRecord  valueFormat = iota + 1 // version and msgpack map
 	FormatStamped                        // version, versionstamp and msgpack map
 	FormatNotices                        // version, number of notices and as many msgpack maps
-	FormatMark                           // version alone
+	formatMark                           // version alone
 	FormatText                           // text
 	FormatCounter                        // eight bytes, little endian
 	FormatData                           // bytes as the caller gave them
 	FormatPiece                          // up to ChunkSize of such bytes
-	FormatEmpty                          // nothing
+	formatEmpty                          // nothing
 )
 
 var formatNames = [...]string{"", "record", "stamped record", "notices", "mark", "text", "counter", "data", "data",
 	"empty"}
 
 // Versioned reports whether values of the format begin with a version.
-func (f valueFormat) Versioned() bool { return f >= FormatRecord && f <= FormatMark }
+func (f valueFormat) Versioned() bool { return f >= FormatRecord && f <= formatMark }
 
 // String returns the format's name.
 func (f valueFormat) String() string { return formatNames[f] }
@@ -99,22 +98,17 @@ const (
 	KeyConfig        = "config"
 	KeyCopy          = "copy"
 	KeyCount         = "count"
-	KeyHasDependants = "has dependants"
+	keyHasDependants = "has dependants"
 	KeyIdle          = "idle"
 	KeyIncoming      = "incoming"
 	KeyInput         = "input"
 	KeyLane          = "lane"
 	KeyLaneDue       = "lane due"
 	KeyLaneKind      = "lane kind"
-	KeyLaneTotal     = "lane total"
 	KeyLaneTurn      = "lane turn"
-	KeyListedFailed  = "listed failed"
-	KeyListedKeyed   = "listed keyed"
-	KeyListedTag     = "listed tag"
 	KeyLook          = "pending check"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
-	KeyPause         = "pause"
 	KeySchedule      = "schedule"
 	KeyScheduleState = "schedule state"
 	KeyScheduleTime  = "schedule time"
@@ -198,16 +192,16 @@ func Table() []KeyKind {
 
 func globalKinds() []KeyKind {
 	return []KeyKind{
-		{KeyAddress, SubAddresses, false, in(text("address")), FormatText, nil, "worker", LeftOut,
+		{KeyAddress, subAddresses, false, in(text("address")), FormatText, nil, "worker", LeftOut,
 			"the worker at an address", "register"},
 		{KeyAlias, SubAliases, false, in(text("name")), FormatRecord, of[AliasRecord](), "", carried,
 			"the module that an alias stands for", "modules.Put, SetAlias"},
-		{KeyBatch, SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchRecordPart)), FormatRecord,
+		{KeyBatch, subBatches, false, in(fixed(batchByID), text("batch"), fixed(batchRecordPart)), FormatRecord,
 			of[BatchRecord](), "", carried, "a batch", "its creator, and the operation that ends it"},
-		{KeyBatchChunk, SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchChunksPart), text("chunk")),
+		{KeyBatchChunk, subBatches, false, in(fixed(batchByID), text("batch"), fixed(batchChunksPart), text("chunk")),
 			FormatRecord, of[BatchChunk](), "", carried, "the part of a batch that one worker was given",
 			"batches.AssignChunk, batches.Move, and the loss of its worker"},
-		{KeyBatchTime, SubBatches, false, in(fixed(BatchByTime), number("created_ms"), text("batch")), FormatEmpty, nil, "",
+		{KeyBatchTime, subBatches, false, in(fixed(batchByTime), number("created_ms"), text("batch")), formatEmpty, nil, "",
 			carried, "the order of batches", "its creator"},
 		{KeyConfig, SubConfig, false, nil, FormatRecord, of[Config](), "", carried,
 			"the settings that all processes of the cluster share", "the first process that opens it, configure"},
@@ -215,27 +209,27 @@ func globalKinds() []KeyKind {
 			"a WASM module", "modules.Put"},
 		{"module piece", SubCode, false, in(text("cid"), fixed(CodeBody), index("piece")), FormatPiece, nil, "data", carried,
 			"90,000 bytes of a module", "modules.Put"},
-		{KeyIdle, SubIdle, false, in(text("queue"), text("worker")), FormatRecord, of[IdleRecord](), "", LeftOut,
+		{KeyIdle, subIdle, false, in(text("queue"), text("worker")), FormatRecord, of[IdleRecord](), "", LeftOut,
 			"what an idle worker could take", "a worker with nothing to do"},
-		{KeyIncoming, SubIncoming, false, nil, FormatRecord, of[IncomingRecord](), "", LeftOut,
+		{KeyIncoming, subIncoming, false, nil, FormatRecord, of[IncomingRecord](), "", LeftOut,
 			"the cluster is being copied into, and can't be opened", "migrate, restore"},
-		{"janitor", SubJanitor, false, nil, FormatRecord, of[JanitorRecord](), "", LeftOut,
+		{"janitor", subJanitor, false, nil, FormatRecord, of[JanitorRecord](), "", LeftOut,
 			"the worker whose janitor is at work", "its holder"},
-		{KeySchedule, SubSchedules, false, in(fixed(ScheduleByName), text("schedule"), fixed(ScheduleIs)), FormatRecord,
+		{KeySchedule, SubSchedules, false, in(fixed(scheduleByName), text("schedule"), fixed(scheduleIs)), FormatRecord,
 			of[ScheduleRecord](), "", carried, "when a schedule fires, and the future that it submits", "PutSchedule"},
-		{KeyScheduleState, SubSchedules, false, in(fixed(ScheduleByName), text("schedule"), fixed(ScheduleHas)),
+		{KeyScheduleState, SubSchedules, false, in(fixed(scheduleByName), text("schedule"), fixed(scheduleHas)),
 			FormatRecord, of[ScheduleState](), "", carried, "the next time of a schedule, and its last ones",
 			"the janitor that fires it, pause, resume, trigger"},
-		{KeyScheduleTime, SubSchedules, false, in(fixed(ScheduleByTime), number("due_ms"), text("schedule")), FormatMark,
+		{KeyScheduleTime, SubSchedules, false, in(fixed(scheduleByTime), number("due_ms"), text("schedule")), formatMark,
 			nil, "", carried, "a schedule that is not paused is due", "whoever writes its state"},
-		{KeyPause, SubPauses, false, in(choice("what", PauseFunction, PauseQueue), text("name")), FormatRecord,
+		{"pause", SubPauses, false, in(choice("what", PauseFunction, PauseQueue), text("name")), FormatRecord,
 			of[PauseRecord](), "", carried, "no worker takes futures of a function, or of a queue",
 			"Pause; cleared by Resume"},
-		{KeyPace, SubPaces, false, in(text("key")), FormatRecord, of[PaceRecord](), "", LeftOut,
+		{"pace", subPaces, false, in(text("key")), FormatRecord, of[PaceRecord](), "", LeftOut,
 			"until when the starts at a pace of the whole cluster are given out", "who starts a future at it, some at once"},
-		{KeyLaneKind, SubLaneKinds, false, in(text("kind")), FormatRecord, of[LaneKind](), "", carried,
+		{KeyLaneKind, subLaneKinds, false, in(text("kind")), FormatRecord, of[LaneKind](), "", carried,
 			"the settings of a kind of lanes", "SetLaneKind; cleared by RemoveLaneKind"},
-		{KeyLaneTotal, SubLaneTotals, false, in(text("kind")), FormatRecord, of[LaneTotal](), "", carried,
+		{"lane total", SubLaneTotals, false, in(text("kind")), FormatRecord, of[LaneTotal](), "", carried,
 			"how many futures are admitted over all lanes of a kind with a total width", "every admission, and end of one"},
 		{KeyLaneTurn, SubLaneTurns, false, in(text("kind"), number("incarnation"), versionstamp(), number("order")),
 			FormatText, nil, "key", carried, "a lane with room that waits for its turn among those of its kind",
@@ -266,7 +260,7 @@ func rowKinds() []KeyKind {
 			"the request to stop a claimed future", "cancel"),
 		row("claim", state(StateClaim), FormatStamped, of[Claim](), "",
 			"the token of its holder: worker and number of the claim", "claim"),
-		row(KeyHasDependants, state(stateDependants), FormatMark, nil, "",
+		row(keyHasDependants, state(stateDependants), formatMark, nil, "",
 			"other futures use its result, or did", "submit of the first one, retry"),
 		row("exception", state(StateException), FormatRecord, of[Exception](), "",
 			"its last failure", "fail, cancel, reap"),
@@ -279,7 +273,7 @@ func rowKinds() []KeyKind {
 			"who keeps the future from being removed", "pin, unpin"),
 		row("result", state(StateResult), FormatStamped, of[Result](), "",
 			"its result, with the token of its claim", "realize"),
-		row("subscriber", in(fixed(rowState), fixed(stateSubscribers), text("session")), FormatMark, nil, "",
+		row("subscriber", in(fixed(rowState), fixed(stateSubscribers), text("session")), formatMark, nil, "",
 			"a session that awaits it and did not submit it", "subscribe"),
 	}
 }
@@ -300,48 +294,48 @@ func placeKinds() []KeyKind {
 			"every transition that makes it ready"),
 		shard(PlaceAssigned, SubAssigned, assigned, FormatText, nil, "function", carried,
 			"the function of a future that waits for one worker", "assign"),
-		shard(PlaceHeld, SubHeld, in(text("owner"), number("failed"), number("due_ms"), priority(), home(futureID())),
+		shard(PlaceHeld, subHeld, in(text("owner"), number("failed"), number("due_ms"), priority(), home(futureID())),
 			FormatText, nil, "function", carried, "the function of a future that waits to be assigned",
 			"every transition that makes it wait"),
 		shard("owner wake", SubOwners, in(home(text("owner")), fixed(ownerBell)), FormatStamped, of[Bell](), "", LeftOut,
 			"changes when a held future ends, is assigned or waits again, and with the batch", "the transitions that do so"),
-		shard(KeyOwnerOpen, SubOwners, in(home(text("owner")), fixed(OwnerOpenPart), text("reason")), FormatCounter, nil,
+		shard(KeyOwnerOpen, SubOwners, in(home(text("owner")), fixed(ownerOpenPart), text("reason")), FormatCounter, nil,
 			"futures", carried, "how many held futures are with workers", "assign, and every end of an assignment, by addition"),
-		shard(PlaceDelayed, SubDelayed, in(number("due_ms"), home(futureID())), FormatEmpty, nil, "", carried,
+		shard(PlaceDelayed, subDelayed, in(number("due_ms"), home(futureID())), formatEmpty, nil, "", carried,
 			"a future that waits for a time", "submit with a delay, fail, put back"),
 		shard(KeyLane, SubLanes, in(text("kind"), home(text("key"))), FormatRecord, of[LaneRecord](), "", carried,
 			"a lane that has admitted futures, or others in line", "every admission, and end of one"),
 		shard(PlaceLine, SubLine, in(text("kind"), home(text("key")), priority(), number("incarnation"), versionstamp(),
 			number("order")), FormatRecord, of[LineEntry](), "", carried, "a future that waits for its lane to admit it",
 			"every transition that makes it ready and finds no room"),
-		shard(KeyLaneDue, SubLanesDue, in(number("due_ms"), text("kind"), home(text("key"))), FormatEmpty, nil, "", carried,
+		shard(KeyLaneDue, SubLanesDue, in(number("due_ms"), text("kind"), home(text("key"))), formatEmpty, nil, "", carried,
 			"a lane that its rate holds back", "who finds the rate used up; cleared by who admits then"),
-		shard(KeyLimit, SubLimits, in(number("ends_ms"), home(futureID())), FormatMark, nil, "", carried,
+		shard(KeyLimit, subLimits, in(number("ends_ms"), home(futureID())), formatMark, nil, "", carried,
 			"a future that ends then if it still waits", "submit, fail, put back; cleared at its end, or by who sees it run"),
-		shard(KeyInput, SubInputs, in(home(futureID()), inputID()), FormatMark, nil, "", carried,
+		shard(KeyInput, subInputs, in(home(futureID()), inputID()), formatMark, nil, "", carried,
 			"a blocked future with more than "+strconv.Itoa(MaxUnlistedInputs)+" inputs waits for this one",
 			"submit; cleared once the input has ended"),
-		shard(KeyDependant, SubUses, in(home(inputID()), futureID()), FormatMark, nil, "", carried,
+		shard(KeyDependant, subUses, in(home(inputID()), futureID()), formatMark, nil, "", carried,
 			"a future that is not over uses the result of this input", "submit; cleared when the future ends"),
-		shard(KeySettling, SubSettling, in(home(futureID())), FormatRecord, of[SettlingRecord](), "", carried,
+		shard(KeySettling, subSettling, in(home(futureID())), FormatRecord, of[SettlingRecord](), "", carried,
 			"dependencies of the future are to be resolved, and how far that is",
 			"submit, retry, every transition that ends it"),
-		shard(KeyLook, SubSettling, in(home(futureID()), fixed(LookPart), inputID()), FormatMark, nil, "", carried,
+		shard(KeyLook, subSettling, in(home(futureID()), fixed(LookPart), inputID()), formatMark, nil, "", carried,
 			"this input has ended, and it is to be checked whether the future waits for others",
 			"the end of an input; cleared by the check"),
-		shard(KeyChunk, SubChunks, in(home(futureID()), choice("kind", ChunkArgs, ChunkInputs, ChunkResult, ChunkStderr),
+		shard(KeyChunk, subChunks, in(home(futureID()), choice("kind", ChunkArgs, ChunkInputs, ChunkResult, ChunkStderr),
 			text("token"), index("piece")), FormatPiece, nil, "data", carried,
 			"90,000 bytes of large arguments, a long list of inputs, a large result or a long standard error",
 			"ahead of the record that refers to it"),
-		shard(KeyListedFailed, SubListed, in(fixed(listedFailed), number("age_ms"), home(futureID())), FormatEmpty, nil, "",
+		shard("listed failed", SubListed, in(fixed(listedFailed), number("age_ms"), home(futureID())), formatEmpty, nil, "",
 			carried, "a future that has failed, by its age", "every transition that fails it; cleared by retry and removal"),
-		shard(KeyListedKeyed, SubListed, in(fixed(listedKeyed), number("age_ms"), home(futureID())), FormatEmpty, nil, "",
+		shard("listed keyed", SubListed, in(fixed(listedKeyed), number("age_ms"), home(futureID())), formatEmpty, nil, "",
 			carried, "a future whose id says nothing of its age", "submit; cleared by its removal"),
-		shard(KeyListedTag, SubListed, in(fixed(listedTag), text("tag"), number("age_ms"), home(futureID())), FormatEmpty,
+		shard("listed tag", SubListed, in(fixed(listedTag), text("tag"), number("age_ms"), home(futureID())), formatEmpty,
 			nil, "", carried, "a future with a tag, by its age", "submit; cleared by its removal"),
 		shard(KeyCopy, SubResults, in(home(futureID()), versionstamp()), FormatRecord, of[CopyRecord](), "", LeftOut,
 			"a worker has a copy of the result as an object", "realize, clone; cleared by whoever finds the worker dead"),
-		shard("done", SubDone, in(versionstamp()), FormatRecord, of[DoneEntry](), "", Restamped,
+		shard("done", subDone, in(versionstamp()), FormatRecord, of[DoneEntry](), "", Restamped,
 			"futures that finished in one transaction", "every transition that ends futures"),
 		shard(KeyMail, SubMailbox, in(home(text("session")), versionstamp()), FormatNotices, of[Notice](), "", LeftOut,
 			"futures of a session that finished in one transaction", "every transition that ends futures"),
@@ -371,9 +365,9 @@ func memberKinds() []KeyKind {
 			fixed(WorkerBegun), futureID()),
 		worker("claims", carried, FormatRecord, of[ClaimBatch](), "the futures that one claim took", "claim",
 			fixed(WorkerClaims), number("sequence")),
-		worker("cancelled", LeftOut, FormatMark, nil, "a future that the worker should stop",
+		worker("cancelled", LeftOut, formatMark, nil, "a future that the worker should stop",
 			"cancel; cleared by the worker's heartbeat", fixed(WorkerCancelled), futureID()),
-		worker("assigned", carried, FormatMark, nil, "futures wait, or waited, for this worker alone", "assign",
+		worker("assigned", carried, formatMark, nil, "futures wait, or waited, for this worker alone", "assign",
 			fixed(WorkerAssigned)),
 		worker("worker wake", LeftOut, FormatStamped, of[Wake](), "changes when there is work; the worker's only watch",
 			"submit", fixed(WorkerWake)),
@@ -402,24 +396,6 @@ func (k *KeyKind) Shape() string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// KeyTable returns the table of all keys as Markdown.
-func KeyTable() string {
-	var b strings.Builder
-	b.WriteString("| kind | key | value | holds | written by | in a move |\n")
-	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
-	moves := map[carriage]string{carried: "copied", Restamped: "copied, new stamp", LeftOut: "not copied"}
-	kinds := Table()
-	for i := range kinds {
-		k := &kinds[i]
-		format := k.Format.String()
-		if k.Called != "" {
-			format = k.Called
-		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", k.Name, k.Shape(), format, k.holds, k.writer, moves[k.Moves])
-	}
-	return b.String()
-}
-
 // KeyKinds returns the names of all kinds of keys and of their subspaces.
 func KeyKinds() (kinds, subspaces []string) {
 	seen := map[string]bool{}
@@ -431,41 +407,4 @@ func KeyKinds() (kinds, subspaces []string) {
 		}
 	}
 	return kinds, subspaces
-}
-
-// FieldTable returns the short field names of all records as Markdown.
-func FieldTable() string {
-	var b strings.Builder
-	b.WriteString("| kind | fields |\n| --- | --- |\n")
-	kinds := Table()
-	for i := range kinds {
-		if kinds[i].Record == nil {
-			continue
-		}
-		if fields := fieldNames(reflect.TypeOf(kinds[i].Record()).Elem()); fields != "" {
-			fmt.Fprintf(&b, "| %s | %s |\n", kinds[i].Name, fields)
-		}
-	}
-	fmt.Fprintf(&b, "| a reference | %s |\n", fieldNames(reflect.TypeFor[ChunkRef]()))
-	return b.String()
-}
-
-// fieldNames lists a record's fields in order, including those of nested
-// structs. References and whole records have their own rows.
-func fieldNames(t reflect.Type) string {
-	var names []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		short, _, _ := strings.Cut(f.Tag.Get("msgpack"), ",")
-		switch {
-		case f.Anonymous && short == "":
-			names = append(names, fieldNames(f.Type))
-		case short == "" || short == "-":
-		case f.Type.Kind() == reflect.Struct:
-			names = append(names, fmt.Sprintf("`%s` %s (%s)", short, FullName(f), fieldNames(f.Type)))
-		default:
-			names = append(names, fmt.Sprintf("`%s` %s", short, FullName(f)))
-		}
-	}
-	return strings.Join(names, " · ")
 }

@@ -17,8 +17,8 @@ const (
 // Labels that a worker has without being given them, if they are valid: its name
 // and its address.
 const (
-	LabelWorker  = "worker"
-	LabelAddress = "address"
+	labelWorker  = "worker"
+	labelAddress = "address"
 )
 
 // LabelPeer is the id by which others know the worker, such as that of a libp2p
@@ -138,7 +138,7 @@ func (w *WorkerInfo) CheckLabels() error {
 		return fmt.Errorf("%w: label %s: no worker may have it", ErrBadName, LabelNear)
 	}
 	labels := maps.Clone(w.Labels)
-	for name, value := range map[string]string{LabelWorker: w.Name, LabelAddress: w.Address} {
+	for name, value := range map[string]string{labelWorker: w.Name, labelAddress: w.Address} {
 		if _, given := labels[name]; given || value == "" || CheckLabel(name, value) != nil {
 			continue
 		}

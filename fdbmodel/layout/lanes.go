@@ -251,7 +251,7 @@ func (r *Row) IsCalled() bool {
 }
 
 // LaneKinds returns the prefix of the settings of kinds of lanes.
-func (k Keyspace) LaneKinds() []byte { return k.Global(SubLaneKinds) }
+func (k Keyspace) LaneKinds() []byte { return k.Global(subLaneKinds) }
 
 // LaneKind returns the key of the settings of a kind of lanes.
 func (k Keyspace) LaneKind(kind string) []byte { return tuple.AppendString(k.LaneKinds(), kind) }

@@ -2,15 +2,15 @@ package layout
 
 import "github.com/futura-run/futura/fdbmodel/tuple"
 
-// SubLimits is the subspace of futures that must not wait for ever.
-const SubLimits = "deadlines"
+// subLimits is the subspace of futures that must not wait for ever.
+const subLimits = "deadlines"
 
 // KeyLimit is the kind of key that leads to such a future.
 const KeyLimit = "deadline"
 
 // LimitsOf returns the prefix of a shard's futures that must not wait for ever, in the
 // order of when they end.
-func (k Keyspace) LimitsOf(shard int) []byte { return k.Shard(shard, SubLimits) }
+func (k Keyspace) LimitsOf(shard int) []byte { return k.Shard(shard, subLimits) }
 
 // Limit returns a future's key among them.
 func (k Keyspace) Limit(id ID, at int64) []byte {

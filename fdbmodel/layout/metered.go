@@ -47,8 +47,6 @@ func (m *Metered) Check() error {
 
 // Kind of key of what workers have used, and its subspace.
 const (
-	KeyMetered = "metered"
-
 	SubMetered = "metered"
 
 	// What the name in such a key is of.
@@ -64,7 +62,7 @@ const maxMeteredName = 128
 
 // meteredKinds are the kinds of keys of what was used.
 func meteredKinds() []KeyKind {
-	return []KeyKind{{KeyMetered, SubMetered, false,
+	return []KeyKind{{"metered", SubMetered, false,
 		in(text("day"), choice("kind", MeteredPeer, MeteredWorker), text("name"), text("membership")),
 		FormatRecord, of[Metered](), "", carried,
 		"what one start of a worker has used on a day; without a membership, what those that ended have used together",

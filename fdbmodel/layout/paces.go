@@ -6,11 +6,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// SubPaces is the subspace of the paces that a whole cluster keeps.
-const SubPaces = "paces"
-
-// KeyPace is the kind of its keys.
-const KeyPace = "pace"
+// subPaces is the subspace of the paces that a whole cluster keeps.
+const subPaces = "paces"
 
 // maxGap is the longest time between two starts at one pace.
 const maxGap = 24 * time.Hour
@@ -28,7 +25,7 @@ type PaceRecord struct {
 }
 
 // Paces returns the prefix of the paces.
-func (k Keyspace) Paces() []byte { return k.Global(SubPaces) }
+func (k Keyspace) Paces() []byte { return k.Global(subPaces) }
 
 // Pace returns the key of a pace.
 func (k Keyspace) Pace(key string) []byte { return tuple.AppendString(k.Paces(), key) }

@@ -378,7 +378,7 @@ type WorkerInfo struct {
 	// Connection names the connection to the process that has the store open,
 	// if the worker uses one.
 	Connection string `msgpack:"x,omitempty" json:"connection,omitempty"`
-	// Labels are those that futures may require, with LabelWorker and LabelAddress.
+	// Labels are those that futures may require, with labelWorker and labelAddress.
 	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`
 	// Objects is where its object store is served, empty if it has none. Secret is
 	// what who connects there proves to know; it is never shown.

@@ -154,7 +154,7 @@ func (r *Row) Put(key *Key, value *Value) {
 		record.Stamp = value.Stamp
 		r.Line = record
 	default:
-		if key.Kind.Name == KeyHasDependants {
+		if key.Kind.Name == keyHasDependants {
 			r.Dependants = true
 		}
 		if session := key.Text("session"); session != "" {

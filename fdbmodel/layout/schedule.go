@@ -27,8 +27,8 @@ const (
 	// MaxScheduleLine is the maximum number of times of a schedule that stand in
 	// line. Times beyond it are skipped.
 	MaxScheduleLine = 1000
-	// MaxScheduleRuns is how many of its last runs a schedule has on record.
-	MaxScheduleRuns = 10
+	// maxScheduleRuns is how many of its last runs a schedule has on record.
+	maxScheduleRuns = 10
 	// MaxScheduleGrace is the longest grace.
 	MaxScheduleGrace = 24 * time.Hour
 	// DefaultScheduleGrace and DefaultCatchUp are those of schedules without.
@@ -111,7 +111,7 @@ func (s *ScheduleState) Due() int64 {
 // Record adds a firing to the last ones.
 func (s *ScheduleState) Record(run ScheduleRun) {
 	runs := append(append(make([]ScheduleRun, 0, len(s.Runs)+1), s.Runs...), run)
-	s.Runs = runs[max(0, len(runs)-MaxScheduleRuns):]
+	s.Runs = runs[max(0, len(runs)-maxScheduleRuns):]
 }
 
 // Last returns the last firing that submitted a future, nil if none is on record.

@@ -4,15 +4,15 @@ import "github.com/futura-run/futura/fdbmodel/tuple"
 
 // Parts of the keys of schedules.
 const (
-	ScheduleByName = "by-name"
-	ScheduleByTime = "by-time"
-	ScheduleIs     = "definition"
-	ScheduleHas    = "state"
+	scheduleByName = "by-name"
+	scheduleByTime = "by-time"
+	scheduleIs     = "definition"
+	scheduleHas    = "state"
 )
 
 // SchedulesByName returns the prefix of the schedules in the order of their names.
 func (k Keyspace) SchedulesByName() []byte {
-	return tuple.AppendString(k.Global(SubSchedules), ScheduleByName)
+	return tuple.AppendString(k.Global(SubSchedules), scheduleByName)
 }
 
 // ScheduleOf returns the prefix of the records of a schedule.
@@ -22,18 +22,18 @@ func (k Keyspace) ScheduleOf(name string) []byte {
 
 // Schedule returns the key of the definition of a schedule.
 func (k Keyspace) Schedule(name string) []byte {
-	return tuple.AppendString(k.ScheduleOf(name), ScheduleIs)
+	return tuple.AppendString(k.ScheduleOf(name), scheduleIs)
 }
 
 // ScheduleState returns the key of what changes of a schedule.
 func (k Keyspace) ScheduleState(name string) []byte {
-	return tuple.AppendString(k.ScheduleOf(name), ScheduleHas)
+	return tuple.AppendString(k.ScheduleOf(name), scheduleHas)
 }
 
 // SchedulesByTime returns the prefix of the schedules in the order in which they are
 // due.
 func (k Keyspace) SchedulesByTime() []byte {
-	return tuple.AppendString(k.Global(SubSchedules), ScheduleByTime)
+	return tuple.AppendString(k.Global(SubSchedules), scheduleByTime)
 }
 
 // ScheduleAt returns the key of a schedule among those that are due.
