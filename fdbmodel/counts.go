@@ -13,7 +13,7 @@ import (
 func (c *Cluster) Counts(ctx context.Context) (layout.Counts, error) {
 	counts := layout.Counts{}
 	for shard := range c.config.Shards {
-		prefix := c.keys.CountsOf(shard)
+		prefix := c.keys.Shard(shard, layout.SubCounts)
 		err := c.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
 			key, n, err := layout.ParseCount(prefix, item)
 			counts[key] += n

@@ -103,7 +103,7 @@ func (c *Cluster) OwnerCounts(ctx context.Context, queue, owner string) (map[lay
 				return err
 			}
 			for _, item := range page.Items {
-				key, n, err := layout.ParseCount(c.keys.CountsOf(shard), item)
+				key, n, err := layout.ParseCount(c.keys.Shard(shard, layout.SubCounts), item)
 				if err != nil {
 					return err
 				}
@@ -170,7 +170,7 @@ func (c *Cluster) DropOwner(ctx context.Context, queue, owner string) error {
 				return err
 			}
 			for _, item := range page.Items {
-				key, n, err := layout.ParseCount(c.keys.CountsOf(shard), item)
+				key, n, err := layout.ParseCount(c.keys.Shard(shard, layout.SubCounts), item)
 				if err != nil {
 					return err
 				}

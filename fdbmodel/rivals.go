@@ -138,7 +138,7 @@ func (c *Cluster) someWorkers(ctx context.Context, but layout.WorkerID) ([]Membe
 		others = nil
 		first := c.random.intn(c.config.Shards)
 		for n := range c.config.Shards {
-			prefix := c.keys.WorkersOf((first + n) % c.config.Shards)
+			prefix := c.keys.Shard((first+n)%c.config.Shards, layout.SubWorkers)
 			page, err := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: rivalPage}).Wait(ctx)
 			if err != nil {
 				return err

@@ -329,7 +329,7 @@ const workerPage = 500
 
 func (c *Cluster) workersOfShard(ctx context.Context, shard int) ([]Member, error) {
 	var members []Member
-	prefix := c.keys.WorkersOf(shard)
+	prefix := c.keys.Shard(shard, layout.SubWorkers)
 	r := kv.Prefix(prefix)
 	for {
 		var page kv.Page

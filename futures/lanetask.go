@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/jsonpointer"
 )
 
 // TaskStatus is what has become of a task: a future that runs with others of its lane.
@@ -44,9 +45,9 @@ func (k *LaneKind) Task(input []byte, target string) (Task, error) {
 	}
 	switch {
 	case k.Target != "":
-		found, err := layout.PointedText(input, k.Target)
+		found, err := jsonpointer.Text(input, k.Target)
 		if err != nil {
-			return Task{}, fmt.Errorf("target of a task of %s: %w", k.Name, err)
+			return Task{}, fmt.Errorf("target of a task of %s: %w: %w", k.Name, layout.ErrBadSpec, err)
 		}
 		if target != "" && target != found {
 			return Task{}, fmt.Errorf("%w: task of %s: the target is %.80q, but the input has %.80q at %s", layout.ErrBadSpec,

@@ -306,7 +306,7 @@ var breakRow = []breakage{
 	{"future in another shard", only(audit.InvariantKey), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		row := p.Row(t, layout.Ready)
 		shard := (row.ID.Shard(p.C.Keys().Shards) + 1) % p.C.Keys().Shards
-		key := tuple.AppendString(tuple.AppendUUID(p.C.Keys().FuturesOf(shard), row.ID), layout.RowSpec)
+		key := tuple.AppendString(tuple.AppendUUID(p.C.Keys().Shard(shard, layout.SubFutures), row.ID), layout.RowSpec)
 		tx.Set(key, layout.Encode(row.Spec))
 	}},
 }

@@ -91,13 +91,13 @@ func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, lim
 		return listNewest(ctx, c, f, cursor, limit)
 	}
 	shard := 0
-	r := kv.Prefix(c.Keys().FuturesOf(0))
+	r := kv.Prefix(c.Keys().Shard(0, layout.SubFutures))
 	if len(cursor) > 0 {
 		if len(cursor) != 18 || int(cursor[0])<<8|int(cursor[1]) >= c.Config().Shards {
 			return nil, nil, fmt.Errorf("%w: %x is not a cursor of this list", layout.ErrBadCursor, cursor)
 		}
 		shard = int(cursor[0])<<8 | int(cursor[1])
-		r = kv.Prefix(c.Keys().FuturesOf(shard))
+		r = kv.Prefix(c.Keys().Shard(shard, layout.SubFutures))
 		if id := layout.ID(cursor[2:]); !id.IsZero() {
 			f.skip(c, shard, id, &r)
 		}
@@ -140,7 +140,7 @@ func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, lim
 		if shard++; shard == c.Config().Shards {
 			return rows, nil, nil
 		}
-		r, next = kv.Prefix(c.Keys().FuturesOf(shard)), listCursor(shard, layout.ID{})
+		r, next = kv.Prefix(c.Keys().Shard(shard, layout.SubFutures)), listCursor(shard, layout.ID{})
 	}
 	if full != nil {
 		next, left = full, leftByFull
@@ -150,7 +150,7 @@ func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, lim
 
 // skip has a range of a shard go on behind a future.
 func (f *Filter) skip(c *fdbmodel.Cluster, shard int, id layout.ID, r *kv.Range) {
-	row := tuple.AppendUUID(c.Keys().FuturesOf(shard), id)
+	row := tuple.AppendUUID(c.Keys().Shard(shard, layout.SubFutures), id)
 	if f.Newest {
 		r.End = row
 		return
@@ -173,7 +173,7 @@ func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range, o
 	if err != nil {
 		return nil, read, layout.ID{}, err
 	}
-	skip := len(c.Keys().FuturesOf(shard))
+	skip := len(c.Keys().Shard(shard, layout.SubFutures))
 	read.keys = len(items)
 	for _, item := range items {
 		read.bytes += len(item.Value)

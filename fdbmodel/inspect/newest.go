@@ -195,7 +195,7 @@ func (n *newest) addIndex(shard int, prefix []byte) {
 }
 
 func (n *newest) addRows(shard int) {
-	prefix := n.cluster.Keys().FuturesOf(shard)
+	prefix := n.cluster.Keys().Shard(shard, layout.SubFutures)
 	end := n.cluster.Now().Add(aheadOfClocks)
 	if until := time.UnixMilli(n.from.Millis).Add(time.Millisecond); n.from != layout.Youngest() && until.Before(end) {
 		end = until
@@ -257,7 +257,7 @@ func (n *newest) page(ctx context.Context, s *stream) (found []entry, err error)
 			}
 		}
 		if s.over = last.IsZero(); !s.over {
-			s.left.End = tuple.AppendUUID(n.cluster.Keys().FuturesOf(s.shard), last)
+			s.left.End = tuple.AppendUUID(n.cluster.Keys().Shard(s.shard, layout.SubFutures), last)
 		}
 		return found, err
 	}

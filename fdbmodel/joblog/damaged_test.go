@@ -30,7 +30,7 @@ func TestADamagedLogOfJobsIsLeftOut(t *testing.T) {
 		"progress": k.JobsNamed("progress", layout.JobsProgressPart, "c"),
 		"lease":    k.JobsNamed("lease", layout.JobsLeasesPart, "c"),
 		"name":     tuple.AppendString(k.Jobs("a b\x00"), layout.JobsHeadPart),
-		"no name":  append(k.JobsOf(3), 0xff),
+		"no name":  append(k.Shard(3, layout.SubJobs), 0xff),
 		"nothing":  tuple.AppendString(k.Jobs(""), layout.JobsHeadPart),
 	} {
 		if layout.CheckJobName("log", name) == nil {

@@ -49,7 +49,7 @@ func (s *Logs) List(ctx context.Context) ([]Log, error) {
 func (s *Logs) Page(ctx context.Context, after string, limit int) ([]Log, error) {
 	var names []string
 	for shard := range s.cluster.Config().Shards {
-		prefix := s.keys.JobsOf(shard)
+		prefix := s.keys.Shard(shard, layout.SubJobs)
 		r := kv.Prefix(prefix)
 		if after != "" {
 			r.Begin = kv.AfterPrefix(tuple.AppendString(slices.Clip(prefix), after))

@@ -104,7 +104,7 @@ func (l *Lanes) sweepKind(ctx context.Context, name string, sweep int64) error {
 // sweepShard looks at the lanes of a kind in a shard that have futures in line, or have
 // used up their rate.
 func (l *Lanes) sweepShard(ctx context.Context, name string, shard int) error {
-	rest := kv.Prefix(tuple.AppendString(l.keys.LanesOf(shard), name))
+	rest := kv.Prefix(tuple.AppendString(l.keys.Shard(shard, layout.SubLanes), name))
 	for more := true; more; {
 		var next []byte
 		_, err := l.cluster.Change(ctx, options(), func(tx kv.Attempt, w *fdbmodel.WriteSet) (err error) {

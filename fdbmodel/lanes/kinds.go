@@ -164,7 +164,7 @@ const maxIdleLanes = 1000
 func (l *Lanes) requireNoLanes(ctx context.Context, tx kv.Reader, name, before string) (idle [][]byte, err error) {
 	pages := make([]kv.Pending[kv.Page], l.keys.Shards)
 	for shard := range pages {
-		pages[shard] = tx.GetRange(kv.Prefix(tuple.AppendString(l.keys.LanesOf(shard), name)),
+		pages[shard] = tx.GetRange(kv.Prefix(tuple.AppendString(l.keys.Shard(shard, layout.SubLanes), name)),
 			kv.RangeOptions{Limit: maxIdleLanes})
 	}
 	for _, p := range pages {

@@ -64,7 +64,7 @@ func (l *Lanes) List(ctx context.Context, kind, after string, limit int) ([]View
 			first = layout.ShardOf(after, l.keys.Shards)
 		}
 		for shard := first; shard < l.keys.Shards && len(views) < limit; shard++ {
-			keys := kv.Prefix(tuple.AppendString(l.keys.LanesOf(shard), kind))
+			keys := kv.Prefix(tuple.AppendString(l.keys.Shard(shard, layout.SubLanes), kind))
 			if after != "" && shard == first {
 				keys.Begin = kv.After(l.keys.Lane(layout.Lane{Kind: kind, Key: after}))
 			}

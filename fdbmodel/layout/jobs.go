@@ -102,12 +102,9 @@ type ParkedJob struct {
 	Retrying bool `msgpack:"-" json:"retrying,omitempty"`
 }
 
-// JobsOf returns the prefix of the logs of jobs in a shard.
-func (k Keyspace) JobsOf(shard int) []byte { return k.Shard(shard, SubJobs) }
-
 // Jobs returns the prefix of a log of jobs.
 func (k Keyspace) Jobs(queue string) []byte {
-	return tuple.AppendString(k.JobsOf(ShardOf(queue, k.Shards)), queue)
+	return tuple.AppendString(k.Shard(ShardOf(queue, k.Shards), SubJobs), queue)
 }
 
 // JobsPart returns one key, or the prefix, of a part of a log of jobs.

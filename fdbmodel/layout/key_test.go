@@ -74,7 +74,7 @@ func TestEntityIsUpToTheFirstPart(t *testing.T) {
 		parsed := layout.ParseKey(key)
 		require.Equal(t, k.Row(modeltest.GoldenID), parsed.Entity())
 	}
-	for _, key := range [][]byte{k.Config(), k.FuturesOf(3), []byte("foreign"), {}} {
+	for _, key := range [][]byte{k.Config(), k.Shard(3, layout.SubFutures), []byte("foreign"), {}} {
 		parsed := layout.ParseKey(key)
 		require.Equal(t, key, parsed.Entity())
 	}

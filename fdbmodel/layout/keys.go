@@ -176,9 +176,6 @@ func (k Keyspace) RecordRange(id ID) kv.Range {
 // RowRange returns the range of a future's keys other than its chunks.
 func (k Keyspace) RowRange(id ID) kv.Range { return kv.Prefix(k.Row(id)) }
 
-// FuturesOf returns the prefix of a shard's futures.
-func (k Keyspace) FuturesOf(shard int) []byte { return k.Shard(shard, SubFutures) }
-
 // CopiesOf returns the prefix of the copies of a future's result.
 func (k Keyspace) CopiesOf(id ID) []byte {
 	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), SubResults), id)
@@ -400,9 +397,6 @@ func (k Keyspace) DoneOf(shard int) []byte { return k.Shard(shard, subDone) }
 
 // Workers.
 
-// WorkersOf returns the prefix of a shard's workers.
-func (k Keyspace) WorkersOf(shard int) []byte { return k.Shard(shard, SubWorkers) }
-
 // Worker returns the key of one record of a worker, or the prefix of several.
 func (k Keyspace) Worker(w WorkerID, field string) []byte {
 	return tuple.AppendString(k.WorkerAll(w), field)
@@ -410,7 +404,7 @@ func (k Keyspace) Worker(w WorkerID, field string) []byte {
 
 // WorkerAll returns the prefix of all keys of a worker.
 func (k Keyspace) WorkerAll(w WorkerID) []byte {
-	return tuple.AppendString(k.WorkersOf(ShardOf(string(w), k.Shards)), string(w))
+	return tuple.AppendString(k.Shard(ShardOf(string(w), k.Shards), SubWorkers), string(w))
 }
 
 // Claims returns the key of the list of futures that one claim took.
@@ -443,12 +437,9 @@ func (k Keyspace) Idle(queue string, w WorkerID) []byte {
 
 // Counters.
 
-// CountsOf returns the prefix of a shard's counters.
-func (k Keyspace) CountsOf(shard int) []byte { return k.Shard(shard, SubCounts) }
-
 // CountOwner returns the prefix of the counters of an owner's futures in a shard.
 func (k Keyspace) CountOwner(shard int, queue, owner string) []byte {
-	return tuple.AppendString(tuple.AppendString(k.CountsOf(shard), queue), owner)
+	return tuple.AppendString(tuple.AppendString(k.Shard(shard, SubCounts), queue), owner)
 }
 
 // Count returns the key of one counter.

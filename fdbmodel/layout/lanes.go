@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/jsonpointer"
 )
 
 // Lane names one lane: the futures that share its key obey the settings of its
@@ -99,6 +100,7 @@ const (
 	MaxMembers     = 100
 	maxBundleBytes = 4 << 20
 	defaultBytes   = 1_000_000
+	maxPointer     = 256 // bytes
 	maxLinger      = time.Minute
 )
 
@@ -162,7 +164,7 @@ func (k LaneKind) validateBundles() error {
 		return fmt.Errorf("%w: bundles of %d bytes: use 1 to %d", ErrBadConfig, k.Bytes, maxBundleBytes)
 	case k.Linger < 0 || k.Linger > maxLinger:
 		return fmt.Errorf("%w: bundles that linger for %v: use up to %v", ErrBadConfig, k.Linger, maxLinger)
-	case k.Target != "" && (len(k.Target) > maxPointer || CheckPointer(k.Target) != nil):
+	case k.Target != "" && (len(k.Target) > maxPointer || jsonpointer.Check(k.Target) != nil):
 		return fmt.Errorf("%w: the target %.80q: use an RFC 6901 pointer into the input of up to %d bytes, such as /table",
 			ErrBadConfig, k.Target, maxPointer)
 	case !goFunction.MatchString(k.Bundle):
@@ -265,9 +267,6 @@ func (k Keyspace) LaneTotal(kind string) []byte {
 func (k Keyspace) LaneTurnsOf(kind string) []byte {
 	return tuple.AppendString(k.Global(SubLaneTurns), kind)
 }
-
-// LanesOf returns the prefix of a shard's lanes.
-func (k Keyspace) LanesOf(shard int) []byte { return k.Shard(shard, SubLanes) }
 
 // Lane returns the key of a lane.
 func (k Keyspace) Lane(l Lane) []byte { return k.ofLane(l, SubLanes) }

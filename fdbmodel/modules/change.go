@@ -130,7 +130,7 @@ func (s *Modules) requireUnused(ctx context.Context, id string) error {
 // eachRow calls fn for each future of a shard, read in pages at different versions:
 // the records of one future may be of two. Records that can't be read are left out.
 func (s *Modules) eachRow(ctx context.Context, shard int, fn func(*layout.Row)) error {
-	prefix := s.keys.FuturesOf(shard)
+	prefix := s.keys.Shard(shard, layout.SubFutures)
 	var row *layout.Row
 	err := s.cluster.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
 		rest := tuple.NewReader(item.Key[len(prefix):])

@@ -222,11 +222,11 @@ func (q *Quota) readUsage(ctx context.Context, all bool) (r limitReading, err er
 func (q *Quota) readStates(ctx context.Context, tx kv.Reader, used *Usage) error {
 	ranges, pages := make([]kv.Range, q.cluster.Config().Shards), make([]kv.Pending[kv.Page], q.cluster.Config().Shards)
 	for shard := range pages {
-		ranges[shard] = kv.Prefix(q.keys.CountsOf(shard))
+		ranges[shard] = kv.Prefix(q.keys.Shard(shard, layout.SubCounts))
 		pages[shard] = tx.GetRange(ranges[shard], kv.RangeOptions{})
 	}
 	for shard, pending := range pages {
-		prefix := q.keys.CountsOf(shard)
+		prefix := q.keys.Shard(shard, layout.SubCounts)
 		for {
 			page, err := pending.Wait(ctx)
 			if err != nil {

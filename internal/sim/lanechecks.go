@@ -274,7 +274,8 @@ func (w *world) lanesAreEmpty(ctx context.Context) (bool, error) {
 		empty = true
 		ranges := [][]byte{keys.Global(layout.SubLaneTotals), keys.Global(layout.SubLaneTurns)}
 		for shard := range keys.Shards {
-			ranges = append(ranges, keys.LanesOf(shard), keys.LanesDueOf(shard), keys.Shard(shard, layout.SubLine))
+			ranges = append(ranges, keys.Shard(shard, layout.SubLanes), keys.LanesDueOf(shard),
+				keys.Shard(shard, layout.SubLine))
 		}
 		for _, prefix := range ranges {
 			page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: 1}).Wait(ctx)

@@ -1,4 +1,5 @@
-package layout
+// Package jsonpointer finds the text that an RFC 6901 pointer leads to in JSON.
+package jsonpointer
 
 import (
 	"bytes"
@@ -10,16 +11,13 @@ import (
 	"strings"
 )
 
-// maxPointer is the maximum length of a pointer into an input, in bytes.
-const maxPointer = 256
-
-// CheckPointer returns an error unless text is an RFC 6901 pointer to a part of a value.
-func CheckPointer(text string) error {
-	_, err := parsePointer(text)
+// Check returns an error unless text is an RFC 6901 pointer to a part of a value.
+func Check(text string) error {
+	_, err := parse(text)
 	return err
 }
 
-func parsePointer(text string) ([]string, error) {
+func parse(text string) ([]string, error) {
 	steps := strings.Split(text, "/")
 	if steps[0] != "" || len(steps) < 2 {
 		return nil, fmt.Errorf("pointer %.80q: it does not begin with /", text)
@@ -33,23 +31,23 @@ func parsePointer(text string) ([]string, error) {
 	return steps[1:], nil
 }
 
-// PointedText returns the string, integer or boolean that an RFC 6901 pointer leads to in
+// Text returns the string, integer or boolean that an RFC 6901 pointer leads to in
 // JSON: a string as it is, the others as they are written. Of fields with the same name
-// the last one counts. It returns ErrBadSpec for a value of another type, and for none.
+// the last one counts. It returns an error for a value of another type, and for none.
 // It needs no memory but for the value.
-func PointedText(document []byte, pointer string) (string, error) {
-	steps, err := parsePointer(pointer)
+func Text(document []byte, pointer string) (string, error) {
+	steps, err := parse(pointer)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrBadSpec, err)
+		return "", err
 	}
 	if !json.Valid(document) {
-		return "", fmt.Errorf("%w: the input is not JSON", ErrBadSpec)
+		return "", errors.New("the input is not JSON")
 	}
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()
 	value, err := pointed(d, steps)
 	if err != nil {
-		return "", fmt.Errorf("%w: the input: %w", ErrBadSpec, err)
+		return "", fmt.Errorf("the input: %w", err)
 	}
 	switch v := value.(type) {
 	case string:
@@ -62,7 +60,7 @@ func PointedText(document []byte, pointer string) (string, error) {
 		}
 		return v.String(), nil
 	}
-	return "", fmt.Errorf("%w: the input has no string, integer or boolean at %s", ErrBadSpec, pointer)
+	return "", fmt.Errorf("the input has no string, integer or boolean at %s", pointer)
 }
 
 // pointed reads a value, and returns the scalar that steps lead to from there, else nil.
