@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/internal/pieces"
+	"github.com/futura-run/futura/fdbmodel/internal/unique"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -15,7 +16,7 @@ import (
 // are swept after an hour. It returns ErrTooLarge. An unknown commit is retried
 // and harmless: the keys of the pieces depend on their content only.
 func (c *Cluster) PutArgs(ctx context.Context, id layout.ID, args []byte) (layout.ChunkRef, error) {
-	ref := layout.ChunkRef{Kind: layout.ChunkArgs, Token: argsToken(args)}
+	ref := layout.ChunkRef{Kind: layout.ChunkArgs, Token: unique.ArgsToken(args)}
 	return pieces.PutValue(ctx, c, c.keys, id, ref, args)
 }
 

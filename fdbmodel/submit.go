@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
+	"github.com/futura-run/futura/fdbmodel/internal/unique"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -351,10 +352,10 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 		if earlier := seen[s.ID]; earlier != nil {
 			answers[i].Existed = true
-			if differs := otherWork(earlier.Spec, row.Spec); differs != "" {
+			if differs := unique.OtherWork(earlier.Spec, row.Spec); differs != "" {
 				return nil, errIDInUse(s, differs)
 			}
-			answers[i].Differs = otherSettings(earlier, s, layout.Millis(c.clock.Now()))
+			answers[i].Differs = s.otherThan(earlier, layout.Millis(c.clock.Now()))
 			continue
 		}
 		seen[s.ID] = &row

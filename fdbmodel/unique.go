@@ -1,237 +1,51 @@
 package fdbmodel
 
 import (
-	"cmp"
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
+	"github.com/futura-run/futura/fdbmodel/internal/unique"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Unique has a future be the only one of its kind: no other future with the same
-// name may be submitted while it has that. The name is made from a key, from parts
-// of the future, or from both.
-type Unique struct {
-	// Key is any text of up to MaxUniqueKey bytes. Defaults to none.
-	Key string
-	// By are the parts of the future that the name is made from as well. Defaults to
-	// none with a key, and to all of them without one.
-	By []UniquePart
-	// Until says when the future gives up the name. Defaults to UntilEnd. One that a
-	// worker gives back after it was claimed has the name again with UntilClaim,
-	// unless another future took it meanwhile.
-	Until layout.UniqueUntil
-	// For keeps the name for a period from the submit on, even if the future ends
-	// before that: at most 366 days, none with UntilEver. Defaults to none.
-	For time.Duration
-	// OnConflict says what becomes of a submit while another future has the name.
-	// Defaults to ConflictRefuse.
-	OnConflict Conflict
-}
-
-// UniquePart is a part of a future that its name is made from.
-type UniquePart string
-
-// The parts of a future.
-const (
-	UniqueFunction  UniquePart = "function" // an alias counts as the module that it stands for
-	UniqueQueue     UniquePart = "queue"
-	UniqueArguments UniquePart = "arguments" // with their codec, argv, the environment and the inputs
+// Unique has a future be the only one of its kind: no other future with the same name may be
+// submitted while it has that. UniquePart is a part of a future that its name is made from,
+// Conflict what becomes of a submit while another future has the name, and NotUniqueError
+// says which one has it.
+type (
+	Unique         = unique.Unique
+	UniquePart     = unique.Part
+	Conflict       = unique.Conflict
+	NotUniqueError = unique.TakenError
 )
 
-// UniqueParts lists the parts of a future.
-func UniqueParts() []UniquePart { return []UniquePart{UniqueFunction, UniqueQueue, UniqueArguments} }
-
-// Conflict says what becomes of a submit while another future has its name.
-type Conflict string
-
+// The parts of a future, and what becomes of a conflict, as in package unique.
 const (
-	// ConflictRefuse returns a NotUniqueError.
-	ConflictRefuse Conflict = ""
-	// ConflictReturn returns the other future, even if its content differs.
-	ConflictReturn Conflict = "return"
-	// ConflictReplace cancels the other future and gives its name to the new one, if
-	// no worker has claimed the other. It returns a NotUniqueError for one that is
-	// claimed, or over: what has begun is not replaced.
-	ConflictReplace Conflict = "replace"
+	UniqueFunction  = unique.Function
+	UniqueQueue     = unique.Queue
+	UniqueArguments = unique.Arguments
+
+	ConflictRefuse  = unique.ConflictRefuse
+	ConflictReturn  = unique.ConflictReturn
+	ConflictReplace = unique.ConflictReplace
 )
 
 // ErrNotUnique is returned by submit and retry when another future has the name of
 // a unique one. Every NotUniqueError matches it.
-var ErrNotUnique = errors.New("not unique")
+var ErrNotUnique = unique.ErrTaken
 
-// NotUniqueError says which future has the name of a unique one. Nothing was
-// changed.
-type NotUniqueError struct {
-	// ID is the future that has the name, and State its state: 0 if it was removed
-	// and kept the name.
-	ID    layout.ID
-	State layout.State
-	// Name and Key say what both have in common. Key is cut, and empty if the name
-	// was made without one.
-	Name layout.UniqueName
-	Key  string
-	// Until and FreeAt say when the other gives up the name. FreeAt is the zero time
-	// if no period says so.
-	Until  layout.UniqueUntil
-	FreeAt time.Time
-	// Differs is the first part of the other future that differs, such as
-	// "arguments"; empty if it is the same work.
-	Differs string
-
-	replace bool
-}
-
-// Unwrap returns ErrNotUnique.
-func (e *NotUniqueError) Unwrap() error { return ErrNotUnique }
-
-// Error implements error.
-func (e *NotUniqueError) Error() string {
-	what := "the same work"
-	if e.Key != "" {
-		what = fmt.Sprintf("the key %.80q", e.Key)
-	}
-	state := "which was removed"
-	if e.State != 0 {
-		state = e.State.String()
-	}
-	text := fmt.Sprintf("%v: future %s (%s) has %s", ErrNotUnique, e.ID, state, what)
-	if e.Differs != "" {
-		text += ", with other " + e.Differs
-	}
-	return text + ": " + e.remedy()
-}
-
-func (e *NotUniqueError) remedy() string {
-	over := e.State == 0 || e.State.Terminal()
-	var until string
-	switch {
-	case e.Until == layout.UntilEver:
-		return "it keeps it for ever: release it (futura unique release), or use another key"
-	case !e.FreeAt.IsZero() && over:
-		until = "until " + e.FreeAt.UTC().Format(time.RFC3339)
-	case !e.FreeAt.IsZero():
-		until = "until it is over, and until " + e.FreeAt.UTC().Format(time.RFC3339) + " at least"
-	case e.Until == layout.UntilClaim:
-		until = "until a worker claims it"
-	default:
-		until = "until it is over"
-	}
-	if e.replace {
-		return "it has begun and is not replaced; it keeps it " + until
-	}
-	return "it keeps it " + until + ": await it, replace or cancel it, or use another key"
-}
-
-// check returns ErrBadSpec and ErrTooLarge.
-func (u *Unique) check() error {
-	for _, part := range u.By {
-		if !slices.Contains(UniqueParts(), part) {
-			return fmt.Errorf("%w: unique by %.20q: use function, queue or arguments", layout.ErrBadSpec, part)
-		}
-	}
-	switch u.OnConflict {
-	case ConflictRefuse, ConflictReturn, ConflictReplace:
-	default:
-		return fmt.Errorf("%w: on conflict %.20q: use refuse, return or replace", layout.ErrBadSpec, u.OnConflict)
-	}
-	if len(u.Key) > layout.MaxUniqueKey {
-		return fmt.Errorf("%w: unique key of %d bytes: at most %d", ErrTooLarge, len(u.Key), layout.MaxUniqueKey)
-	}
-	return layout.CheckUnique(u.Until, u.For)
-}
-
-// parts returns the parts of the future that the name is made from.
-func (u *Unique) parts() []UniquePart {
-	if u.Key == "" && len(u.By) == 0 {
-		return UniqueParts()
-	}
-	return u.By
-}
+// UniqueParts lists the parts of a future.
+func UniqueParts() []UniquePart { return unique.Parts() }
 
 // UniqueNameOf returns the name that a submission has by its Unique. Its spec must
 // have the function and the queue that it is stored with.
 func UniqueNameOf(s *Submission) layout.UniqueName {
-	h := sha256.New()
-	add := func(text string) {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(text))))
-		h.Write([]byte(text))
-	}
-	add(s.Unique.Key)
-	parts := s.Unique.parts()
-	for _, part := range UniqueParts() {
-		if !slices.Contains(parts, part) {
-			continue
-		}
-		add(string(part))
-		switch part {
-		case UniqueFunction:
-			add(s.Spec.Function)
-		case UniqueQueue:
-			add(s.Spec.Queue)
-		case UniqueArguments:
-			addArguments(s, add)
-		}
-	}
-	return layout.UniqueName(fmt.Sprintf("%x", h.Sum(nil)[:16]))
-}
-
-// UniqueName is UniqueNameOf for a submission as Submit takes it. It returns the errors
-// of Submit for what the name is made from; a future that is unique by its key alone
-// needs nothing else.
-func (c *Cluster) UniqueName(ctx context.Context, s Submission) (layout.UniqueName, error) {
-	if s.Unique == nil {
-		return "", fmt.Errorf("%w: it does not say by what it is unique", layout.ErrBadSpec)
-	}
-	if err := s.Unique.check(); err != nil {
-		return "", err
-	}
-	s.Spec.Queue = cmp.Or(s.Spec.Queue, layout.DefaultQueue)
-	s.Spec.Codec = cmp.Or(s.Spec.Codec, layout.CodecRaw)
-	if slices.Contains(s.Unique.parts(), UniqueFunction) {
-		function, err := c.ResolveFunction(ctx, s.Spec.Function)
-		if err != nil {
-			return "", err
-		}
-		s.Spec.Function = function
-	}
-	return UniqueNameOf(&s), nil
-}
-
-// addArguments adds what otherWork compares apart from the function and the queue.
-func addArguments(s *Submission, add func(string)) {
-	add(s.Spec.Codec)
-	if ref := s.Spec.ArgsRef; ref != nil {
-		add(ref.Token)
-	} else {
-		add(argsToken(s.Args))
-	}
-	// Their numbers tell words from variables, whatever is in them.
-	add(strconv.Itoa(len(s.Spec.Argv)))
-	for _, word := range s.Spec.Argv {
-		add(word)
-	}
-	add(strconv.Itoa(len(s.Spec.Env)))
-	for _, name := range slices.Sorted(maps.Keys(s.Spec.Env)) {
-		add(name)
-		add(s.Spec.Env[name])
-	}
-	for _, id := range s.Inputs {
-		add(string(id[:]))
-	}
-}
-
-// argsToken is the token of the reference that PutArgs returns for arguments.
-func argsToken(args []byte) string {
-	sum := sha256.Sum256(args)
-	return fmt.Sprintf("%x", sum[:16])
+	return s.Unique.NameOf(unique.Work{Spec: &s.Spec, Args: s.Args, Inputs: s.Inputs})
 }
 
 // nameUnique gives the spec of a unique submission its name.
@@ -243,11 +57,192 @@ func (s *Submission) nameUnique() error {
 	if s.Spec.Owner != "" {
 		return fmt.Errorf("%w: a future of a batch can't be unique", layout.ErrBadSpec)
 	}
-	if err := s.Unique.check(); err != nil {
+	if err := s.Unique.Check(); err != nil {
 		return err
 	}
 	s.Spec.Unique = &layout.Unique{
 		Name: UniqueNameOf(s), Key: layout.ShowUniqueKey(s.Unique.Key), Until: s.Unique.Until, For: s.Unique.For,
 	}
 	return nil
+}
+
+// holderOf returns the future other than self that has a name, nil for none, and clears the
+// keys of those that have given it up: the caller takes the name.
+func (w *WriteSet) holderOf(ctx context.Context, name layout.UniqueName, self layout.ID, asked kv.Pending[kv.Page],
+) (*unique.Holder, error) {
+	holder, former, err := unique.Find(ctx, w.Tx, w.Keys, asked, self, w.Now)
+	for i := range former {
+		w.names.Clear(name, former[i].Record.FreeAt, former[i].ID)
+	}
+	return holder, err
+}
+
+// names are those of the unique submissions of one transaction.
+type names struct {
+	asked map[layout.UniqueName]kv.Pending[kv.Page]
+	taken map[layout.UniqueName]int // by an earlier submission, whose index it is
+}
+
+func (n *names) ask(tx kv.Reader, keys layout.Keyspace, s *Submission) {
+	if s.Unique == nil {
+		return
+	}
+	if n.asked == nil {
+		n.asked, n.taken = map[layout.UniqueName]kv.Pending[kv.Page]{}, map[layout.UniqueName]int{}
+	}
+	name := s.Spec.Unique.Name
+	if _, asked := n.asked[name]; !asked {
+		n.asked[name] = unique.Ask(tx, keys, name)
+	}
+}
+
+// resolveName finds out whether a unique submission may have its name. It returns true if
+// another future is the answer. On ConflictReplace it cancels the other one.
+func (c *Cluster) resolveName(ctx context.Context, w *WriteSet, asked *askedSubmitted, subs []Submission,
+	answers []Submitted, i int,
+) (bool, error) {
+	s, answer := &subs[i], &answers[i]
+	if s.Unique == nil {
+		return false, nil
+	}
+	name := s.Spec.Unique.Name
+	if first, taken := asked.names.taken[name]; taken && keepsName(&subs[first].Spec, answers[first].State, w.Now) {
+		return resolveTwice(s, &subs[first], &answers[first], answer)
+	} else if taken {
+		asked.names.taken[name] = i
+		return false, nil
+	}
+	// The submission's own id may have the name too: of a future that was removed.
+	other, err := w.holderOf(ctx, name, layout.ID{}, asked.names.asked[name])
+	if err != nil {
+		return false, err
+	}
+	if other == nil {
+		asked.names.taken[name] = i
+		return false, nil
+	}
+	refusal := other.Refusal(name, s.Unique.OnConflict)
+	if other.Row != nil {
+		if refusal.Differs, err = c.otherThan(ctx, w.Tx, other.Row, s); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case s.Unique.OnConflict == ConflictReturn:
+		answer.ID, answer.State, answer.Existed, answer.Differs = other.ID, refusal.State, true, refusal.Differs
+		answer.place = nil
+		return true, nil
+	case s.Unique.OnConflict == ConflictReplace && isWaiting(other.Row):
+		asked.names.taken[name] = i
+		answer.Replaced = other.ID
+		err = w.replace(asked.inputs, other.Row, s.ID, c.clock.Now())
+		w.names.Clear(name, other.Record.FreeAt, other.ID)
+		answer.mail = w.mail.Notices
+		return false, err
+	}
+	return false, refusal
+}
+
+// keepsName reports whether a future that the transaction has made still has its name:
+// it may have ended at once.
+func keepsName(s *layout.Spec, state layout.State, now int64) bool {
+	return !state.Terminal() || s.Unique.Until == layout.UntilEver || s.FreeAt() > now
+}
+
+// resolveTwice resolves a name that an earlier submission of the same transaction has.
+func resolveTwice(s, first *Submission, earlier, answer *Submitted) (bool, error) {
+	differs := unique.OtherWork(&first.Spec, &s.Spec)
+	if s.Unique.OnConflict != ConflictReturn {
+		holder := unique.Holder{ID: first.ID, Record: *layout.UniqueOf(&first.Spec)}
+		refusal := holder.Refusal(s.Spec.Unique.Name, ConflictRefuse)
+		refusal.State, refusal.Differs = earlier.State, differs
+		return false, refusal
+	}
+	answer.ID, answer.State, answer.Existed, answer.Differs = first.ID, earlier.State, true, differs
+	answer.place = nil
+	return true, nil
+}
+
+func isWaiting(row *layout.Row) bool {
+	return row != nil && slices.Contains([]layout.State{layout.Blocked, layout.Ready, layout.Delayed}, row.State())
+}
+
+// replace cancels a future that waits, because a new one takes its name.
+func (w *WriteSet) replace(inputs *edge.Inputs, row *layout.Row, by layout.ID, now time.Time) error {
+	// Others that the transaction submits may take its result: they are told too.
+	row.Dependants = true
+	request := &layout.CancelRequest{Reason: fmt.Sprintf("replaced by future %s", by), At: layout.Millis(now)}
+	after, outcome := Next(*row, Event{Kind: EventCancel, Cancel: request, Now: now})
+	if outcome != Applied {
+		return fmt.Errorf("future %s is %v: replace is %w", row.ID, row.State(), ErrTransition)
+	}
+	w.Apply(row, &after)
+	inputs.Made(&after)
+	return nil
+}
+
+// requireName returns a NotUniqueError if a unique future that is over can't start
+// again, because another one has its name.
+func (w *WriteSet) requireName(ctx context.Context, before, after *layout.Row) error {
+	if before.Spec.Unique == nil || !before.State().Terminal() || after.State().Terminal() {
+		return nil
+	}
+	name := before.Spec.Unique.Name
+	other, err := w.holderOf(ctx, name, before.ID, unique.Ask(w.Tx, w.Keys, name))
+	if err != nil || other == nil {
+		return err
+	}
+	refusal := other.Refusal(name, ConflictRefuse)
+	if other.Row != nil {
+		refusal.Differs = unique.OtherWork(other.Row.Spec, before.Spec)
+	}
+	return fmt.Errorf("retry of future %s: %w", before.ID, refusal)
+}
+
+func errIDInUse(s *Submission, differs string) error {
+	if s.Key != "" {
+		return fmt.Errorf("%w: %s, by the key %.80q, with other %s: use another key, submit what was submitted before, or "+
+			"discard that future once it is over, which frees the key", ErrIDInUse, s.ID, s.Key, differs)
+	}
+	return fmt.Errorf("%w: %s, with other %s: use another id, submit what was submitted before, or discard that future "+
+		"once it is over", ErrIDInUse, s.ID, differs)
+}
+
+// answerSame answers with the existing future, and returns ErrIDInUse if that is not what s
+// describes.
+func (c *Cluster) answerSame(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission, answer *Submitted,
+) error {
+	differs, err := c.otherThan(ctx, tx, old, s)
+	if err != nil {
+		return err
+	}
+	if differs != "" {
+		return errIDInUse(s, differs)
+	}
+	answer.Existed, answer.State, answer.place = s.chosen, old.State(), layout.PlaceOf(old)
+	answer.Differs = s.otherThan(old, layout.Millis(c.clock.Now()))
+	return nil
+}
+
+// otherThan names the settings of the existing future that are not those of s.
+func (s *Submission) otherThan(old *layout.Row, now int64) string {
+	notBefore := int64(0)
+	if !s.NotBefore.IsZero() {
+		notBefore = layout.Millis(s.NotBefore)
+	}
+	return unique.OtherSettings(old, &s.Spec, notBefore, now)
+}
+
+// otherThan returns what the existing future has that s has not, empty if s
+// describes it.
+func (c *Cluster) otherThan(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission) (string, error) {
+	differs := unique.OtherWork(old.Spec, &s.Spec)
+	if differs != "" || !old.Spec.ArgsKey {
+		return differs, nil
+	}
+	args, err := tx.Get(c.keys.Args(old.ID)).Wait(ctx)
+	if !bytes.Equal(args, s.Args) {
+		differs = unique.DifferentArguments
+	}
+	return differs, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/names"
 )
 
 // Names of the model for unique futures.
@@ -52,7 +53,7 @@ func (c *Client) UniqueHolder(ctx context.Context, t Task) (*NotUniqueError, err
 	if err != nil {
 		return nil, err
 	}
-	return c.cluster.UniqueHolder(ctx, name)
+	return names.Of(c.cluster).Holder(ctx, name)
 }
 
 // ReleaseUnique has the future that UniqueHolder returns give up what makes it unique,
@@ -64,7 +65,7 @@ func (c *Client) ReleaseUnique(ctx context.Context, t Task) (*NotUniqueError, er
 	if err != nil {
 		return nil, err
 	}
-	return c.cluster.ReleaseName(ctx, name)
+	return names.Of(c.cluster).Release(ctx, name)
 }
 
 func (c *Client) uniqueName(ctx context.Context, t *Task) (layout.UniqueName, error) {
@@ -78,5 +79,5 @@ func (c *Client) uniqueName(ctx context.Context, t *Task) (layout.UniqueName, er
 	if err != nil {
 		return "", err
 	}
-	return c.cluster.UniqueName(ctx, s)
+	return names.Of(c.cluster).Of(ctx, s)
 }

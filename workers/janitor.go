@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
+	"github.com/futura-run/futura/fdbmodel/names"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/schedule"
@@ -124,7 +125,7 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 		{name: "end of what is overdue", every: overdueEvery, run: inBatches(cluster.EndOverdue)},
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
 		{name: "expire", every: expireEvery, run: inBatches(cluster.ExpireDone)},
-		{name: "freeing of unique names", every: sweepEvery, run: inBatches(cluster.FreeNames)},
+		{name: "freeing of unique names", every: sweepEvery, run: inBatches(names.Of(cluster).Free)},
 		{name: "folding of metered use", every: foldEvery, run: atIntervals(j.foldMetered),
 			at: cluster.Clock().Now().Add(foldAfter)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/names"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -75,15 +76,15 @@ func (a *app) uniqueCommand() *cobra.Command {
 	},
 		a.uniqueActionCommand("show", "Print the future that has a unique key", "show exits with 3 if no future has the key.",
 			"  futura unique show nightly-report\n  futura unique show --name 42d9f8b63022a2b1a4f0869d68680ebb --json",
-			(*fdbmodel.Cluster).UniqueHolder),
+			(*names.Names).Holder),
 		a.uniqueActionCommand("release", "Free a unique key that is kept by a future that is over",
 			"release has the future that has the key give it up. It refuses one that is not over: cancel that first.",
 			"  futura unique release invoice-2026-11\n  futura unique release --name 42d9f8b63022a2b1a4f0869d68680ebb",
-			(*fdbmodel.Cluster).ReleaseName))
+			(*names.Names).Release))
 }
 
 // uniqueAction does something with a name, and returns who had it.
-type uniqueAction func(*fdbmodel.Cluster, context.Context, layout.UniqueName) (*futures.NotUniqueError, error)
+type uniqueAction func(*names.Names, context.Context, layout.UniqueName) (*futures.NotUniqueError, error)
 
 func (a *app) uniqueActionCommand(use, short, long, example string, do uniqueAction) *cobra.Command {
 	var name string
@@ -100,7 +101,7 @@ func (a *app) uniqueActionCommand(use, short, long, example string, do uniqueAct
 				of = fdbmodel.UniqueNameOf(&fdbmodel.Submission{Unique: &futures.Unique{Key: args[0]}})
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
-				holder, err := do(c.Cluster(), cmd.Context(), of)
+				holder, err := do(names.Of(c.Cluster()), cmd.Context(), of)
 				if errors.Is(err, futures.ErrNotFound) && name == "" {
 					err = fmt.Errorf("key %.80q: %w", args[0], err)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/names"
 )
 
 // uniqueKeys is how many unique keys the machine uses.
@@ -84,12 +85,12 @@ func (m *Machine) verifyUnique() {
 // free frees names whose time has passed, or releases one.
 func (m *Machine) free(ctx context.Context) (change, error) {
 	if m.random.IntN(2) == 0 {
-		n, _, err := m.C.FreeNames(ctx)
+		n, _, err := names.Of(m.C).Free(ctx)
 		m.logf("free %d: %v", n, err)
 		return none, err
 	}
 	name := fdbmodel.UniqueNameOf(&fdbmodel.Submission{Unique: &fdbmodel.Unique{Key: "for ever"}})
-	holder, err := m.C.ReleaseName(ctx, name)
+	holder, err := names.Of(m.C).Release(ctx, name)
 	m.logf("release: %+v %v", holder, err)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrTransition) {
 		err = nil
@@ -102,13 +103,13 @@ func (m *Machine) verifyFreed(ctx context.Context) {
 	m.Clock.Advance(time.Hour)
 	for n := 1; n > 0; {
 		var err error
-		n, _, err = m.C.FreeNames(ctx)
+		n, _, err = names.Of(m.C).Free(ctx)
 		m.require(err)
 	}
 	m.verify(none)
 	for n := range uniqueKeys {
 		u := &fdbmodel.Unique{Key: fmt.Sprint("u", n)}
-		if holder, err := m.C.UniqueHolder(ctx, fdbmodel.UniqueNameOf(&fdbmodel.Submission{Unique: u})); err == nil {
+		if holder, err := names.Of(m.C).Holder(ctx, fdbmodel.UniqueNameOf(&fdbmodel.Submission{Unique: u})); err == nil {
 			row := m.Rows[holder.ID]
 			if (row == nil || row.State().Terminal()) && !holder.FreeAt.After(m.Clock.Now()) {
 				m.fail("%v, at the end", holder)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/names"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -137,11 +138,11 @@ func (in *uniqueInput) parse() (layout.UniqueName, error) {
 type holderOutput struct{ Body Holder }
 
 func (s *server) uniqueHolder(ctx context.Context, in *uniqueInput) (*holderOutput, error) {
-	return s.ofName(ctx, in, s.client.Cluster().UniqueHolder)
+	return s.ofName(ctx, in, names.Of(s.client.Cluster()).Holder)
 }
 
 func (s *server) releaseUnique(ctx context.Context, in *uniqueInput) (*holderOutput, error) {
-	return s.ofName(ctx, in, s.client.Cluster().ReleaseName)
+	return s.ofName(ctx, in, names.Of(s.client.Cluster()).Release)
 }
 
 func (s *server) ofName(ctx context.Context, in *uniqueInput,

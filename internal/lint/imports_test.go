@@ -66,7 +66,8 @@ func importTable() map[string]imports {
 	application := append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/inspect", "fdbmodel/mailbox",
 		"fdbmodel/modules",
 		"fdbmodel/quota", "fdbmodel/results", "futures", "workers", "workers/...")
-	whole := append(slices.Clone(application), "fdbmodel/pauses",
+	whole := append(slices.Clone(application), "fdbmodel/names",
+		"fdbmodel/pauses",
 		"fdbmodel/lanes",
 		"fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
@@ -110,6 +111,7 @@ func importTable() map[string]imports {
 		"fdbmodel/internal/notify": {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/pieces": {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/nearby": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read")},
+		"fdbmodel/internal/unique": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read")},
 		"fdbmodel/internal/shards": {ours: slices.Clone(store)},
 		"fdbmodel/internal/edge": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/state",
 			"fdbmodel/internal/index", "fdbmodel/internal/nearby", "fdbmodel/internal/shards")},
@@ -125,7 +127,9 @@ func importTable() map[string]imports {
 		"fdbmodel/metering": {ours: slices.Clone(model)},
 		"fdbmodel/lanes": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/lane",
 			"fdbmodel/internal/shards")},
-		"fdbmodel/pauses":  {ours: append(slices.Clone(model), "fdbmodel/internal/pause")},
+		"fdbmodel/pauses": {ours: append(slices.Clone(model), "fdbmodel/internal/pause")},
+		"fdbmodel/names": {ours: append(slices.Clone(model), "fdbmodel/internal/index", "fdbmodel/internal/shards",
+			"fdbmodel/internal/unique")},
 		"fdbmodel/modules": {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
 		"fdbmodel/quota":   {ours: slices.Clone(model)},
 		"fdbmodel/results": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index",
@@ -143,7 +147,8 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/pauses",
+			ours: append(slices.Clone(model), "fdbmodel/names",
+				"fdbmodel/pauses",
 				"fdbmodel/lanes",
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
 				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
@@ -151,7 +156,8 @@ func importTable() map[string]imports {
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
-			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/inspect", "fdbmodel/joblog",
+			ours: append(slices.Clone(model), "fdbmodel/names",
+				"fdbmodel/edges", "fdbmodel/inspect", "fdbmodel/joblog",
 				"fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/results", "futures",
 				"futures/httpapi/stack"),
@@ -162,7 +168,8 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/lanes",
+			ours: append(slices.Clone(model), "fdbmodel/names",
+				"fdbmodel/edges", "fdbmodel/lanes",
 				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
@@ -261,7 +268,8 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
-			ours: append(slices.Clone(model), "fdbmodel/pauses",
+			ours: append(slices.Clone(model), "fdbmodel/names",
+				"fdbmodel/pauses",
 				"fdbmodel/lanes",
 				"fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",
 				"fdbmodel/joblog", "fdbmodel/mailbox", "fdbmodel/metering", "fdbmodel/modules",

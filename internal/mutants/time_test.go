@@ -37,15 +37,17 @@ func timeMutants() []mutant {
 
 // uniqueMutants are faults in names, in pauses and in what Finish tells.
 func uniqueMutants() []mutant {
-	const hold, free = "fdbmodel/unique_hold.go", "fdbmodel/unique_free.go"
-	names := suites{{of: "fdbmodel", run: "Unique|Name"}}
+	const hold, free = "fdbmodel/unique.go", "fdbmodel/names/names.go"
+	names := suites{{of: "fdbmodel/names"}}
 	return []mutant{
 		{name: "two futures take a name at once", file: hold, by: names,
-			old: "n.asked[name] = askNamed(tx, keys, name)", new: "n.asked[name] = askNamed(tx.(kv.Tx).Snapshot(), keys, name)"},
+			old: "n.asked[name] = unique.Ask(tx, keys, name)",
+			new: "n.asked[name] = unique.Ask(tx.(kv.Tx).Snapshot(), keys, name)"},
 		{name: "a retry takes a name that another one takes meanwhile", file: hold, by: names,
-			old: "before.ID, askNamed(w.Tx, w.Keys, name))", new: "before.ID, askNamed(w.Tx.Snapshot(), w.Keys, name))"},
+			old: "before.ID, unique.Ask(w.Tx, w.Keys, name))",
+			new: "before.ID, unique.Ask(w.Tx.Snapshot(), w.Keys, name))"},
 		{name: "a name is free for others in the transaction that replaces its holder", file: hold, by: names,
-			old: "isWaiting(other.row):\n\t\tasked.names.taken[name] = i\n", new: "isWaiting(other.row):\n"},
+			old: "isWaiting(other.Row):\n\t\tasked.names.taken[name] = i\n", new: "isWaiting(other.Row):\n"},
 		{name: "a name is freed that is taken again meanwhile", file: free, by: names,
 			old: "\t\t\t\ttx.AddReadConflictKey(item.Key)\n", new: ""},
 		{name: "a pause has a worker take what it can't run", file: "fdbmodel/unpaused.go",

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package names_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/names"
 )
 
 // together submits futures with one name in one transaction, on conflict each as it says.
@@ -110,10 +111,10 @@ func TestNamesOfAPeriodAreFreedOnce(t *testing.T) {
 				want = 0
 				c = s.Interrupted("futura-unique", func() { require.NoError(t, s.C.Retry(s.Ctx, f[0].ID)) })
 			}
-			freed, _, err := c.FreeNames(s.Ctx)
+			freed, _, err := names.Of(c).Free(s.Ctx)
 			require.NoError(t, err)
 			require.Equal(t, want, freed)
-			_, err = s.C.UniqueHolder(s.Ctx, f[0].Spec.Unique.Name)
+			_, err = names.Of(s.C).Holder(s.Ctx, f[0].Spec.Unique.Name)
 			require.Equal(t, again, err == nil, "%v", err)
 			require.Empty(t, s.Problems())
 		})
@@ -126,12 +127,12 @@ func TestANameThatIsReleasedIsNotDue(t *testing.T) {
 	s.Submit(unique(fdbmodel.Unique{For: time.Hour}))
 	f := s.Claim(s.Worker)
 	s.Finish(s.Worker, failForGood(&f[0]))
-	_, next, err := s.C.FreeNames(s.Ctx)
+	_, next, err := names.Of(s.C).Free(s.Ctx)
 	require.NoError(t, err)
 	require.False(t, next.IsZero())
-	_, err = s.C.ReleaseName(s.Ctx, f[0].Spec.Unique.Name)
+	_, err = names.Of(s.C).Release(s.Ctx, f[0].Spec.Unique.Name)
 	require.NoError(t, err)
-	_, next, err = s.C.FreeNames(s.Ctx)
+	_, next, err = names.Of(s.C).Free(s.Ctx)
 	require.NoError(t, err)
 	require.True(t, next.IsZero())
 }

@@ -1,61 +1,20 @@
-package fdbmodel
+package unique
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-func errIDInUse(s *Submission, differs string) error {
-	if s.Key != "" {
-		return fmt.Errorf("%w: %s, by the key %.80q, with other %s: use another key, submit what was submitted before, or "+
-			"discard that future once it is over, which frees the key", ErrIDInUse, s.ID, s.Key, differs)
-	}
-	return fmt.Errorf("%w: %s, with other %s: use another id, submit what was submitted before, or discard that future "+
-		"once it is over", ErrIDInUse, s.ID, differs)
-}
+// DifferentArguments is what OtherWork returns for other arguments.
+const DifferentArguments = "arguments"
 
-// answerSame answers with the existing future, and returns ErrIDInUse if that is not what s
-// describes.
-func (c *Cluster) answerSame(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission, answer *Submitted,
-) error {
-	differs, err := c.otherThan(ctx, tx, old, s)
-	if err != nil {
-		return err
-	}
-	if differs != "" {
-		return errIDInUse(s, differs)
-	}
-	answer.Existed, answer.State, answer.place = s.chosen, old.State(), layout.PlaceOf(old)
-	answer.Differs = otherSettings(old, s, layout.Millis(c.clock.Now()))
-	return nil
-}
-
-// otherThan returns what the existing future has that s has not, empty if s
-// describes it.
-func (c *Cluster) otherThan(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission) (string, error) {
-	differs := otherWork(old.Spec, &s.Spec)
-	if differs != "" || !old.Spec.ArgsKey {
-		return differs, nil
-	}
-	args, err := tx.Get(c.keys.Args(old.ID)).Wait(ctx)
-	if !bytes.Equal(args, s.Args) {
-		differs = differentArguments
-	}
-	return differs, err
-}
-
-const differentArguments = "arguments"
-
-// otherWork returns which of the fields that determine the result differ, empty if
+// OtherWork returns which of the fields that determine the result differ, empty if
 // none does. Large arguments are compared by their hash, which their reference holds.
-func otherWork(a, b *layout.Spec) string {
+func OtherWork(a, b *layout.Spec) string {
 	switch {
 	case a.Function != b.Function:
 		return "function"
@@ -64,7 +23,7 @@ func otherWork(a, b *layout.Spec) string {
 	case a.Queue != b.Queue:
 		return "queue"
 	case a.ArgsSize != b.ArgsSize, !bytes.Equal(a.Args, b.Args), a.ArgsKey != b.ArgsKey, !sameRef(a.ArgsRef, b.ArgsRef):
-		return differentArguments
+		return DifferentArguments
 	case !bytes.Equal(a.Inputs, b.Inputs), !sameRef(a.InputsRef, b.InputsRef):
 		return "inputs"
 	case a.Lane != b.Lane:
@@ -78,17 +37,18 @@ func otherWork(a, b *layout.Spec) string {
 	}
 }
 
-// otherSettings names the fields that do not determine the result, of a future that exists,
-// which are not what s asks for; empty for none. What the first submit said of them counts.
-func otherSettings(old *layout.Row, s *Submission, now int64) string {
-	a, b := old.Spec, &s.Spec
+// OtherSettings names the fields that do not determine the result, of a future that exists,
+// which are not what b asks for, not before a time or at once for 0; empty for none. What the first
+// submit said of them counts.
+func OtherSettings(old *layout.Row, b *layout.Spec, notBefore, now int64) string {
+	a := old.Spec
 	var names []string
 	for _, field := range []struct {
 		name string
 		same bool
 	}{
 		{"priority", a.Priority == b.Priority},
-		{"delay", sameDelay(old, s, now)},
+		{"delay", sameDelay(old, b, notBefore, now)},
 		{"retries", a.MaxRetries == b.MaxRetries},
 		{"backoff", a.Backoff == b.Backoff},
 		{"timeout", a.Timeout == b.Timeout},
@@ -125,20 +85,15 @@ func sameTime(a, b int64, first, repeated *layout.Spec) bool {
 	return a != 0 && b != 0 && -sameTolerance <= longer && longer <= sameTolerance
 }
 
-// sameDelay reports whether a future may have the delay that s asks for. Once that is over,
+// sameDelay reports whether a future may have the delay that b asks for. Once that is over,
 // the records don't tell.
-func sameDelay(old *layout.Row, s *Submission, now int64) bool {
-	asked, due := int64(0), int64(0)
-	if !s.NotBefore.IsZero() {
-		asked = layout.Millis(s.NotBefore)
-	}
+func sameDelay(old *layout.Row, b *layout.Spec, asked, now int64) bool {
 	untried := old.Attempts.Failed+old.Attempts.Crashes+old.Attempts.PutBack == 0
 	if old.State() == layout.Delayed && untried {
-		due = old.Attempts.Due
-		return asked > now && sameTime(due, asked, old.Spec, &s.Spec)
+		return asked > now && sameTime(old.Attempts.Due, asked, old.Spec, b)
 	}
 	// It would still wait, both if it were until that time, and if it were as long.
-	return asked-s.Spec.SubmittedAt+old.Spec.SubmittedAt <= now+sameTolerance
+	return asked-b.SubmittedAt+old.Spec.SubmittedAt <= now+sameTolerance
 }
 
 func sameRef(a, b *layout.ChunkRef) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package names_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/names"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -59,7 +60,7 @@ func uniqueOther(s *modeltest.Stage, u fdbmodel.Unique, state layout.State) layo
 		require.Len(s.T, f, 1)
 		switch state {
 		case layout.Realized:
-			s.Finish(s.Worker, realize(&f[0]))
+			s.Finish(s.Worker, modeltest.Realize(&f[0]))
 		case layout.Failed, 0:
 			s.Finish(s.Worker, failForGood(&f[0]))
 		}
@@ -135,7 +136,7 @@ func playConflict(t *testing.T, u fdbmodel.Unique, state layout.State, conflict 
 	if state != 0 && !(conflict == fdbmodel.ConflictReplace && holds && waits) {
 		require.Equal(t, state, s.State(other), about)
 	}
-	requireSound(s)
+	s.RequireSound()
 }
 
 // TestUniqueByParts has two futures differ in one part, and be unique by others.
@@ -175,7 +176,7 @@ func TestUniqueByParts(t *testing.T) {
 			_, err = trySubmit(s, func(sub *fdbmodel.Submission) { sub.Unique = &fdbmodel.Unique{Key: "other", By: by} })
 			require.NoError(t, err)
 			require.Equal(t, layout.Ready, s.State(first))
-			requireSound(s)
+			s.RequireSound()
 		}
 	}
 }
@@ -217,7 +218,7 @@ func TestUniqueTwiceInOneCall(t *testing.T) {
 	require.Equal(t, got[0].ID, got[1].ID)
 	require.True(t, got[1].Existed)
 	require.EqualValues(t, 1, s.Counted(layout.Ready))
-	requireSound(s)
+	s.RequireSound()
 }
 
 // TestUniqueRetry retries a future whose key another one has taken since, and once
@@ -239,14 +240,14 @@ func TestUniqueRetry(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []fdbmodel.Outcome{fdbmodel.Refused}, outcomes)
 			require.Equal(t, layout.Failed, s.State(first))
-			requireSound(s)
+			s.RequireSound()
 
 			_, _, err = s.C.Cancel(s.Ctx, second, "")
 			require.NoError(t, err)
 			s.Clock.Advance(2 * time.Minute)
 			require.NoError(t, s.C.Retry(s.Ctx, first))
 			require.Equal(t, layout.Ready, s.State(first))
-			requireSound(s)
+			s.RequireSound()
 			_, err = trySubmit(s, unique(u))
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, first, refused.ID)
@@ -254,8 +255,8 @@ func TestUniqueRetry(t *testing.T) {
 			require.NoError(t, err)
 			require.NotContains(t, outcomes, fdbmodel.Applied)
 			f := s.Claim(s.Worker)
-			s.Finish(s.Worker, realize(&f[0]))
-			requireSound(s)
+			s.Finish(s.Worker, modeltest.Realize(&f[0]))
+			s.RequireSound()
 			_, err = trySubmit(s, unique(u))
 			require.NoError(t, err)
 		})
@@ -270,7 +271,7 @@ func TestUniqueOfTwoRetries(t *testing.T) {
 	outcomes, err := s.C.RetryMany(s.Ctx, ids)
 	require.NoError(t, err)
 	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Refused}, outcomes)
-	requireSound(s)
+	s.RequireSound()
 }
 
 // TestUniqueNamesAreFreed looks at what is left of keys once their time has passed.
@@ -295,29 +296,29 @@ func TestUniqueNamesAreFreed(t *testing.T) {
 	retried := uniqueOther(s, fdbmodel.Unique{Key: "retried", For: time.Minute}, layout.Failed)
 	require.NoError(t, s.C.Retry(s.Ctx, retried))
 	require.Equal(t, 2+2+1+0+1, left())
-	freed, next, err := s.C.FreeNames(s.Ctx)
+	freed, next, err := names.Of(s.C).Free(s.Ctx)
 	require.NoError(t, err)
 	require.Zero(t, freed)
 	require.WithinDuration(t, s.Clock.Now().Add(time.Minute), next, time.Second)
 	s.Clock.Advance(2 * time.Minute)
-	freed, next, err = s.C.FreeNames(s.Ctx)
+	freed, next, err = names.Of(s.C).Free(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, 1, freed)
 	require.WithinDuration(t, s.Clock.Now().Add(58*time.Minute), next, time.Minute)
 	require.Equal(t, 2+1+1, left())
-	requireSound(s)
+	s.RequireSound()
 
-	holder, err := s.C.UniqueHolder(s.Ctx, fdbmodel.UniqueNameOf(&fdbmodel.Submission{
+	holder, err := names.Of(s.C).Holder(s.Ctx, fdbmodel.UniqueNameOf(&fdbmodel.Submission{
 		Unique: &fdbmodel.Unique{Key: "outlives its future"}}))
 	require.NoError(t, err)
 	require.Equal(t, outlives, holder.ID)
 	s.Clock.Advance(time.Hour)
 	for freed = 1; freed > 0; {
-		freed, _, err = s.C.FreeNames(s.Ctx)
+		freed, _, err = names.Of(s.C).Free(s.Ctx)
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1+1, left())
-	requireSound(s)
+	s.RequireSound()
 }
 
 // TestUniqueNamesAreReleased releases keys that are kept for ever or for a period.
@@ -325,12 +326,12 @@ func TestUniqueNamesAreReleased(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	name := fdbmodel.UniqueNameOf(&fdbmodel.Submission{Unique: &fdbmodel.Unique{Key: "k"}})
-	_, err := s.C.ReleaseName(s.Ctx, name)
+	_, err := names.Of(s.C).Release(s.Ctx, name)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	for _, u := range []fdbmodel.Unique{{Until: layout.UntilEver}, {For: time.Hour}} {
 		for _, state := range otherStates {
 			id := uniqueOther(s, u, state)
-			holder, err := s.C.ReleaseName(s.Ctx, name)
+			holder, err := names.Of(s.C).Release(s.Ctx, name)
 			if state != 0 && !state.Terminal() {
 				require.ErrorIs(t, err, fdbmodel.ErrTransition)
 				_, _, err = s.C.Cancel(s.Ctx, id, "")
@@ -340,13 +341,13 @@ func TestUniqueNamesAreReleased(t *testing.T) {
 					s.Worker, err = s.C.Register(s.Ctx, s.Info())
 					require.NoError(t, err)
 				}
-				_, err = s.C.ReleaseName(s.Ctx, name)
+				_, err = names.Of(s.C).Release(s.Ctx, name)
 				require.NoError(t, err)
 				continue
 			}
 			require.NoError(t, err)
 			require.Equal(t, id, holder.ID)
-			requireSound(s)
+			s.RequireSound()
 		}
 	}
 }
@@ -362,7 +363,7 @@ func TestUniqueForEverOutlivesItsKey(t *testing.T) {
 	id := s.Submit(again)
 	require.Equal(t, id, s.Submit(again), "the same id is the same future")
 	f := s.Claim(s.Worker)
-	s.Finish(s.Worker, realize(&f[0]))
+	s.Finish(s.Worker, modeltest.Realize(&f[0]))
 	require.Equal(t, id, s.Submit(again))
 	require.NoError(t, s.C.Discard(s.Ctx, id))
 	_, err := trySubmit(s, again)
@@ -378,17 +379,20 @@ func TestReplacedInput(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	old := s.Submit(unique(fdbmodel.Unique{}))
-	before := after(s, old)
+	before := s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{old} })
 	replacing := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}, Inputs: []layout.ID{old},
 		Unique: &fdbmodel.Unique{Key: "k", OnConflict: fdbmodel.ConflictReplace}}
 	plain := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}, Inputs: []layout.ID{old}}
 	got, err := s.C.Submit(s.Ctx, []fdbmodel.Submission{plain, replacing, plain})
 	require.NoError(t, err)
-	settleAll(s)
+	for more := true; more; {
+		_, more, err = s.C.ResolveEdges(s.Ctx)
+		require.NoError(t, err)
+	}
 	for _, id := range []layout.ID{old, before, got[0].ID, got[1].ID, got[2].ID} {
 		require.Equal(t, layout.Failed, s.State(id))
 	}
-	requireSound(s)
+	s.RequireSound()
 }
 
 // TestOneOfManyIsUnique has many submit at once: one of their futures exists.
@@ -408,7 +412,7 @@ func TestOneOfManyIsUnique(t *testing.T) {
 	wg.Wait()
 	require.EqualValues(t, 1, s.Counted(layout.Ready))
 	require.Len(t, slices.DeleteFunc(made, func(is bool) bool { return !is }), 1)
-	requireSound(s)
+	s.RequireSound()
 }
 
 // TestUnknownResultsOfUniqueFutures is TestUnknownResults for them.
@@ -445,7 +449,7 @@ func TestUnknownResultsOfUniqueFutures(t *testing.T) {
 			s.Submit(unique(u))
 			f := s.Claim(s.Worker)
 			strike()
-			s.Finish(s.Worker, realize(&f[0]))
+			s.Finish(s.Worker, modeltest.Realize(&f[0]))
 			s.Faults.Flush()
 			s.Submit(unique(u))
 		},
@@ -462,7 +466,7 @@ func TestUnknownResultsOfUniqueFutures(t *testing.T) {
 			uniqueOther(s, fdbmodel.Unique{For: time.Second}, layout.Failed)
 			s.Clock.Advance(time.Minute)
 			strike()
-			_, _, err := s.C.FreeNames(s.Ctx)
+			_, _, err := names.Of(s.C).Free(s.Ctx)
 			require.NoError(s.T, err)
 			s.Faults.Flush()
 			s.Submit(unique(u))

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package names_test
 
 import (
 	"testing"
@@ -47,7 +47,7 @@ func TestAReplacedFutureIsDiscarded(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, s.C.Discard(s.Ctx, old))
-	requireSound(s)
+	s.RequireSound()
 }
 
 // TestAnIDIsUsedAgainWithoutItsName removes a future that keeps its name for a while, and
@@ -61,10 +61,14 @@ func TestAnIDIsUsedAgainWithoutItsName(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.C.Discard(s.Ctx, id))
 	s.Submit(func(sub *fdbmodel.Submission) { sub.ID = id })
-	requireSound(s)
+	s.RequireSound()
 	_, err = trySubmit(s, named)
 	require.ErrorIs(t, err, fdbmodel.ErrNotUnique)
 	s.Clock.Advance(time.Hour)
 	s.Submit(named)
-	requireSound(s)
+	s.RequireSound()
+}
+
+func failForGood(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	return fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{Kind: layout.KindError}}
 }
