@@ -38,7 +38,7 @@ INTEROP_MODULES := $(CURDIR)/bin/interop
 INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
-RACED := /(fdbmodel|fdbmodel/(joblog|lanes|mailbox|metering|modules|names|pauses|quota|results|schedule)|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
+RACED := /(fdbmodel|fdbmodel/(internal/.*|joblog|lanes|mailbox|metering|modules|names|pauses|quota|results|schedule)|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What make test tests: the model, the stores that need nothing installed, the client and the workers. Its calls are
 # those of make test-all for fewer packages, so that neither repeats what the other has run.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -260,7 +261,7 @@ func (r *Registration) ownEntries(ctx context.Context, tx kv.Reader, pending kv.
 	prefix := r.cluster.keys.AssignedTo(r.info.ID)
 	free := req.Free
 	free.Slots = max(free.Slots, 1)
-	w := want{free: free, runs: req.Runs, skip: req.Skip, labels: r.labels, noObjects: req.noObjects(), gone: gone}
+	w := claim.Want{Free: free, Runs: req.Runs, Skip: req.Skip, Labels: r.labels, NoObjects: req.noObjects(), Gone: gone}
 	var own []layout.ReadyEntry
 	for n := 0; ; n++ {
 		page, err := pending.Wait(ctx)
@@ -272,12 +273,12 @@ func (r *Registration) ownEntries(ctx context.Context, tx kv.Reader, pending kv.
 			if err != nil {
 				continue // an audit reports it
 			}
-			if class, function := w.fits(&e); class && function && !r.cluster.paused.Queue(e.Class.Queue) &&
-				r.scan.available(&e, &w) {
+			if class, function := w.Fits(&e); class && function && !r.cluster.paused.Queue(e.Class.Queue) &&
+				r.scan.Available(&e, &w) {
 				own = append(own, e)
 			}
 		}
-		if !page.More || len(own) >= enough || n == scanPages {
+		if !page.More || len(own) >= enough || n == claim.MaxPages {
 			return own, nil
 		}
 		rest := kv.Range{Begin: kv.After(page.Items[len(page.Items)-1].Key), End: kv.AfterPrefix(prefix)}

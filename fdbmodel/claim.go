@@ -116,7 +116,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 		return err
 	})
 	answer.Conflicts, answer.Hinted = result.Conflicts, r.wakes.Claimed(len(taken) > 0)
-	r.scan.recordConflicts(result.Conflicts)
+	r.scan.RecordConflicts(result.Conflicts)
 	r.settleEntered(err == nil && result.Version != kv.NoVersion, result.Version)
 	if err == nil && len(taken) > 0 {
 		answer.Futures, err = r.readClaimed(ctx, token, taken, result.Version)
@@ -258,9 +258,9 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 // settleEntered ends what the last attempt entered in the ledger of the process.
 func (r *Registration) settleEntered(landed bool, at kv.Version) {
 	if landed {
-		r.cluster.ledger.land(r.entered, at, r.cluster.clock.Now())
+		r.cluster.claimed.Commit(r.entered, at, r.cluster.clock.Now())
 	} else {
-		r.cluster.ledger.release(r.entered)
+		r.cluster.claimed.Release(r.entered)
 	}
 	clear(r.entered)
 	r.entered = r.entered[:0]

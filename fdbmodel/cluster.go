@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
@@ -63,7 +64,7 @@ type Cluster struct {
 	sleep    func(context.Context, time.Duration) error
 	ids      layout.IdSource
 	notifier *notify.Notifier
-	ledger   ledger
+	claimed  claim.Cache
 	edges    *edge.Resolver
 	paused   pause.Known
 

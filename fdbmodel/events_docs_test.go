@@ -29,14 +29,14 @@ const eventsPage = "../docs/reference/events.md"
 
 const eventsHead = `# Events
 
-What changes a future, and where: each event of the [state machine](state_machine.md), the functions that apply it, the keys
-beside the future's own that its change may write, and tests that are about it. ` + "`make generate`" + ` writes this page: the
-functions and tests are read from the sources, the keys from the write set, which gets every change that the table of
-states allows, of plain futures and of those with a lane, an owner, inputs, a unique name, an object or a client that waits.
-The package of a function is its directory; keys are those of [keyspace.md](keyspace.md).
+What changes a future, and where: each event of the [state machine](state_machine.md), the functions that apply it,
+the keys beside the future's own that its change may write, and tests that are about it. ` + "`make generate`" + `
+writes this page: functions and tests are read from the sources, keys from the write set, which gets every change that
+the table of states allows, of plain futures and of those with a lane, an owner, inputs, a unique name, an object or a
+client that waits. The package of a function is its directory; keys are those of [keyspace.md](keyspace.md).
 
-All events are in the state grid (` + "`TestStateGrid`" + `), in the machine test (` + "`TestMachine`" + `) and in the simulation
-(` + "`TestSim`" + ` of ` + "`internal/sim`" + `).
+All events are in the state grid (` + "`TestStateGrid`" + `), in the machine test (` + "`TestMachine`" + `) and in the
+simulation (` + "`TestSim`" + ` of ` + "`internal/sim`" + `).
 
 | event | function | keys that follow | tests |
 | --- | --- | --- | --- |

@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/shards"
@@ -13,7 +14,7 @@ import (
 const (
 	JanitorBatch  = janitorBatch
 	MaxRefills    = shards.MaxRefills
-	RefusedForget = refusedForget
+	RefusedForget = claim.ForgetUnreadable
 	OrphanAge     = orphanAge
 	MaxExpire     = maxExpire
 )

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
@@ -83,7 +84,7 @@ func TestLateTwinsDoNotLand(t *testing.T) {
 		},
 		"claim, and claim others": func(l *lateTwins) {
 			l.c.random = &lockedReader{r: zeros{}}
-			l.workers[0].scan = newScanner(l.workers[0])
+			l.workers[0].scan = claim.NewScanner(l.c.keys, l.c.random.intn)
 			l.strike("futura-claim", func() {
 				specs := make([]layout.Spec, 3)
 				for i := range specs {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -67,13 +68,12 @@ func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bo
 	if s.hinted >= 0 {
 		first = s.hinted
 	}
-	page, crowded := r.scan.page(s.req.Max, attempt.Number > 1)
-	page = min(page+c.ledger.crowd(), maxPage)
+	page, crowded := r.scan.Page(s.req.Max, attempt.Number > 1)
+	page = min(page+c.claimed.InFlight(), claim.MaxPage)
 	queues := r.queuesInTurn()
-	if !now.Before(r.scan.lookAt) {
-		r.scan.lookAt = now.Add(classRefresh)
+	if r.scan.SearchesClasses(now) {
 		for _, q := range queues {
-			if err := r.scan.discover(ctx, tx, first, q, now); err != nil {
+			if err := r.scan.Discover(ctx, tx, first, q, now); err != nil {
 				return false, err
 			}
 		}
@@ -82,20 +82,20 @@ func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bo
 		if r.wakes.InRing() && s.hinted < 0 {
 			until = shards
 		}
-		var looks []asked
+		var looks []claim.Look
 		for n := from; n < until; n++ {
 			for _, q := range queues {
-				looks = append(looks, r.scan.ask(tx, (first+n)%shards, s.want(q, page)))
+				looks = append(looks, r.scan.Ask(tx, (first+n)%shards, s.want(q, page)))
 			}
 		}
 		for _, a := range looks {
-			a.want.free = s.free
-			found, err := r.scan.collect(ctx, tx, a, now, page)
+			a.Leave(s.free)
+			found, err := r.scan.Collect(ctx, tx, a, now, page)
 			if err != nil {
 				return false, err
 			}
 			if crowded {
-				found = r.scan.turn(found, s.free.Slots)
+				found = r.scan.Turn(found, s.free.Slots)
 			}
 			if s.choose(found) {
 				return true, nil
@@ -110,14 +110,14 @@ func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bo
 }
 
 // want describes what the claim searches for in a queue.
-func (s *selection) want(queue string, page int) want {
-	return want{queue: queue, free: s.free, runs: s.req.Runs, skip: s.req.Skip, page: page,
-		labels: s.worker.labels, noObjects: s.objects <= 0, gone: s.gone, elsewhere: s.elsewhere}
+func (s *selection) want(queue string, page int) claim.Want {
+	return claim.Want{Queue: queue, Free: s.free, Runs: s.req.Runs, Skip: s.req.Skip, Page: page,
+		Labels: s.worker.labels, NoObjects: s.objects <= 0, Gone: s.gone, Elsewhere: s.elsewhere}
 }
 
 // gone reports whether another claim has a future.
 func (s *selection) gone(id layout.ID) bool {
-	return s.worker.cluster.ledger.gone(id, s.snapshot, s.now)
+	return s.worker.cluster.claimed.Gone(id, s.snapshot, s.now)
 }
 
 // choose takes the futures in found that fit and that no other claim of the
@@ -129,7 +129,7 @@ func (s *selection) choose(found []layout.ReadyEntry) (more bool) {
 			return true
 		}
 		q, object := e.Class.Requirements(), e.AsObject()
-		if s.free.Fit(q) && !(object && s.objects <= 0) && s.worker.cluster.ledger.take(e.ID, s.snapshot, s.now) {
+		if s.free.Fit(q) && !(object && s.objects <= 0) && s.worker.cluster.claimed.Take(e.ID, s.snapshot, s.now) {
 			s.free = s.free.Take(q)
 			if object {
 				s.objects--

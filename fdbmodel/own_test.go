@@ -31,9 +31,9 @@ func TestAssignedFuturesBehindThoseThatAreTaken(t *testing.T) {
 	var before []layout.ReadyEntry
 	for _, id := range ids[:2*most] {
 		before = append(before, layout.ReadyEntry{ID: id})
-		require.True(t, c.ledger.take(id, 0, time.Now()))
+		require.True(t, c.claimed.Take(id, 0, time.Now()))
 	}
-	c.ledger.land(before, kv.Version(1<<60), time.Now())
+	c.claimed.Commit(before, kv.Version(1<<60), time.Now())
 	answer, err := worker.Claim(ctx, ClaimRequest{Free: worker.info.Capacity, Max: most})
 	require.NoError(t, err)
 	require.Equal(t, ids[2*most:3*most], idsOf(answer))

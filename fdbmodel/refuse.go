@@ -3,45 +3,10 @@ package fdbmodel
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
-
-// Limits of a worker's memory of futures that it can't read.
-const (
-	maxRefused    = 10_000
-	refusedForget = time.Minute // then it tries them again
-)
-
-// refused holds the futures that a worker can't read and does not claim again.
-// It has the same owner as the scanner.
-type refused struct {
-	ids   map[layout.ID]struct{}
-	until time.Time
-}
-
-func (f *refused) add(id layout.ID, now time.Time) {
-	f.forget(now)
-	if f.ids == nil {
-		f.ids, f.until = map[layout.ID]struct{}{}, now.Add(refusedForget)
-	}
-	if len(f.ids) < maxRefused {
-		f.ids[id] = struct{}{}
-	}
-}
-
-func (f *refused) forget(now time.Time) {
-	if f.ids != nil && !now.Before(f.until) {
-		f.ids = nil
-	}
-}
-
-func (f *refused) has(id layout.ID) bool {
-	_, found := f.ids[id]
-	return found
-}
 
 // refuse gives back the futures of a claim whose records can't be read, so that
 // a worker of a newer version can claim them, and returns the others.
@@ -64,7 +29,7 @@ func (r *Registration) refuse(ctx context.Context, token layout.Token, futures [
 	}
 	now := r.cluster.clock.Now()
 	for id := range undone {
-		r.scan.refused.add(id, now)
+		r.scan.AddUnreadable(id, now)
 	}
 	futures = slices.DeleteFunc(futures, func(f ClaimedFuture) bool { return undone[f.ID] })
 	taken = slices.DeleteFunc(taken, func(e layout.ReadyEntry) bool { return undone[e.ID] })

@@ -2,10 +2,8 @@ package fdbmodel
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,27 +70,6 @@ func TestFuturesThatNobodyRunsBlockNobody(t *testing.T) {
 		found = len(answer.Futures)
 	}
 	require.Equal(t, 1, found, "after %d claims", claims)
-}
-
-// TestClassesAreFewAndForgotten meets more classes than are remembered, and none
-// for a while.
-func TestClassesAreFewAndForgotten(t *testing.T) {
-	t.Parallel()
-	w, _, workers := claimersOn(t, storetest.New(t), 1)
-	s, now := newScanner(workers[0]), w.c.Now()
-	for n := range 2 * maxClasses {
-		s.remember("q", fmt.Appendf(nil, "%03d", n), now)
-	}
-	require.Len(t, s.classes["q"], maxClasses)
-	tx := w.db.Begin(kv.Options{})
-	defer tx.Cancel()
-	for _, step := range []struct {
-		after time.Duration
-		left  int
-	}{{classLifetime, maxClasses}, {classLifetime + 1, 0}} {
-		require.NoError(t, s.discover(w.ctx, tx, 0, "q", now.Add(step.after)))
-		require.Len(t, s.classes["q"], step.left)
-	}
 }
 
 // TestAClaimReportsWhetherMoreFit takes a part, and the rest.

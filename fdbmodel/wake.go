@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -163,15 +164,15 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, re
 	const page = 16
 	now, shards := r.cluster.clock.Now(), r.cluster.config.Shards
 	var snapshot kv.Version
-	gone := func(id layout.ID) bool { return r.cluster.ledger.hasLanded(id, snapshot, now) }
-	var looks []asked
+	gone := func(id layout.ID) bool { return r.cluster.claimed.HasCommitted(id, snapshot, now) }
+	var looks []claim.Look
 	mine := r.askOwn(reader, page)
 	for i := range n {
 		shard := (first + i) % shards
 		for _, q := range r.queues() {
-			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, labels: r.labels, page: page,
-				noObjects: req.noObjects(), gone: gone, elsewhere: r.elsewhere(ctx)}
-			looks = append(looks, r.scan.ask(reader, shard, want))
+			want := claim.Want{Queue: q, Free: req.Free, Runs: req.Runs, Skip: req.Skip, Labels: r.labels, Page: page,
+				NoObjects: req.noObjects(), Gone: gone, Elsewhere: r.elsewhere(ctx)}
+			looks = append(looks, r.scan.Ask(reader, shard, want))
 		}
 	}
 	// A store may not show a claim without a sync yet that has been acknowledged.
@@ -183,7 +184,7 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, re
 		return len(own) > 0, err
 	}
 	for _, a := range looks {
-		found, err := r.scan.collect(ctx, reader, a, now, 1)
+		found, err := r.scan.Collect(ctx, reader, a, now, 1)
 		if err != nil || len(found) > 0 {
 			return len(found) > 0, err
 		}

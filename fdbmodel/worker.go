@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
@@ -24,7 +25,7 @@ type Registration struct {
 	info    layout.WorkerInfo
 	labels  layout.LabelSet
 	rivals  rivals
-	scan    scanner
+	scan    claim.Scanner
 	wakes   *notify.Worker
 	doubts  []int64             // claims that ended with an error; used by Claim only
 	entered []layout.ReadyEntry // by the last attempt of a claim in the ledger; used by Claim only
@@ -96,7 +97,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 	}
 	r := &Registration{cluster: c, info: info, labels: info.LabelSet(), held: map[int64][]layout.ID{},
 		wakes: c.notifier.Open(info.ID, info.Queues)}
-	r.scan = newScanner(r)
+	r.scan = claim.NewScanner(c.keys, c.random.intn)
 	return r, nil
 }
 

@@ -105,6 +105,7 @@ func importTable() map[string]imports {
 		"fdbmodel/read":            {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/state":           {ours: []string{"fdbmodel/layout"}},
 		"fdbmodel/reference":       {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
+		"fdbmodel/internal/claim":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/index":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/meter":  {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/internal/pause":  {ours: append(slices.Clone(store), "fdbmodel/layout")},

@@ -6,9 +6,9 @@ func fitMutants() []mutant {
 	const infeasible = "fdbmodel/infeasible.go"
 	fit := suites{{of: "fdbmodel", run: "Label|Misfit|NoWorker|WithoutWorkers|ClaimedMeanwhile|RequireFit"}}
 	return []mutant{
-		{name: "labels are not compared", file: "fdbmodel/scan.go", by: fit,
-			old: "w.labels.Have(e.Class.Labels) &&",
-			new: "(w.labels.Have(e.Class.Labels) || true) &&"},
+		{name: "labels are not compared", file: "fdbmodel/internal/claim/scanner.go", by: fit,
+			old: "w.Labels.Have(e.Class.Labels) &&",
+			new: "(w.Labels.Have(e.Class.Labels) || true) &&"},
 		{name: "any of the labels is enough", file: "fdbmodel/layout/labels.go",
 			by:  append(suites{{of: "fdbmodel/layout", run: "Labels"}}, fit...),
 			old: "\t\tif _, found := s[label]; !found {\n\t\t\treturn false\n\t\t}\n\t}\n\treturn true",

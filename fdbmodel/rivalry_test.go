@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -193,7 +193,7 @@ func TestAClaimThatLosesToAnotherProcessTakesTheRest(t *testing.T) {
 	db := newHeldClaims(t, false)
 	w, ids, workers := claimersOn(t, db, 9)
 	w.c.random = &lockedReader{r: zeros{}}
-	workers[0].scan = newScanner(workers[0])
+	workers[0].scan = claim.NewScanner(w.c.keys, w.c.random.intn)
 	c, err := Open(w.ctx, db, "ledger", Options{})
 	require.NoError(t, err)
 	other := (&waker{t, w.ctx, db, c}).register(9, "go:f")
@@ -203,7 +203,7 @@ func TestAClaimThatLosesToAnotherProcessTakesTheRest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, got.Conflicts)
 	require.Equal(t, ids[1:4], idsOf(got))
-	require.Zero(t, w.c.ledger.crowd())
+	require.Zero(t, w.c.claimed.InFlight())
 }
 
 // TestClaimsFollowTheIndex claims one by one, by two workers in turn.
@@ -215,7 +215,7 @@ func TestClaimsFollowTheIndex(t *testing.T) {
 	}
 }
 
-// TestFuturesThatComeBackAreClaimedAgain: a ledger does not hide futures that
+// TestFuturesThatComeBackAreClaimedAgain: the cache of claims does not hide futures that
 // its process took and gave back.
 func TestFuturesThatComeBackAreClaimedAgain(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestFuturesThatComeBackAreClaimedAgain(t *testing.T) {
 		_, err = workers[i%2].Finish(w.ctx, completions)
 		require.NoError(t, err)
 	}
-	require.Zero(t, w.c.ledger.crowd())
+	require.Zero(t, w.c.claimed.InFlight())
 }
 
 // TestTheDeadChangeNothing declares a worker dead and reaps it while a
@@ -282,115 +282,6 @@ func TestTheDeadChangeNothing(t *testing.T) {
 			require.Equal(t, ids, claimedBy(w, workers[1], 9))
 		})
 	}
-}
-
-// ledgerModel is what a ledger should hold.
-type ledgerModel struct {
-	flying map[layout.ID]bool
-	landed []layout.ID // oldest first
-	at     map[layout.ID]kv.Version
-}
-
-// gone returns whether a snapshot hides that another claim has the future.
-func (m *ledgerModel) gone(id layout.ID, snapshot kv.Version) bool {
-	at, known := m.at[id]
-	return m.flying[id] || known && snapshot < at
-}
-
-func (m *ledgerModel) land(id layout.ID, at kv.Version) {
-	delete(m.flying, id)
-	if m.landed = append(m.landed, id); len(m.landed) > ledgerLanded {
-		delete(m.at, m.landed[0])
-		m.landed = m.landed[1:]
-	}
-	m.at[id] = at
-}
-
-// TestLedger compares a ledger with its model, for a few futures that claims take
-// again and again, among many others.
-func TestLedger(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var l ledger
-		now := time.Unix(1, 0)
-		m := ledgerModel{flying: map[layout.ID]bool{}, at: map[layout.ID]kv.Version{}}
-		version, others := kv.Version(10), uint16(0)
-		some := rapid.Custom(func(t *rapid.T) layout.ID { return layout.ID{1, byte(rapid.IntRange(1, 4).Draw(t, "id"))} })
-		entries := func(ids ...layout.ID) (all []layout.ReadyEntry) {
-			for _, id := range ids {
-				all = append(all, layout.ReadyEntry{ID: id})
-			}
-			return all
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"take": func(t *rapid.T) {
-				id, snapshot := some.Draw(t, "future"), version-kv.Version(rapid.IntRange(0, 3).Draw(t, "age"))
-				gone := m.gone(id, snapshot)
-				require.Equal(t, gone, l.gone(id, snapshot, now))
-				require.Equal(t, !gone, l.take(id, snapshot, now))
-				if !gone {
-					m.flying[id] = true
-				}
-			},
-			"end": func(t *rapid.T) {
-				id := some.Draw(t, "future")
-				if !m.flying[id] {
-					t.Skip("nothing has it")
-				}
-				if version++; rapid.Bool().Draw(t, "lands") {
-					l.land(entries(id), version, now)
-					m.land(id, version)
-					return
-				}
-				l.release(entries(id))
-				delete(m.flying, id)
-				delete(m.at, id)
-			},
-			"others": func(t *rapid.T) {
-				version++
-				for range rapid.SampledFrom([]int{1, ledgerLanded / 2, ledgerLanded - 1, ledgerLanded}).Draw(t, "number") {
-					others++
-					id := layout.ID{2, byte(others), byte(others >> 8)}
-					require.True(t, l.take(id, version, now))
-					l.land(entries(id), version, now)
-					m.land(id, version)
-				}
-			},
-			"": func(t *rapid.T) {
-				flying := 0
-				for n := range byte(4) {
-					id := layout.ID{1, n + 1}
-					if m.flying[id] {
-						flying++
-					}
-					for age := range kv.Version(4) {
-						require.Equal(t, m.gone(id, version-age), l.gone(id, version-age, now), "%v at %d", id, version-age)
-					}
-				}
-				require.Equal(t, flying, l.crowd())
-				require.LessOrEqual(t, len(l.taken), ledgerLanded+flying)
-			},
-		})
-	})
-}
-
-// TestALedgerForgets: an entry ends with the last snapshot that may precede it.
-func TestALedgerForgets(t *testing.T) {
-	t.Parallel()
-	var l ledger
-	id, now := layout.ID{1}, time.Unix(1, 0)
-	entry := []layout.ReadyEntry{{ID: id}}
-	require.True(t, l.take(id, 5, now))
-	require.False(t, l.take(id, 1<<40, now.Add(time.Hour)), "a claim in flight may land at any version and time")
-	require.Equal(t, 1, l.crowd())
-	l.land(entry, 7, now)
-	require.Zero(t, l.crowd())
-	require.True(t, l.gone(id, 6, now), "the snapshot precedes the claim")
-	require.False(t, l.take(id, 6, now))
-	require.False(t, l.gone(id, 6, now.Add(kv.TxLifetime)), "snapshots that precede the claim have ended")
-	require.True(t, l.take(id, 7, now), "the snapshot shows what the claim left")
-	l.release(entry)
-	require.False(t, l.gone(id, 0, now))
 }
 
 // TestClaimsFromARestoredStore puts a store behind a process that holds an
