@@ -38,11 +38,11 @@ INTEROP_MODULES := $(CURDIR)/bin/interop
 INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
-RACED := /(fdbmodel|fdbmodel/(internal/.*|joblog|lanes|mailbox|metering|modules|names|pauses|quota|results|schedule)|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
+RACED := /(fdbmodel|fdbmodel/(internal/.*|joblog|lanes|mailbox|maintenance|metering|modules|names|pauses|quota|results|schedule)|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What make test tests: the model, the stores that need nothing installed, the client and the workers. Its calls are
 # those of make test-all for fewer packages, so that neither repeats what the other has run.
-CORE := /(fdbmodel(/(batches|edges|joblog|lanes|mailbox|metering|modules|names|pauses|quota|results|schedule|audit|inspect|layout|read|reference|state|transfer(/archive)?|tuple|internal/.*|$\
+CORE := /(fdbmodel(/(batches|edges|joblog|lanes|mailbox|maintenance|metering|modules|names|pauses|quota|results|schedule|audit|inspect|layout|read|reference|state|transfer(/archive)?|tuple|internal/.*|$\
 kv|kv/(embedded|faultkv|kvtest(/reference)?)))?|futures(/futurestest)?|workers|batch(/(batchtest|memstore))?|$\
 internal/(budget|bubble|clock|connlimit|faultdisk|lint|ratelog|socket|timetable|trust))$$
 SCOPE := all

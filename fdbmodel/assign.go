@@ -11,6 +11,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
+// janitorBatch is the maximum number of futures that one transaction of a janitor changes.
+const janitorBatch = 64
+
 // MaxAssign is the maximum number of futures in one transaction of Assign or
 // Unassign.
 const MaxAssign = 100

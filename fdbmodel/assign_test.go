@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -197,7 +198,7 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 				}
 				require.Empty(t, a.held())
 				a.c.Clock().(*clock.Virtual).Advance(time.Minute)
-				_, _, err = a.c.PromoteDue(a.ctx)
+				_, _, err = maintenance.Of(a.c).PromoteDue(a.ctx)
 				require.NoError(t, err)
 				next, taken := a.register(), 0
 				for range 10 {

@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
 )
@@ -180,7 +181,7 @@ func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 	_, _, err := s.C.Cancel(s.Ctx, id, "")
 	require.NoError(t, err)
 	s.Clock.Advance(1000 * s.C.Config().Retention)
-	removed, next, err := s.C.ExpireDone(s.Ctx)
+	removed, next, err := maintenance.Of(s.C).ExpireDone(s.Ctx)
 	require.NoError(t, err)
 	require.Zero(t, removed)
 	require.Zero(t, next)

@@ -144,41 +144,34 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 	r.mu.Unlock()
 	for len(r.doubts) > 0 {
 		key := r.cluster.keys.Claims(r.info.ID, r.doubts[0])
-		var ended endedBatch
-		var result kv.Result
-		err := aroundDamage(func(avoid avoidance) (err error) {
-			result, err = r.cluster.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-				ended, err = r.settleDoubt(ctx, tx, key, avoid)
-				return err
-			})
-			return err
+		_, err := r.cluster.Change(ctx, kv.Options{Tag: "futura-reap"}, func(_ kv.Attempt, w *WriteSet) error {
+			return r.settleDoubt(ctx, w, key)
 		})
 		if err != nil {
 			return err
 		}
-		r.cluster.follow(ctx, result.Version, ended.then)
 		r.doubts = r.doubts[1:]
 	}
 	return nil
 }
 
 // settleDoubt gives back the futures in a list of claims.
-func (r *Registration) settleDoubt(ctx context.Context, tx kv.Attempt, key []byte, avoid avoidance,
-) (endedBatch, error) {
-	alive := r.askAlive(tx)
-	list, err := tx.Get(key).Wait(ctx)
+func (r *Registration) settleDoubt(ctx context.Context, w *WriteSet, key []byte) error {
+	alive := r.askAlive(w.Tx)
+	list, err := w.Tx.Get(key).Wait(ctx)
 	if err != nil {
-		return endedBatch{}, err
+		return err
 	}
 	if err := r.checkAlive(ctx, alive); err != nil {
-		return endedBatch{}, err
+		return err
 	}
 	if list == nil {
-		tx.Clear(key)
-		return endedBatch{}, nil
+		w.Tx.Clear(key)
+		return nil
 	}
 	event := Event{Kind: EventRelinquish, Token: layout.Token{Worker: r.info.ID}}
-	return r.cluster.endBatch(ctx, tx, event, kv.KeyValue{Key: key, Value: list}, nil, avoid)
+	_, err = w.endBatch(ctx, event, kv.KeyValue{Key: key, Value: list}, nil)
+	return err
 }
 
 func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.Token, req ClaimRequest,

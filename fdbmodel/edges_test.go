@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -107,7 +108,7 @@ func TestRealizedInputsBlockNothing(t *testing.T) {
 	require.ErrorIs(t, s.C.Discard(s.Ctx, input), fdbmodel.ErrTransition, "it is used")
 	s.Clock.Advance(2 * s.C.Config().Retention)
 	for range 3 {
-		_, _, err := s.C.ExpireDone(s.Ctx)
+		_, _, err := maintenance.Of(s.C).ExpireDone(s.Ctx)
 		require.NoError(t, err)
 	}
 	require.Equal(t, layout.Realized, s.State(input))
@@ -118,7 +119,7 @@ func TestRealizedInputsBlockNothing(t *testing.T) {
 	endAll(s, realize)
 	s.Clock.Advance(2 * s.C.Config().Retention)
 	for range 3 {
-		_, _, err := s.C.ExpireDone(s.Ctx)
+		_, _, err := maintenance.Of(s.C).ExpireDone(s.Ctx)
 		require.NoError(t, err)
 	}
 	require.Zero(t, s.State(input), "it is used no more, and expires")
@@ -286,7 +287,7 @@ func TestBlockedAndDelayed(t *testing.T) {
 	soon, later := submit(time.Second), submit(time.Hour)
 	require.Equal(t, layout.Blocked, s.State(soon))
 	s.Clock.Advance(time.Minute)
-	_, _, err := s.C.PromoteDue(s.Ctx)
+	_, _, err := maintenance.Of(s.C).PromoteDue(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, layout.Blocked, s.State(soon))
 	claimed := s.Claim(s.Worker)

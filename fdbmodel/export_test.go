@@ -6,17 +6,15 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
-	"github.com/futura-run/futura/fdbmodel/internal/shards"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 // Limits that tests exceed.
 const (
 	JanitorBatch  = janitorBatch
-	MaxRefills    = shards.MaxRefills
 	RefusedForget = claim.ForgetUnreadable
-	OrphanAge     = orphanAge
-	MaxExpire     = maxExpire
 )
 
 // GiveBack is the first step of Leave.
@@ -43,3 +41,19 @@ const (
 	ResolveRounds = edge.ResolveRounds
 	MaxPiece      = edge.MaxPiece
 )
+
+// promoteNow makes a future ready that is due, as a janitor does.
+func (c *Cluster) promoteNow(ctx context.Context, id layout.ID) (promoted bool, err error) {
+	_, err = c.Change(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt, w *WriteSet) error {
+		row, _, err := read.Record(tx, c.keys, id).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		after, outcome := Next(row, Event{Kind: EventPromote, Now: c.clock.Now()})
+		if promoted = outcome == Applied; promoted {
+			w.Apply(&row, &after)
+		}
+		return nil
+	})
+	return promoted, err
+}

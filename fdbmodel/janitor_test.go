@@ -10,11 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
+)
+
+// Limits of a janitor.
+const (
+	maxExpire = 2048      // futures at which a transaction takes no further list of the done
+	orphanAge = time.Hour // of chunks without a future
 )
 
 // countedStore counts the transactions that promote and expire.
@@ -81,13 +89,13 @@ func TestPromotingDealsOutTheBatch(t *testing.T) {
 		s.submitTo(shard, 5, soon.Add(time.Millisecond))
 		s.submitTo(shard, 1, late)
 	}
-	n, next, err := s.c.PromoteDue(s.ctx)
+	n, next, err := maintenance.Of(s.c).PromoteDue(s.ctx)
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.Equal(t, soon, next)
 	s.clock.Advance(2 * time.Second)
 
-	n, next, err = s.c.PromoteDue(s.ctx)
+	n, next, err = maintenance.Of(s.c).PromoteDue(s.ctx)
 	require.NoError(t, err)
 	require.Equal(t, fdbmodel.JanitorBatch, n)
 	require.Equal(t, s.c.Now(), next, "more are due")
@@ -100,7 +108,7 @@ func TestPromotingDealsOutTheBatch(t *testing.T) {
 	}
 	require.Equal(t, map[int]int{0: 5, 1: fdbmodel.JanitorBatch - 10, 2: 5}, of)
 	for n > 0 {
-		n, next, err = s.c.PromoteDue(s.ctx)
+		n, next, err = maintenance.Of(s.c).PromoteDue(s.ctx)
 		require.NoError(t, err)
 	}
 	require.Equal(t, late, next)
@@ -116,10 +124,10 @@ func TestJanitorLooksAtAllShardsAtOnce(t *testing.T) {
 	round := func() (promoted, removed int, next [2]time.Time) {
 		s.store.begun.Store(0)
 		var err error
-		promoted, next[0], err = s.c.PromoteDue(s.ctx)
+		promoted, next[0], err = maintenance.Of(s.c).PromoteDue(s.ctx)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, s.store.begun.Load())
-		removed, next[1], err = s.c.ExpireDone(s.ctx)
+		removed, next[1], err = maintenance.Of(s.c).ExpireDone(s.ctx)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, s.store.begun.Load())
 		return promoted, removed, next
@@ -167,7 +175,7 @@ func TestFutureInTwoDoneListsExpiresOnce(t *testing.T) {
 	}
 	require.EqualValues(t, 3, s.counted(layout.Failed))
 	s.clock.Advance(s.c.Config().Retention)
-	removed, _, err := s.c.ExpireDone(s.ctx)
+	removed, _, err := maintenance.Of(s.c).ExpireDone(s.ctx)
 	require.NoError(t, err)
 	require.Equal(t, 3, removed)
 	require.Zero(t, s.counted(layout.Failed))
@@ -181,22 +189,22 @@ func TestUnreadableDoneEntriesStopNobody(t *testing.T) {
 	s := newSharded(t)
 	reads := &fdbmodel.CountedRanges{Database: s.store.Database, Tag: "futura-expire"}
 	s.store.Database = reads
-	for n := range 3 * fdbmodel.MaxRefills {
+	for n := range 3 * shards.MaxRefills {
 		key := append(s.c.Keys().DoneOf(2), fmt.Sprintf("\x01%04d\x00", n)...)
 		s.replace(key, newerRecord)
 	}
 	_, err := s.c.CancelMany(s.ctx, s.submitTo(1, 3, time.Time{}), "")
 	require.NoError(t, err)
 	s.clock.Advance(s.c.Config().Retention)
-	removed, next, err := s.c.ExpireDone(s.ctx)
+	removed, next, err := maintenance.Of(s.c).ExpireDone(s.ctx)
 	require.NoError(t, err)
 	require.Equal(t, 3, removed)
 	require.Equal(t, s.c.Now(), next)
-	removed, next, err = s.c.ExpireDone(s.ctx)
+	removed, next, err = maintenance.Of(s.c).ExpireDone(s.ctx)
 	require.NoError(t, err)
 	require.Zero(t, removed)
 	require.Zero(t, next, "what can't be read does not keep the janitor busy")
-	require.EqualValues(t, 2*(4+fdbmodel.MaxRefills)+1, reads.Ranges.Load(), "pages, and three neighbours")
+	require.EqualValues(t, 2*(4+shards.MaxRefills)+1, reads.Ranges.Load(), "pages, and three neighbours")
 }
 
 // TestARetriedFutureExpiresByItsLastEnd has futures that ended at the same time;
@@ -214,12 +222,12 @@ func TestARetriedFutureExpiresByItsLastEnd(t *testing.T) {
 	require.NoError(t, err)
 	for i, wait := range []time.Duration{s.c.Config().Retention - time.Minute, time.Minute} {
 		s.clock.Advance(wait - time.Millisecond)
-		removed, next, err := s.c.ExpireDone(s.ctx)
+		removed, next, err := maintenance.Of(s.c).ExpireDone(s.ctx)
 		require.NoError(t, err)
 		require.Zero(t, removed)
 		require.Equal(t, s.c.Now().Add(time.Millisecond), next)
 		s.clock.Advance(time.Millisecond)
-		removed, _, err = s.c.ExpireDone(s.ctx)
+		removed, _, err = maintenance.Of(s.c).ExpireDone(s.ctx)
 		require.NoError(t, err)
 		require.Equal(t, 1, removed)
 		require.EqualValues(t, 1-i, s.counted(layout.Failed))
@@ -240,9 +248,9 @@ func TestArgumentsAheadOfTheirSubmitAreKept(t *testing.T) {
 	for _, wait := range []struct {
 		time    time.Duration
 		removed int
-	}{{0, 0}, {fdbmodel.OrphanAge - time.Second, 0}, {2 * time.Second, 1}, {0, 0}} {
+	}{{0, 0}, {orphanAge - time.Second, 0}, {2 * time.Second, 1}, {0, 0}} {
 		s.clock.Advance(wait.time)
-		_, removed, err := s.c.SweepChunks(s.ctx, ids[0].Shard(4), nil)
+		_, removed, err := maintenance.Of(s.c).SweepChunks(s.ctx, ids[0].Shard(4), nil)
 		require.NoError(t, err)
 		require.Equal(t, wait.removed, removed)
 	}
@@ -253,7 +261,7 @@ func TestArgumentsAheadOfTheirSubmitAreKept(t *testing.T) {
 func TestExpiryIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newSharded(t)
-	ids := make([]layout.ID, fdbmodel.MaxExpire/2+1)
+	ids := make([]layout.ID, maxExpire/2+1)
 	for i := range ids {
 		ids[i] = layout.BatchItemID("b", i)
 	}
@@ -264,7 +272,7 @@ func TestExpiryIsBounded(t *testing.T) {
 	}
 	s.clock.Advance(s.c.Config().Retention)
 	for _, left := range []int{2, 0} {
-		_, next, err := s.c.ExpireDone(s.ctx)
+		_, next, err := maintenance.Of(s.c).ExpireDone(s.ctx)
 		require.NoError(t, err)
 		require.Equal(t, s.c.Now(), next)
 		entries := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -226,7 +227,7 @@ func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 	m.clock.Advance(time.Minute)
 	promoted := 0
 	for range 4 {
-		n, next, err := m.c.PromoteDue(m.ctx)
+		n, next, err := maintenance.Of(m.c).PromoteDue(m.ctx)
 		require.NoError(t, err)
 		require.LessOrEqual(t, n, fdbmodel.JanitorBatch)
 		if promoted += n; promoted == len(others) {
@@ -244,7 +245,7 @@ func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 		r()
 	}
 	for range 4 {
-		n, _, err := m.c.PromoteDue(m.ctx)
+		n, _, err := maintenance.Of(m.c).PromoteDue(m.ctx)
 		require.NoError(t, err)
 		promoted += n
 	}
@@ -268,7 +269,7 @@ func TestNewerDoneEntryStopsNobody(t *testing.T) {
 	second := m.submit(1, nil)
 	m.finish(w, m.claim(w))
 	m.clock.Advance(m.c.Config().Retention)
-	removed, next, err := m.c.ExpireDone(m.ctx)
+	removed, next, err := maintenance.Of(m.c).ExpireDone(m.ctx)
 	require.NoError(t, err)
 	require.Equal(t, m.c.Now(), next, "there may be more")
 	require.Equal(t, 1, removed)
@@ -277,7 +278,7 @@ func TestNewerDoneEntryStopsNobody(t *testing.T) {
 	_, err = m.c.Get(m.ctx, first[0])
 	require.NoError(t, err)
 	restore()
-	removed, _, err = m.c.ExpireDone(m.ctx)
+	removed, _, err = maintenance.Of(m.c).ExpireDone(m.ctx)
 	require.NoError(t, err)
 	require.Equal(t, 1, removed)
 	m.checkNewer(0)

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
@@ -26,7 +27,7 @@ func TestOverdueFuturesInParts(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	s.Faults.FailNext(faultkv.UnknownLost, func(tag string) bool { return tag == "futura-overdue" })
 	for _, want := range []int{64, 1} {
-		ended, next, err := s.C.EndOverdue(s.Ctx)
+		ended, next, err := maintenance.Of(s.C).EndOverdue(s.Ctx)
 		require.NoError(t, err)
 		require.Equal(t, want, ended)
 		require.Equal(t, want == 64, !next.IsZero() && !next.After(s.Clock.Now()))
@@ -44,7 +45,7 @@ func TestOverdueFuturesThatRun(t *testing.T) {
 	id := s.Submit(deadline(s, time.Second))
 	f := s.Claim(s.Worker)
 	s.Clock.Advance(2 * time.Second)
-	ended, _, err := s.C.EndOverdue(s.Ctx)
+	ended, _, err := maintenance.Of(s.C).EndOverdue(s.Ctx)
 	require.NoError(t, err)
 	require.Zero(t, ended)
 	require.Zero(t, limitKeys(s), "its worker ends it")

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
@@ -24,7 +25,7 @@ func deadline(s *modeltest.Stage, in time.Duration) func(*fdbmodel.Submission) {
 
 func endOverdue(s *modeltest.Stage) (ended int) {
 	for {
-		n, next, err := s.C.EndOverdue(s.Ctx)
+		n, next, err := maintenance.Of(s.C).EndOverdue(s.Ctx)
 		require.NoError(s.T, err)
 		ended += n
 		if next.IsZero() || next.After(s.Clock.Now()) {
@@ -66,7 +67,7 @@ func TestWhatWaitsTooLongEnds(t *testing.T) {
 	longer := s.Submit(deadline(s, time.Hour), expires(s, 2*time.Minute))
 	require.Equal(t, 5, limitKeys(s))
 	require.Zero(t, endOverdue(s))
-	_, next, err := s.C.EndOverdue(s.Ctx)
+	_, next, err := maintenance.Of(s.C).EndOverdue(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, next.Sub(s.Clock.Now()))
 	s.Clock.Advance(time.Minute)
@@ -167,7 +168,7 @@ func TestSnoozeCostsNoAttempt(t *testing.T) {
 		require.Equal(t, n+1, row.Attempts.Snoozed)
 		require.Equal(t, s.Clock.Now().Add(wait).UnixMilli(), row.Attempts.Due)
 		s.Clock.Advance(wait)
-		_, _, err = s.C.PromoteDue(s.Ctx)
+		_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 		require.NoError(t, err)
 	}
 	require.Empty(t, s.Problems())

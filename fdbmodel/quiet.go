@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/futura-run/futura/fdbmodel/internal/sessions"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -75,8 +76,8 @@ func (c *Cluster) signsOfLife(ctx context.Context, others []SignsOfLife) (map[st
 		}
 		maps.Copy(signs, more)
 	}
-	sessions, err := c.Sessions(ctx)
-	for id, sign := range sessions {
+	clients, err := sessions.All(ctx, c)
+	for id, sign := range clients {
 		var record layout.SessionRecord
 		readable := sign != nil && layout.Decode(c.keys.Session(id), sign, &record) == nil
 		if readable && (opening == "" || record.Opening == opening) {

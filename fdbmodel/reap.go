@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel/internal/roles"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -42,7 +43,7 @@ func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, 
 		return total, err
 	}
 	// What it held waits for a janitor, and it may have been that.
-	return total, c.ReleaseJanitor(ctx, worker)
+	return total, roles.ReleaseJanitor(ctx, c.Transact, c.keys, worker)
 }
 
 func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.WorkerID) error {
@@ -61,19 +62,13 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 	from := c.keys.Worker(worker, layout.WorkerClaims)
 	for {
 		var ended endedBatch
-		var result kv.Result
-		err := aroundDamage(func(avoid avoidance) (err error) {
-			result, err = c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-				ended, err = c.endClaims(ctx, tx, worker, kind, from, avoid)
-				return err
-			})
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-reap"}, func(_ kv.Attempt, w *WriteSet) (err error) {
+			ended, err = w.endClaims(ctx, worker, kind, from)
 			return err
 		})
 		if err != nil || ended.next == nil {
 			return total, kept, err
 		}
-		c.follow(ctx, result.Version, ended.then)
-		c.lost.tell(ended.lost)
 		total += ended.changed
 		kept = kept || ended.kept
 		from = ended.next
@@ -83,17 +78,15 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 // endedBatch holds the results of ending a claim batch.
 type endedBatch struct {
 	changed int
-	then    postCommit
-	kept    bool // some futures stay in it
-	lost    []layout.Row
+	kept    bool   // some futures stay in it
 	next    []byte // where the next one may be, nil after the last one
 }
 
 // endClaims applies kind to the futures still held by the first claim batch at
 // or after from.
-func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, from []byte,
-	avoid avoidance,
+func (w *WriteSet) endClaims(ctx context.Context, worker layout.WorkerID, kind EventKind, from []byte,
 ) (endedBatch, error) {
+	c, tx := w.cluster, w.Tx
 	var culprits map[layout.ID]int64
 	if kind == EventReap {
 		if err := c.requireDead(ctx, tx, worker); err != nil {
@@ -109,15 +102,14 @@ func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerI
 	if err != nil || len(page.Items) == 0 {
 		return endedBatch{}, err
 	}
-	return c.endBatch(ctx, tx, Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits,
-		avoid)
+	return w.endBatch(ctx, Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits)
 }
 
 // endBatch removes a claim batch, or leaves in it what a newer version of Futura
 // has written. It completes the event for each future.
-func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.KeyValue, culprits map[layout.ID]int64,
-	avoid avoidance,
+func (w *WriteSet) endBatch(ctx context.Context, event Event, item kv.KeyValue, culprits map[layout.ID]int64,
 ) (endedBatch, error) {
+	c, tx := w.cluster, w.Tx
 	ended := endedBatch{next: kv.After(item.Key)}
 	rest := tuple.NewReader(item.Key[len(c.keys.Worker(event.Token.Worker, layout.WorkerClaims)):])
 	sequence := rest.Int()
@@ -130,7 +122,6 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 	for i, id := range ids {
 		pending[i] = read.Record(tx, c.keys, id)
 	}
-	w := c.write(tx)
 	w.owners.Losing = true
 	var kept []layout.ID
 	for i, id := range ids {
@@ -148,7 +139,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 		if !found || row.Spec == nil || row.Claim == nil || row.Claim.Sequence != sequence {
 			continue
 		}
-		if avoid.of(&row) {
+		if w.Avoids(&row) {
 			kept = append(kept, id)
 			continue
 		}
@@ -165,7 +156,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 		w.Apply(&row, &after)
 		ended.changed++
 		if e := after.Exception; e != nil && e.Final && e.Kind != layout.KindCancelled {
-			ended.lost = append(ended.lost, after)
+			w.Lost(&after)
 		}
 	}
 	if ended.kept = len(kept) > 0; ended.kept {
@@ -174,9 +165,5 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 	} else {
 		tx.Clear(item.Key)
 	}
-	if err := w.Flush(ctx); err != nil {
-		return ended, err
-	}
-	ended.then = w.postCommit()
 	return ended, nil
 }

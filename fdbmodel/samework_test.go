@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // TestARepeatedSubmitSaysWhatDiffers submits a key again, with one setting changed at a time:
@@ -88,7 +89,7 @@ func TestARepeatedSubmitIsAsLateAsTheFirst(t *testing.T) {
 	require.Equal(t, "delay", submit(40*time.Second, time.Hour).Differs)
 	require.Equal(t, "expiry", submit(time.Minute, 2*time.Hour).Differs)
 	m.clock.Advance(time.Minute)
-	_, _, err := m.c.PromoteDue(m.ctx)
+	_, _, err := maintenance.Of(m.c).PromoteDue(m.ctx)
 	require.NoError(t, err)
 	require.Empty(t, submit(time.Minute, time.Hour).Differs)
 	require.Empty(t, submit(0, time.Hour).Differs, "the records don't tell")

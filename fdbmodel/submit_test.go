@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // TestWhatMakesWorkAnother submits an id again, with one field changed at a time.
@@ -96,7 +97,7 @@ func TestAnUnreadableFutureExpiresLater(t *testing.T) {
 	removed := func() (n int) {
 		m.clock.Advance(m.c.Config().Retention + time.Second)
 		for {
-			some, next, err := m.c.ExpireDone(m.ctx)
+			some, next, err := maintenance.Of(m.c).ExpireDone(m.ctx)
 			require.NoError(t, err)
 			if n += some; next.IsZero() || next.After(m.clock.Now()) {
 				return n
@@ -118,7 +119,7 @@ func TestADiscardedFutureLeavesNoPieces(t *testing.T) {
 		"many": func(m *mixed, id layout.ID) error { _, err := m.c.DiscardMany(m.ctx, []layout.ID{id}); return err },
 		"expired": func(m *mixed, _ layout.ID) error {
 			m.clock.Advance(m.c.Config().Retention + time.Second)
-			_, _, err := m.c.ExpireDone(m.ctx)
+			_, _, err := maintenance.Of(m.c).ExpireDone(m.ctx)
 			return err
 		},
 	} {

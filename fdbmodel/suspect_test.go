@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
@@ -43,7 +44,7 @@ func TestOnlyTheMostSuspiciousIsCharged(t *testing.T) {
 			require.Len(t, s.Claim(w), 3-deaths)
 			bury(s, w.ID())
 			s.Clock.Advance(time.Minute)
-			_, _, err = s.C.PromoteDue(s.Ctx)
+			_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 			require.NoError(t, err)
 		}
 	}
@@ -100,7 +101,7 @@ func TestAWorkerThatComesBackUndoesItsDeath(t *testing.T) {
 	other, err := s.C.Register(s.Ctx, s.Info())
 	require.NoError(t, err)
 	s.Clock.Advance(time.Minute)
-	_, _, err = s.C.PromoteDue(s.Ctx)
+	_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 	require.NoError(t, err)
 	again := s.Claim(other)
 	require.Len(t, again, 3)

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/results"
@@ -210,7 +211,7 @@ func TestUnknownResults(t *testing.T) {
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.NotBefore = s.C.Now().Add(time.Second) })
 			s.Clock.Advance(2 * time.Second)
 			strike()
-			_, _, err := s.C.PromoteDue(s.Ctx)
+			_, _, err := maintenance.Of(s.C).PromoteDue(s.Ctx)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.Ready, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
@@ -235,7 +236,7 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			s.Clock.Advance(2 * time.Minute)
 			strike()
-			_, _, err = s.C.ExpireDone(s.Ctx)
+			_, _, err = maintenance.Of(s.C).ExpireDone(s.Ctx)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.State(0), s.State(id))
 			require.Equal(s.T, int64(0), s.Counted(layout.Failed))
@@ -293,7 +294,7 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Delayed, s.State(id))
 			require.Equal(s.T, fdbmodel.Lost, s.Finish(s.Worker, fdbmodel.Completion{Future: &old[0], Result: &layout.Result{}}))
 			s.Clock.Advance(time.Minute)
-			_, _, err = s.C.PromoteDue(s.Ctx)
+			_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 			require.NoError(s.T, err)
 			require.Len(s.T, s.Claim(heir), 1)
 		},
@@ -372,10 +373,10 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-janitor": func(s *modeltest.Stage, strike func()) {
 			strike()
-			_, held, err := s.C.AcquireJanitor(s.Ctx, s.Worker.ID(), nil, 1)
+			_, held, err := maintenance.Of(s.C).Acquire(s.Ctx, s.Worker.ID(), nil, 1)
 			require.NoError(s.T, err)
 			require.True(s.T, held)
-			_, held, err = s.C.AcquireJanitor(s.Ctx, "other", nil, 1)
+			_, held, err = maintenance.Of(s.C).Acquire(s.Ctx, "other", nil, 1)
 			require.NoError(s.T, err)
 			require.False(s.T, held)
 		},

@@ -188,7 +188,7 @@ func (l later) Now() time.Time { return l.Clock.Now().Add(time.Minute) }
 func TestWhatIsGivenBackWakesAnIdleWorker(t *testing.T) {
 	t.Parallel()
 	for name, giveBack := range map[string]func(w *waker, r *Registration, held *ClaimedFuture) error{
-		"reaped": func(w *waker, r *Registration, _ *ClaimedFuture) error {
+		"reaped": func(w *waker, r *Registration, held *ClaimedFuture) error {
 			members, err := w.c.Workers(w.ctx)
 			require.NoError(w, err)
 			require.Equal(w, r.ID(), members[0].ID)
@@ -198,8 +198,8 @@ func TestWhatIsGivenBackWakesAnIdleWorker(t *testing.T) {
 			require.NoError(w, err)
 			require.Equal(w, 1, n)
 			w.c.clock = later{w.c.clock}
-			n, _, err = w.c.PromoteDue(w.ctx)
-			require.Equal(w, 1, n)
+			promoted, err := w.c.promoteNow(w.ctx, held.ID)
+			require.True(w, promoted)
 			return err
 		},
 		"left": func(w *waker, r *Registration, _ *ClaimedFuture) error { return r.Leave(w.ctx) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
@@ -28,6 +29,7 @@ type WriteSet struct {
 	names    index.Names
 	copies   index.Copies
 	pool     pool
+	lost     []layout.Row
 }
 
 // Change runs fn in a transaction that changes futures through w, and repeats it as
@@ -126,6 +128,29 @@ func (w *WriteSet) remove(row *layout.Row) {
 	w.Tx.ClearRange(kv.Prefix(w.Keys.ChunksOfFuture(row.ID)))
 	w.Update(row, nil)
 }
+
+// Expire removes a terminal future, and reports whether it did. One that is still needed it
+// Keeps.
+func (w *WriteSet) Expire(ctx context.Context, row *layout.Row) (bool, error) {
+	released, err := edge.IsReleased(ctx, w.Tx, w.Keys, row)
+	if err != nil {
+		return false, err
+	}
+	if !released {
+		w.Keep(row.ID)
+		return false, nil
+	}
+	w.remove(row)
+	return true, nil
+}
+
+// Keep lists a future as one that has ended with the transaction: it may expire after
+// another retention.
+func (w *WriteSet) Keep(id layout.ID) { w.ends.Add(id) }
+
+// Lost has the listener of OnLost told of a future that the transaction fails, after the
+// commit.
+func (w *WriteSet) Lost(row *layout.Row) { w.lost = append(w.lost, *row) }
 
 // claim writes what apply writes for EventClaim on waiting futures, without
 // reading their rows: from their entries in the index. The transaction conflicts
@@ -243,10 +268,11 @@ type postCommit struct {
 	placed notify.Demands // workers to wake
 	marks  []index.Mark   // dependencies to resolve
 	mail   map[layout.SessionID][]layout.Notice
+	lost   []layout.Row
 }
 
 func (w *WriteSet) postCommit() postCommit {
-	return postCommit{w.pool.placed, w.edges.Marks, w.mail.Notices}
+	return postCommit{w.pool.placed, w.edges.Marks, w.mail.Notices, w.lost}
 }
 
 // follow does what is to be done after a transaction that committed at version.
@@ -260,6 +286,7 @@ func (c *Cluster) announce(ctx context.Context, version kv.Version, p postCommit
 	if len(p.mail) > 0 {
 		c.notices.tell(p.mail, version)
 	}
+	c.lost.tell(p.lost)
 	c.notifier.Wake(ctx, version, p.placed)
 	c.edges.Add(p.marks)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
@@ -143,7 +144,7 @@ func TestStepDelivers(t *testing.T) {
 	require.Equal(t, "ran 299", string(results[299].Value))
 	next = s.round(t, time.Second)
 	require.True(t, next.After(s.clock.Now().Add(time.Second)), "nothing is left to let go of")
-	sessions, err := s.Cluster().Sessions(ctx)
+	sessions, err := maintenance.Of(s.Cluster()).Sessions(ctx)
 	require.NoError(t, err)
 	require.Len(t, sessions, 1)
 }
@@ -158,7 +159,7 @@ func TestSessionIsRefreshedInTime(t *testing.T) {
 	var last string
 	for range 5 {
 		next := s.round(t, 0)
-		sessions, err := s.Cluster().Sessions(ctx)
+		sessions, err := maintenance.Of(s.Cluster()).Sessions(ctx)
 		require.NoError(t, err)
 		require.NotEqual(t, last, string(sessions[id]))
 		last = string(sessions[id])
@@ -166,7 +167,7 @@ func TestSessionIsRefreshedInTime(t *testing.T) {
 		s.clock.Advance(s.Cluster().Config().Heartbeat)
 	}
 	require.NoError(t, s.Close(ctx))
-	sessions, err := s.Cluster().Sessions(ctx)
+	sessions, err := maintenance.Of(s.Cluster()).Sessions(ctx)
 	require.NoError(t, err)
 	require.Empty(t, sessions)
 }
@@ -186,7 +187,7 @@ func TestMailOfASweptSession(t *testing.T) {
 		}
 		s.round(t, 0)
 		newExecutor(t, s.Client, echo).all(t)
-		require.NoError(t, s.Cluster().DropSession(context.Background(), s.session(t, fs[0])))
+		require.NoError(t, maintenance.Of(s.Cluster()).DropSession(context.Background(), s.session(t, fs[0])))
 		return s, fs
 	}
 	over := func(fs []*futures.Future) (n int) {

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/internal/storetest"
@@ -281,7 +282,7 @@ func TestManualMemberOfAFleet(t *testing.T) {
 	require.Equal(t, layout.Realized, stateOf(b, id))
 	m, _ := b.member(w.ID())
 	require.Greater(t, m.Heartbeat.Count, int64(5))
-	_, holder, err := b.cluster.ReadJanitor(b.ctx)
+	_, holder, err := maintenance.Of(b.cluster).Present(b.ctx)
 	require.NoError(t, err)
 	require.Empty(t, holder)
 	require.NoError(t, hand.Leave(b.ctx))

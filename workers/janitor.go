@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/names"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -50,9 +51,10 @@ const (
 // sweeps unreferenced chunks.
 type janitor struct {
 	janitorHost
-	id      layout.WorkerID
-	opening string // of a store that only this process can reach
-	broken  error  // why the store won't come back within this process
+	maintain maintenance.Janitor
+	id       layout.WorkerID
+	opening  string // of a store that only this process can reach
+	broken   error  // why the store won't come back within this process
 
 	keepRole duty
 	measure  duty   // with and without the role: others may be unable to
@@ -107,7 +109,7 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 
 func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 	cluster, config := host.cluster, host.cluster.Config()
-	j := &janitor{janitorHost: host, id: id}
+	j := &janitor{janitorHost: host, id: id, maintain: maintenance.Of(cluster)}
 	if traits := kv.TraitsOf(cluster.Database()); traits.Exclusive {
 		j.opening = traits.Opening
 	}
@@ -117,14 +119,14 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 		run: atIntervals(func(ctx context.Context, _ time.Time) error { return quota.Of(cluster).WriteUsage(ctx) })}
 	j.duties = []duty{
 		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
-		{name: "promote", every: promoteEvery, run: inBatches(cluster.PromoteDue)},
+		{name: "promote", every: promoteEvery, run: inBatches(j.maintain.PromoteDue)},
 		{name: "admission to lanes", every: promoteEvery, run: inBatches(lanes.Of(cluster).AdmitDue)},
 		{name: "sweep of lanes", every: sweepEvery, run: atIntervals(j.sweepLanes)},
 		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
 		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
-		{name: "end of what is overdue", every: overdueEvery, run: inBatches(cluster.EndOverdue)},
+		{name: "end of what is overdue", every: overdueEvery, run: inBatches(j.maintain.EndOverdue)},
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
-		{name: "expire", every: expireEvery, run: inBatches(cluster.ExpireDone)},
+		{name: "expire", every: expireEvery, run: inBatches(j.maintain.ExpireDone)},
 		{name: "freeing of unique names", every: sweepEvery, run: inBatches(names.Of(cluster).Free)},
 		{name: "folding of metered use", every: foldEvery, run: atIntervals(j.foldMetered),
 			at: cluster.Clock().Now().Add(foldAfter)},
@@ -221,7 +223,7 @@ func (j *janitor) perform(ctx context.Context, d *duty, now time.Time) time.Time
 // takeRole keeps the role, or takes it from a janitor whose heartbeat is
 // unchanged.
 func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
-	record, worker, err := j.cluster.ReadJanitor(ctx)
+	record, worker, err := j.maintain.Present(ctx)
 	if err != nil {
 		j.held = false
 		return err
@@ -232,7 +234,7 @@ func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	j.count++
-	_, j.held, err = j.cluster.AcquireJanitor(ctx, j.id, record, j.count)
+	_, j.held, err = j.maintain.Acquire(ctx, j.id, record, j.count)
 	return err
 }
 
@@ -300,7 +302,7 @@ func (j *janitor) foldMetered(ctx context.Context, _ time.Time) error {
 func (j *janitor) sweepChunks(ctx context.Context, _ time.Time) error {
 	var errs []error
 	for range sweepsPerRun {
-		next, _, err := j.cluster.SweepChunks(ctx, j.sweepShard, j.sweepCursor)
+		next, _, err := j.maintain.SweepChunks(ctx, j.sweepShard, j.sweepCursor)
 		if err != nil {
 			errs = append(errs, err)
 			next = nil
@@ -317,7 +319,7 @@ func (j *janitor) sweepChunks(ctx context.Context, _ time.Time) error {
 
 // sweepSessions drops the mail of clients that are gone.
 func (j *janitor) sweepSessions(ctx context.Context, now time.Time) error {
-	sessions, err := j.cluster.Sessions(ctx)
+	sessions, err := j.maintain.Sessions(ctx)
 	if err != nil {
 		return err
 	}
@@ -327,7 +329,7 @@ func (j *janitor) sweepSessions(ctx context.Context, now time.Time) error {
 	for _, id := range slices.Sorted(maps.Keys(sessions)) {
 		present[id] = true
 		if j.mail.look(id, sessions[id], now) >= limit {
-			errs = append(errs, j.cluster.DropSession(ctx, id))
+			errs = append(errs, j.maintain.DropSession(ctx, id))
 		}
 	}
 	j.mail.keep(present)

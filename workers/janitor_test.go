@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
@@ -182,7 +183,10 @@ func TestJanitorSweepsChunksAndSessions(t *testing.T) {
 	require.NoError(t, err)
 	spec.ArgsRef = &ref
 	w := b.start(Options{}, map[string]Function{"echo": echo})
-	b.await("mail", func() bool { sessions, err := b.cluster.Sessions(b.ctx); return err == nil && len(sessions) == 1 })
+	b.await("mail", func() bool {
+		sessions, err := maintenance.Of(b.cluster).Sessions(b.ctx)
+		return err == nil && len(sessions) == 1
+	})
 	_, err = b.cluster.Args(b.ctx, ids[0], spec)
 	require.NoError(t, err)
 	w.end()
@@ -195,7 +199,7 @@ func TestJanitorSweepsChunksAndSessions(t *testing.T) {
 		b.clock.Advance(stride)
 		j.step(b.ctx, b.clock.Now())
 	}
-	sessions, err := b.cluster.Sessions(b.ctx)
+	sessions, err := maintenance.Of(b.cluster).Sessions(b.ctx)
 	require.NoError(t, err)
 	require.Empty(t, sessions)
 	_, err = b.cluster.Args(b.ctx, ids[0], spec)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // JanitorOptions of RunJanitor. The zero value tells nobody anything.
@@ -55,7 +56,7 @@ func RunJanitor(ctx context.Context, cluster *fdbmodel.Cluster, o JanitorOptions
 	}
 	giveUp, cancel := withTimeout(context.WithoutCancel(ctx), cluster.Clock(), leaveTimeout)
 	defer cancel()
-	if err := cluster.ReleaseJanitor(giveUp, id); err != nil {
+	if err := maintenance.Of(cluster).Release(giveUp, id); err != nil {
 		o.Logger.Warn("the janitor's role could not be given up", "error", err)
 	}
 	return nil

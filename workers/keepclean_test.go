@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -60,7 +61,7 @@ func TestClusterWithoutDatabaseWorkers(t *testing.T) {
 	heartbeat, seen, beaten := b.cluster.Config().Heartbeat, []byte(nil), from
 	// The clock waits for the janitor: what it sees too seldom it forgets.
 	keepsUp := func() bool {
-		record, _, err := b.cluster.ReadJanitor(b.ctx)
+		record, _, err := maintenance.Of(b.cluster).Present(b.ctx)
 		require.NoError(t, err)
 		if !bytes.Equal(record, seen) {
 			seen, beaten = record, b.clock.Now()
@@ -103,11 +104,11 @@ func TestClusterWithoutDatabaseWorkers(t *testing.T) {
 	members, err := b.cluster.Workers(b.ctx)
 	require.NoError(t, err)
 	require.Len(t, members, 1, "a janitor is no member")
-	_, holder, err := b.cluster.ReadJanitor(b.ctx)
+	_, holder, err := maintenance.Of(b.cluster).Present(b.ctx)
 	require.NoError(t, err)
 	require.NotEmpty(t, holder)
 	stop()
-	_, holder, err = b.cluster.ReadJanitor(b.ctx)
+	_, holder, err = maintenance.Of(b.cluster).Present(b.ctx)
 	require.NoError(t, err)
 	require.Empty(t, holder, "it gives up the role")
 }
@@ -120,7 +121,7 @@ func TestJanitorsTakeTurns(t *testing.T) {
 		b := virtualBed(t)
 		stop := b.clean(JanitorOptions{})
 		holder := func() layout.WorkerID {
-			_, id, err := b.cluster.ReadJanitor(b.ctx)
+			_, id, err := maintenance.Of(b.cluster).Present(b.ctx)
 			require.NoError(t, err)
 			return id
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
 )
@@ -222,7 +223,7 @@ func (l *life) leave() error {
 	ctx, cancel := withTimeout(l.store, l.worker.cluster.Clock(), leaveTimeout)
 	defer cancel()
 	if l.janitor != nil {
-		if err := l.worker.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
+		if err := maintenance.Of(l.worker.cluster).Release(ctx, l.reg.ID()); err != nil {
 			l.worker.options.Logger.Warn("the janitor's role could not be given up", "error", err)
 		}
 	}

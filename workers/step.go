@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // steps is what step keeps between its calls.
@@ -206,7 +207,7 @@ func (w *Worker) leave(ctx context.Context) error {
 	}
 	l.handOver(w.cluster.Now().Add(w.options.DrainTimeout))
 	if l.janitor != nil {
-		if err := w.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
+		if err := maintenance.Of(w.cluster).Release(ctx, l.reg.ID()); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
@@ -224,8 +225,8 @@ func TestCheckOfBusyCluster(t *testing.T) {
 		return err
 	})
 	loop(func(int) error {
-		_, _, err := c.PromoteDue(ctx)
-		_, _, failed := c.ExpireDone(ctx)
+		_, _, err := maintenance.Of(c).PromoteDue(ctx)
+		_, _, failed := maintenance.Of(c).ExpireDone(ctx)
 		return errors.Join(err, failed)
 	})
 	for range checks {

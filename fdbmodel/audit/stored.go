@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
@@ -22,7 +23,7 @@ func (p *page) checkChunk(it *item) {
 		return
 	}
 	p.row(it.ID, func(r *layout.Row) {
-		if !r.RefersTo(ref) && !p.cluster.MayRefer(r, ref) {
+		if !r.RefersTo(ref) && !maintenance.Of(p.cluster).MayRefer(r, ref) {
 			p.note(InvariantChunks, it.Raw, "nothing refers to this %s of future %s; it is to be swept", ref.Kind, r.ID)
 		}
 	})

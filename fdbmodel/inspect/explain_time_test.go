@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
@@ -33,7 +34,7 @@ func TestExplainTime(t *testing.T) {
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Snooze: &wait})
 	require.Contains(t, said(id), "because its function asked to be run again later")
 	s.Clock.Advance(time.Minute)
-	_, _, err := s.C.EndOverdue(s.Ctx)
+	_, _, err := maintenance.Of(s.C).EndOverdue(s.Ctx)
 	require.NoError(t, err)
 	require.Contains(t, said(id), "failed for good (expired")
 	require.NotContains(t, said(id), "deadline")

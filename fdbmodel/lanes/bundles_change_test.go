@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
@@ -22,7 +23,7 @@ func (s laneStage) submitLater() layout.ID {
 // promote makes ready what is due a second from now.
 func (s laneStage) promote() {
 	s.Clock.Advance(time.Second)
-	_, _, err := s.C.PromoteDue(s.Ctx)
+	_, _, err := maintenance.Of(s.C).PromoteDue(s.Ctx)
 	require.NoError(s.T, err)
 	s.check()
 }
@@ -219,7 +220,7 @@ func TestBundlesThatGatherTwice(t *testing.T) {
 	s.Clock.Advance(time.Minute)
 	var found bool
 	for range 8 {
-		_, _, err = s.C.PromoteDue(s.Ctx)
+		_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 		require.NoError(t, err)
 		for _, f := range s.Claim(s.Worker) {
 			got, err := s.Worker.Gather(s.Ctx, &f, 1)

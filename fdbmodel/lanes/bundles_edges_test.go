@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // TestBundleIsQueuedAsItsFirstMember: with its priority, its size and its timeout.
@@ -50,7 +51,7 @@ func TestWhatWorkersDiedWithRunsAlone(t *testing.T) {
 	s.Worker, err = s.C.Register(s.Ctx, s.Info())
 	require.NoError(t, err)
 	s.Clock.Advance(time.Minute)
-	_, _, err = s.C.PromoteDue(s.Ctx)
+	_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 	require.NoError(t, err)
 	fresh := s.submit("x")
 	require.Equal(t, []layout.ID{suspect, fresh}, s.line("x"))

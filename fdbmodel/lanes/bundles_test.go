@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // gather claims the bundles that there are, and gathers the members of the first.
@@ -131,7 +132,7 @@ func TestLaterGathersKeepTheBounds(t *testing.T) {
 	require.NoError(t, err)
 	fresh := s.submit("x", first)
 	s.Clock.Advance(time.Minute)
-	_, _, err = s.C.PromoteDue(s.Ctx)
+	_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 	require.NoError(t, err)
 	bundle, held = s.gather()
 	require.Equal(t, []layout.ID{fresh}, idsOf(held))
@@ -163,7 +164,7 @@ func TestBundleOfADeadWorker(t *testing.T) {
 	require.NoError(t, err)
 	for len(ids) > 0 {
 		s.Clock.Advance(time.Minute)
-		_, _, err = s.C.PromoteDue(s.Ctx)
+		_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 		require.NoError(t, err)
 		s.check()
 		bundle, members = s.gather()

@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // newerRecord is a record in a possible later version of the format.
@@ -77,9 +78,9 @@ func (s laneStage) damage(damaged layout.Lane, wider layout.LaneKind, key, value
 	s.Store(key, value)
 	s.Clock.Advance(10 * time.Second)
 
-	_, _, err = s.C.PromoteDue(s.Ctx)
+	_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 	require.NoError(t, err)
-	_, _, err = s.C.EndOverdue(s.Ctx)
+	_, _, err = maintenance.Of(s.C).EndOverdue(s.Ctx)
 	require.NoError(t, err)
 	_, _, err = s.L.AdmitDue(s.Ctx)
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
@@ -124,7 +125,7 @@ func TestLaneOfAFutureThatIsRetried(t *testing.T) {
 			if !aside {
 				require.Empty(t, s.Claim(s.Worker), "the slot is kept")
 				s.Clock.Advance(time.Minute)
-				_, _, err := s.C.PromoteDue(s.Ctx)
+				_, _, err := maintenance.Of(s.C).PromoteDue(s.Ctx)
 				require.NoError(t, err)
 				require.Equal(t, []layout.ID{first}, s.end())
 				require.Equal(t, []layout.ID{second}, s.end())
@@ -132,7 +133,7 @@ func TestLaneOfAFutureThatIsRetried(t *testing.T) {
 			}
 			third := s.submit("x")
 			s.Clock.Advance(time.Minute)
-			_, _, err := s.C.PromoteDue(s.Ctx)
+			_, _, err := maintenance.Of(s.C).PromoteDue(s.Ctx)
 			require.NoError(t, err)
 			require.Equal(t, []layout.ID{third, first}, s.line("x"), "it gets in line again")
 			require.Equal(t, []layout.ID{second}, s.end())

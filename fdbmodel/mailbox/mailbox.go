@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/sessions"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -140,7 +141,7 @@ func (m *Mailbox) Restarted() bool {
 // Close removes the session and its mailbox. An unknown commit is harmless: the
 // janitor sweeps the rest.
 func (m *Mailbox) Close(ctx context.Context) error {
-	return m.Cluster.DropSession(ctx, m.session)
+	return sessions.Drop(ctx, m.Cluster, m.session)
 }
 
 // Subscribe notifies the session of the end of futures that it did not submit.

@@ -8,6 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -83,7 +84,7 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, s.Box.Close(s.Ctx))
 			require.NoError(s.T, s.Box.Refresh(s.Ctx))
 			s.Faults.Flush()
-			sessions, err := s.C.Sessions(s.Ctx)
+			sessions, err := maintenance.Of(s.C).Sessions(s.Ctx)
 			require.NoError(s.T, err)
 			require.NotNil(s.T, sessions["session"])
 		},
@@ -103,7 +104,7 @@ func TestUnknownResults(t *testing.T) {
 		"futura-session": func(s *modeltest.Stage, strike func()) {
 			strike()
 			require.NoError(s.T, s.Box.Refresh(s.Ctx))
-			sessions, err := s.C.Sessions(s.Ctx)
+			sessions, err := maintenance.Of(s.C).Sessions(s.Ctx)
 			require.NoError(s.T, err)
 			require.Contains(s.T, sessions, layout.SessionID("session"))
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -82,7 +83,7 @@ func (m *Machine) Finale() {
 			_, err := m.C.Assign(ctx, last.ID(), "y", []layout.ID{h.ID})
 			m.require(err)
 		}
-		_, _, err = m.C.PromoteDue(ctx)
+		_, _, err = maintenance.Of(m.C).PromoteDue(ctx)
 		m.require(err)
 		_, _, err = m.C.ResolveEdges(ctx)
 		m.require(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 func none(_, _ *layout.Row) bool { return false }
@@ -304,7 +305,7 @@ func (m *Machine) discard(ctx context.Context) (change, error) {
 func (m *Machine) promote(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 	now := layout.Millis(m.Clock.Now())
-	n, _, err := m.C.PromoteDue(ctx)
+	n, _, err := maintenance.Of(m.C).PromoteDue(ctx)
 	m.logf("promote: %d %v", n, err)
 	return func(before, after *layout.Row) bool {
 		return before != nil && after != nil && before.State() == layout.Delayed && before.Attempts.Due <= now &&
@@ -356,7 +357,7 @@ func (m *Machine) unassign(ctx context.Context) (change, error) {
 func (m *Machine) expire(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(20)) * time.Second)
 	limit := layout.Millis(m.Clock.Now().Add(-m.C.Config().Retention))
-	n, _, err := m.C.ExpireDone(ctx)
+	n, _, err := maintenance.Of(m.C).ExpireDone(ctx)
 	m.logf("expire: %d %v", n, err)
 	return func(before, after *layout.Row) bool {
 		return before != nil && after == nil && before.State().Terminal() && before.FinishedAt() <= limit &&
@@ -425,7 +426,7 @@ func (m *Machine) sweep(ctx context.Context) (change, error) {
 	for shard := range m.C.Config().Shards {
 		var cursor []byte
 		for {
-			next, n, err := m.C.SweepChunks(ctx, shard, cursor)
+			next, n, err := maintenance.Of(m.C).SweepChunks(ctx, shard, cursor)
 			if n > 0 {
 				m.logf("sweep: %d", n)
 			}
@@ -476,9 +477,10 @@ func (m *Machine) subscribe(ctx context.Context) (change, error) {
 }
 
 func (m *Machine) janitor(ctx context.Context) (change, error) {
-	record, _, err := m.C.ReadJanitor(ctx)
+	record, _, err := maintenance.Of(m.C).Present(ctx)
 	if err == nil {
-		_, _, err = m.C.AcquireJanitor(ctx, layout.WorkerID(fmt.Sprint(m.random.IntN(2))), record, m.random.Int64N(3))
+		worker := layout.WorkerID(fmt.Sprint(m.random.IntN(2)))
+		_, _, err = maintenance.Of(m.C).Acquire(ctx, worker, record, m.random.Int64N(3))
 	}
 	return none, err
 }

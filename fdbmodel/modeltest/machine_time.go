@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // limit gives some futures a time to begin, or to be over.
@@ -24,7 +25,7 @@ func (m *Machine) limit(s *layout.Spec) {
 // overdue ends futures whose time is over.
 func (m *Machine) overdue(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(2000)) * time.Millisecond)
-	n, _, err := m.C.EndOverdue(ctx)
+	n, _, err := maintenance.Of(m.C).EndOverdue(ctx)
 	m.logf("end overdue: %d %v", n, err)
 	return func(before, after *layout.Row) bool {
 		return m.isOver(before, after) && before.State() != layout.Claimed

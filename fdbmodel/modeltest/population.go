@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/pauses"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -220,7 +221,7 @@ func (p *Population) Row(t *testing.T, s layout.State) *layout.Row {
 // Enrich adds the kinds of keys that a population lacks.
 func (p *Population) Enrich(t *testing.T) {
 	ctx := context.Background()
-	_, held, err := p.C.AcquireJanitor(ctx, p.Worker.ID(), nil, 1)
+	_, held, err := maintenance.Of(p.C).Acquire(ctx, p.Worker.ID(), nil, 1)
 	require.NoError(t, err)
 	require.True(t, held)
 	_, _, err = mailbox.Open(p.C, "another").Subscribe(ctx, []layout.ID{p.IDs[layout.Ready], p.IDs[layout.Claimed]})
@@ -266,10 +267,10 @@ func (p *Population) Leave(t *testing.T) {
 	if p.lease != nil {
 		require.NoError(t, p.lease.Release(context.Background()))
 	}
-	sessions, err := p.C.Sessions(context.Background())
+	sessions, err := maintenance.Of(p.C).Sessions(context.Background())
 	require.NoError(t, err)
 	for session := range sessions {
-		require.NoError(t, p.C.DropSession(context.Background(), session))
+		require.NoError(t, maintenance.Of(p.C).DropSession(context.Background(), session))
 	}
 }
 

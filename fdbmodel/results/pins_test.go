@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/results"
 )
@@ -38,7 +39,7 @@ func TestPins(t *testing.T) {
 	expire := func() (total int) {
 		s.Clock.Advance(s.C.Config().Retention + time.Millisecond)
 		for range 3 {
-			n, _, err := s.C.ExpireDone(s.Ctx)
+			n, _, err := maintenance.Of(s.C).ExpireDone(s.Ctx)
 			require.NoError(t, err)
 			total += n
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/results"
 )
@@ -23,7 +24,7 @@ func TestPutsBeforeTheirFuture(t *testing.T) {
 	sweep := func() (removed int) {
 		for shard := range s.C.Config().Shards {
 			for cursor := []byte(nil); ; {
-				next, n, err := s.C.SweepChunks(s.Ctx, shard, cursor)
+				next, n, err := maintenance.Of(s.C).SweepChunks(s.Ctx, shard, cursor)
 				require.NoError(t, err)
 				if removed += n; next == nil {
 					break

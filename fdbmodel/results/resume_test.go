@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/results"
 )
@@ -53,7 +54,7 @@ func conclude(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, u *results.Upload, 
 // sweep sweeps the shard of a future, and returns how many values went.
 func sweep(s *modeltest.Stage, id layout.ID) (removed int) {
 	for cursor := []byte(nil); ; {
-		next, n, err := s.C.SweepChunks(s.Ctx, id.Shard(s.C.Config().Shards), cursor)
+		next, n, err := maintenance.Of(s.C).SweepChunks(s.Ctx, id.Shard(s.C.Config().Shards), cursor)
 		require.NoError(s.T, err)
 		removed += n
 		if cursor = next; next == nil {

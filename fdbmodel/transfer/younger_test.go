@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/internal/clock"
@@ -137,7 +138,7 @@ func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
 	virtual.Advance(to.Config().Retention - time.Minute)
 	removed := 0
 	for next := virtual.Now(); !next.IsZero() && !next.After(virtual.Now()); {
-		n, later, err := to.ExpireDone(ctx)
+		n, later, err := maintenance.Of(to).ExpireDone(ctx)
 		require.NoError(t, err)
 		removed, next = removed+n, later
 	}

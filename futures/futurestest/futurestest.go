@@ -39,6 +39,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
@@ -208,7 +209,7 @@ func (c *Cluster) advance(ctx context.Context, until time.Time) error {
 // janitor of the worker looks only at intervals.
 func (c *Cluster) jump(ctx context.Context, to time.Time) error {
 	c.clock.Advance(max(0, to.Sub(c.clock.Now())))
-	if _, _, err := c.Client.Cluster().PromoteDue(ctx); err != nil {
+	if _, _, err := maintenance.Of(c.Client.Cluster()).PromoteDue(ctx); err != nil {
 		return err
 	}
 	if _, _, err := lanes.Of(c.Client.Cluster()).AdmitDue(ctx); err != nil {
@@ -216,7 +217,7 @@ func (c *Cluster) jump(ctx context.Context, to time.Time) error {
 	}
 	for next := to; !next.After(to) && !next.IsZero(); {
 		var err error
-		if _, next, err = c.Client.Cluster().EndOverdue(ctx); err != nil {
+		if _, next, err = maintenance.Of(c.Client.Cluster()).EndOverdue(ctx); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -155,7 +156,7 @@ type healthOutput struct {
 func CheckHealth(ctx context.Context, client *futures.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
-	if _, _, err := client.Cluster().ReadJanitor(ctx); err != nil {
+	if _, _, err := maintenance.Of(client.Cluster()).Present(ctx); err != nil {
 		return stack.NewProblem(http.StatusServiceUnavailable, "store_unavailable", err, "the store does not answer: %s", err)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/internal/clock"
@@ -237,7 +238,7 @@ func (w *world) round(c *fdbmodel.Cluster, worker *fdbmodel.Registration, i int)
 	}
 	if i%9 == 0 {
 		w.clock.Advance(time.Minute)
-		_, _, err = c.ExpireDone(w.ctx)
+		_, _, err = maintenance.Of(c).ExpireDone(w.ctx)
 		require.NoError(w.t, err)
 	}
 }

@@ -189,28 +189,29 @@ func submitMutants() []mutant {
 
 // janitorMutants are faults in what is done from time to time.
 func janitorMutants() []mutant {
-	const file = "fdbmodel/janitor.go"
+	const expire, sweep = "fdbmodel/maintenance/expire.go", "fdbmodel/maintenance/sweep.go"
 	return []mutant{
-		{name: "a future that was retried expires with its first end", file: file, by: model(),
+		{name: "a future that was retried expires with its first end", file: expire, by: model(),
 			old: "row.FinishedAt() <= e.at &&",
 			new: "(true || row.FinishedAt() <= e.at) &&"},
-		{name: "an entry of the done stays when it has expired", file: file, by: model(),
-			old: "\t\t\ttx.Clear(e.key)\n",
-			new: "\t\t\t_ = e.key\n"},
-		{name: "arguments are swept before their future comes", file: file, by: model(),
-			old: "c.clock.Now().Sub(drawn) < orphanAge",
-			new: "c.clock.Now().Sub(drawn) < 0"},
-		{name: "a chunk that a result refers to is swept", file: file, by: model(),
-			old: "if row.RefersTo(ref) || c.MayRefer(&row, ref) {",
-			new: "if c.MayRefer(&row, ref) {"},
-		{name: "the role of the janitor is taken from one who lives", file: file, by: model(),
-			old: "present.Worker != worker && !bytes.Equal(value, observed) {",
-			new: "present.Worker != worker && !bytes.Equal(value, observed) && false {"},
-		{name: "futures that become due wake nobody", file: file, by: append(model(), suite{of: "workers"}),
-			old: "c.follow(ctx, result.Version, then)\n\treturn promoted, next, nil",
-			new: "_, _ = result, then\n\treturn promoted, next, nil"},
-		{name: "an unreadable future is forgotten by the expiry", file: file, by: model(),
-			old: "w.ends.Add(id) // a version",
+		{name: "an entry of the done stays when it has expired", file: expire, by: model(),
+			old: "\t\t\t\ttx.Clear(e.key)\n",
+			new: "\t\t\t\t_ = e.key\n"},
+		{name: "arguments are swept before their future comes", file: sweep, by: model(),
+			old: "j.cluster.Now().Sub(drawn) < orphanAge",
+			new: "j.cluster.Now().Sub(drawn) < 0"},
+		{name: "a chunk that a result refers to is swept", file: sweep, by: model(),
+			old: "if row.RefersTo(ref) || j.MayRefer(&row, ref) {",
+			new: "if j.MayRefer(&row, ref) {"},
+		{name: "the role of the janitor is taken from one who lives", file: "fdbmodel/maintenance/janitor.go", by: model(),
+			old: "present != worker && !bytes.Equal(value, observed) {",
+			new: "present != worker && !bytes.Equal(value, observed) && false {"},
+		{name: "futures that become due wake nobody", file: "fdbmodel/write.go",
+			by:  append(model(), suite{of: "workers"}),
+			old: "\t\tc.follow(ctx, result.Version, then)\n",
+			new: "\t\t_ = then\n"},
+		{name: "an unreadable future is forgotten by the expiry", file: expire, by: model(),
+			old: "w.Keep(id) // a version",
 			new: "_ = id // a version"},
 	}
 }

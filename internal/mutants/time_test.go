@@ -2,7 +2,8 @@ package mutants
 
 // timeMutants are faults in schedules and in what ends futures that wait too long.
 func timeMutants() []mutant {
-	const schedule, firing, overdue = "fdbmodel/schedule/schedule.go", "fdbmodel/schedule/fire.go", "fdbmodel/overdue.go"
+	const schedule, firing = "fdbmodel/schedule/schedule.go", "fdbmodel/schedule/fire.go"
+	const overdue = "fdbmodel/maintenance/due.go"
 	schedules := suites{{of: "fdbmodel/schedule"}}
 	late := suites{{of: "fdbmodel", run: "Overdue|Expire|Deadline"}}
 	return []mutant{

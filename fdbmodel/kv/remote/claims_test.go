@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 // cluster is the data model over a store that is served, as the serving process
@@ -79,7 +80,7 @@ func (c *cluster) take(t *testing.T, of *fdbmodel.Cluster) (*fdbmodel.Registrati
 func (c *cluster) promote(t *testing.T) {
 	promoted := 0
 	require.Eventually(t, func() bool {
-		n, _, err := c.here.PromoteDue(t.Context())
+		n, _, err := maintenance.Of(c.here).PromoteDue(t.Context())
 		require.NoError(t, err)
 		promoted += n
 		return promoted == claimed

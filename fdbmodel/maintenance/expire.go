@@ -1,0 +1,113 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// maxExpire is the number of finished futures at which one transaction takes no further entry
+// of the done lists.
+const maxExpire = 2048
+
+// ExpireDone removes finished futures whose retention has passed, of at most one
+// entry of each shard's done list. It returns how many, and when to call it
+// again: at once if it removed an entry, else when the next one is due; the zero
+// time if there is none. It looks at all shards in one transaction, so an error
+// of the store removes nothing from any of them. Futures that were retried since
+// stay; so do unreadable futures and inputs of futures that are not over, for
+// another retention, and unreadable entries.
+// An unknown commit is retried and harmless.
+func (j Janitor) ExpireDone(ctx context.Context) (removed int, next time.Time, err error) {
+	now := j.cluster.Now()
+	_, err = j.cluster.Change(ctx, kv.Options{Tag: "futura-expire", NoSync: true},
+		func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
+			var entries []doneEntry
+			var err error
+			if entries, next, err = j.expired(ctx, tx, now); err != nil {
+				return err
+			}
+			if removed, err = expire(ctx, w, entries); err != nil {
+				return err
+			}
+			for _, e := range entries {
+				tx.Clear(e.key)
+				next = now
+			}
+			return nil
+		})
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	return removed, next, nil
+}
+
+// doneEntry is an entry of a done list, with its futures as requested.
+type doneEntry struct {
+	key     []byte
+	at      int64
+	ids     []layout.ID
+	futures []read.Pending
+}
+
+// expired requests the futures of the first readable entry of each shard,
+// where its retention has passed. If that is none, it returns when the next one
+// does.
+func (j Janitor) expired(ctx context.Context, tx kv.Tx, now time.Time,
+) (expired []doneEntry, next time.Time, err error) {
+	scan := shards.Read(tx.Snapshot(), j.keys.Shards, j.keys.DoneOf, 1)
+	for n := 0; n < maxExpire; {
+		item, _, err := scan.Next(ctx)
+		if err != nil || item.Key == nil {
+			return expired, next, err
+		}
+		var entry layout.DoneEntry
+		if err := layout.Decode(item.Key, item.Value, &entry); layout.IsUnreadable(err) {
+			continue
+		} else if err != nil {
+			return nil, next, err
+		}
+		scan.Leave()
+		if due := time.UnixMilli(entry.At).Add(j.cluster.Config().Retention); due.After(now) {
+			next = clock.Earlier(next, due)
+			continue
+		}
+		ids := layout.UnpackIDs(entry.IDs)
+		expired = append(expired, doneEntry{item.Key, entry.At, ids, read.Records(tx, j.keys, ids)})
+		n += len(ids)
+	}
+	return expired, next, nil
+}
+
+// expire removes the futures of entries, and returns how many. A future that
+// finished again after a retry may be in several.
+func expire(ctx context.Context, w *fdbmodel.WriteSet, entries []doneEntry) (removed int, err error) {
+	seen := map[layout.ID]bool{}
+	for _, e := range entries {
+		for i, id := range e.ids {
+			row, found, err := e.futures[i].Wait(ctx)
+			switch {
+			case layout.IsUnreadable(err):
+				w.Keep(id) // a version that can read it may expire it then
+			case err != nil:
+				return 0, err
+			case found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= e.at && !seen[id]:
+				seen[id] = true
+				gone, err := w.Expire(ctx, &row)
+				if err != nil {
+					return 0, err
+				}
+				if gone {
+					removed++
+				}
+			}
+		}
+	}
+	return removed, nil
+}

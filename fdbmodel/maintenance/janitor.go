@@ -1,0 +1,84 @@
+// Package maintenance is what keeps a cluster clean: it makes futures ready that are due, ends
+// those whose time is over, removes those whose retention has passed, and what nothing refers
+// to. One process at a time has the role, and everything is safe alongside others that do it.
+package maintenance
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/roles"
+	"github.com/futura-run/futura/fdbmodel/internal/sessions"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Janitor does the duties of a cluster's janitor. Its methods may be called from many
+// goroutines.
+type Janitor struct {
+	cluster *fdbmodel.Cluster
+	keys    layout.Keyspace
+}
+
+// Of returns a janitor of a cluster.
+func Of(c *fdbmodel.Cluster) Janitor { return Janitor{c, c.Keys()} }
+
+// Acquire makes worker the cluster's janitor, or keeps it so, if the record of the present
+// one is still the one that the caller observed. It returns the resulting record and whether
+// worker holds the role. An unknown commit is harmless.
+func (j Janitor) Acquire(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
+) (record []byte, held bool, err error) {
+	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count})
+	_, err = j.cluster.Transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
+		value, present, err := j.present(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if value != nil && present != worker && !bytes.Equal(value, observed) {
+			record, held = value, false
+			return nil
+		}
+		tx.Set(j.keys.Janitor(), wanted)
+		record, held = wanted, true
+		return nil
+	})
+	return record, held, err
+}
+
+// Present returns the record of the present janitor, which changes while the janitor is
+// alive, and its worker id. It returns nothing if there is none.
+func (j Janitor) Present(ctx context.Context) (record []byte, worker layout.WorkerID, err error) {
+	err = j.cluster.View(ctx, func(tx kv.Attempt) error {
+		record, worker, err = j.present(ctx, tx.Snapshot())
+		return err
+	})
+	return record, worker, err
+}
+
+func (j Janitor) present(ctx context.Context, tx kv.Reader) ([]byte, layout.WorkerID, error) {
+	value, err := tx.Get(j.keys.Janitor()).Wait(ctx)
+	if err != nil || value == nil {
+		return nil, "", err
+	}
+	var present layout.JanitorRecord
+	err = layout.Decode(j.keys.Janitor(), value, &present)
+	return value, present.Worker, err
+}
+
+// Release gives up the role, if worker has it. An unknown commit is harmless.
+func (j Janitor) Release(ctx context.Context, worker layout.WorkerID) error {
+	return roles.ReleaseJanitor(ctx, j.cluster.Transact, j.keys, worker)
+}
+
+// Sessions returns the sessions that have a record, mail or a bell, with their records,
+// which change while the sessions are alive. The record is nil for a session without one.
+func (j Janitor) Sessions(ctx context.Context) (map[layout.SessionID][]byte, error) {
+	return sessions.All(ctx, j.cluster)
+}
+
+// DropSession removes a session whose record did not change, with its mail. Its futures
+// stay, and so do their results. An unknown commit is harmless.
+func (j Janitor) DropSession(ctx context.Context, session layout.SessionID) error {
+	return sessions.Drop(ctx, j.cluster, session)
+}
