@@ -21,12 +21,18 @@
 //
 // # Rooms
 //
-// Package layout defines the keys and records, package read reads whole
-// futures, and this package contains the transactions that change them. Above
-// it, package audit checks the store against its invariants, package inspect
-// shows what the store holds and why a future waits, and package transfer
-// copies whole clusters. All of them access the store through the contract of
-// package kv.
+// Below this package: layout has the keys and records, read reads whole futures, and state
+// has the table of states. What follows from a change of a future (where it waits, counters,
+// mail, names, copies) is written by the indexes of internal/index and internal/lane, which
+// write.go registers; each gets every change. How ready futures are found is internal/claim,
+// how idle workers are woken internal/notify, and how dependencies are resolved internal/edge.
+//
+// Above it, a package each has what builds on the transactions: maintenance has the duties of
+// a janitor, mailbox the notices that clients await, results the values and copies of
+// results, and batches, edges, joblog, lanes, metering, modules, names, pauses, quota and
+// schedule what their names say. They change futures through Change. Package audit checks the
+// store against its invariants, inspect shows what the store holds and why a future waits, and
+// transfer copies whole clusters. All of them access the store through the contract of package kv.
 //
 // # Waking
 //
