@@ -71,14 +71,15 @@ func (j Janitor) Release(ctx context.Context, worker layout.WorkerID) error {
 	return roles.ReleaseJanitor(ctx, j.cluster.Transact, j.keys, worker)
 }
 
-// Sessions returns the sessions that have a record, mail or a bell, with their records,
+// Sessions returns the sessions that have a record, mail or a wake key, with their records,
 // which change while the sessions are alive. The record is nil for a session without one.
 func (j Janitor) Sessions(ctx context.Context) (map[layout.SessionID][]byte, error) {
 	return sessions.All(ctx, j.cluster)
 }
 
-// DropSession removes a session whose record did not change, with its mail. Its futures
-// stay, and so do their results. An unknown commit is harmless.
+// DropSession removes a session with its mail, whether or not its record has changed since it
+// was read: a client that is alive writes it again. Its futures stay, and so do their
+// results. An unknown commit is harmless.
 func (j Janitor) DropSession(ctx context.Context, session layout.SessionID) error {
 	return sessions.Drop(ctx, j.cluster, session)
 }

@@ -20,7 +20,7 @@ type Store interface {
 // page is the maximum number of sessions read from a shard at once.
 const page = 1000
 
-// All returns the sessions that have a record, mail or a bell, with their records, which
+// All returns the sessions that have a record, mail or a wake key, with their records, which
 // change while the sessions are alive. The record is nil for a session without one.
 func All(ctx context.Context, s Store) (map[layout.SessionID][]byte, error) {
 	all, keys := map[layout.SessionID][]byte{}, s.Keys()
