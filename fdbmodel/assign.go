@@ -50,7 +50,7 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 	if err := checkReason(reason); err != nil {
 		return nil, err
 	}
-	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
+	return c.eachPart(ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			assigned, err := c.AssignTx(ctx, tx, Assignment{To: worker, Reason: reason}, ids)
@@ -70,30 +70,19 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 // futures are one transaction. An unknown commit is retried: futures that were
 // unassigned by then return Refused.
 func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []layout.ID) ([]Outcome, error) {
-	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
+	return c.eachPart(ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var then postCommit
-		result, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
-			w := c.write(tx)
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt, w *WriteSet) error {
 			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 			moved, err := c.moveAssigned(ctx, tx, w, event, ids, nil)
-			if err != nil {
-				return err
-			}
-			if err := w.Flush(ctx); err != nil {
-				return err
-			}
-			outcomes, then = moved.Outcomes, w.postCommit()
-			return nil
+			outcomes = moved.Outcomes
+			return err
 		})
-		if err == nil {
-			c.follow(ctx, result.Version, then)
-		}
 		return outcomes, err
 	})
 }
 
-func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layout.ID) ([]Outcome, error),
+func (c *Cluster) eachPart(ids []layout.ID, fn func([]layout.ID) ([]Outcome, error),
 ) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(ids))
 	for part := range slices.Chunk(ids, MaxAssign) {
@@ -185,24 +174,22 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 	from := c.keys.AssignedTo(worker)
 	for {
 		var page droppedPage
-		result, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt, w *WriteSet) (err error) {
 			if dead {
 				if err := c.requireDead(ctx, tx, worker); err != nil {
 					return err
 				}
 			}
-			var err error
-			page, err = c.dropAssignedIn(ctx, tx, worker, from)
+			page, err = c.dropAssignedIn(ctx, w, worker, from)
+			if !dead {
+				// The worker is still a member: what must be near its objects would come back.
+				w.edges.Marks = nil
+			}
 			return err
 		})
 		if err != nil {
 			return total, kept, err
 		}
-		if !dead {
-			// The worker is still a member: what must be near its objects would come back.
-			page.then.marks = nil
-		}
-		c.follow(ctx, result.Version, page.then)
 		total, kept = total+page.moved, kept || page.kept
 		if from = page.next; from == nil {
 			return total, kept, nil
@@ -213,23 +200,20 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 // droppedPage holds the results of moving a page of assignments.
 type droppedPage struct {
 	moved int
-	kept  bool // some can't be read
-	then  postCommit
+	kept  bool   // some can't be read
 	next  []byte // where the next page may be, nil after the last one
 }
 
 // dropAssignedIn moves a page of the futures that wait for a worker.
-func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.WorkerID, from []byte,
-) (droppedPage, error) {
-	var dropped droppedPage
+func (c *Cluster) dropAssignedIn(ctx context.Context, w *WriteSet, worker layout.WorkerID, from []byte,
+) (dropped droppedPage, err error) {
 	prefix := c.keys.AssignedTo(worker)
 	r := kv.Range{Begin: from, End: kv.AfterPrefix(prefix)}
-	page, err := tx.GetRange(r, kv.RangeOptions{Limit: janitorBatch}).Wait(ctx)
+	page, err := w.Tx.GetRange(r, kv.RangeOptions{Limit: janitorBatch}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return dropped, err
 	}
 	dropped.next = kv.After(page.Items[len(page.Items)-1].Key)
-	w := c.write(tx)
 	w.owners.Losing = true
 	for _, item := range page.Items {
 		e, err := layout.ParseAssigned(item, prefix)
@@ -237,7 +221,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 			continue // an audit reports it
 		}
 		event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
-		moved, err := c.moveAssigned(ctx, tx, w, event, []layout.ID{e.ID}, nil)
+		moved, err := c.moveAssigned(ctx, w.Tx, w, event, []layout.ID{e.ID}, nil)
 		switch {
 		case layout.IsUnreadable(err):
 			dropped.kept = true
@@ -248,10 +232,6 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 			dropped.moved++
 		}
 	}
-	if err := w.Flush(ctx); err != nil {
-		return dropped, err
-	}
-	dropped.then = w.postCommit()
 	return dropped, nil
 }
 

@@ -73,9 +73,8 @@ func (c *Cluster) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, er
 func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int, err error) {
 	for part := range slices.Chunk(ids, MaxChange) {
 		n := 0
-		_, err := c.Transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt, w *WriteSet) error {
 			n = 0
-			w := c.write(tx)
 			for i, p := range read.Records(tx, c.keys, part) {
 				row, found, err := p.Wait(ctx)
 				if err != nil {
@@ -93,7 +92,7 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 					n++
 				}
 			}
-			return w.Flush(ctx)
+			return nil
 		})
 		if removed += n; err != nil {
 			return removed, err
@@ -103,16 +102,14 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 }
 
 func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]Outcome, error) {
-	return c.eachAssign(ctx, ids, func(part []layout.ID) ([]Outcome, error) {
+	return c.eachPart(ids, func(part []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var then postCommit
 		var asked map[layout.ID]layout.WorkerID
-		result, err := c.Transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
-			outcomes, then, asked, err = c.changeManyIn(ctx, tx, part, e)
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt, w *WriteSet) (err error) {
+			outcomes, asked, err = c.changeManyIn(ctx, tx, w, part, e)
 			return err
 		})
 		if err == nil {
-			c.follow(ctx, result.Version, then)
 			for id, worker := range asked {
 				c.notifier.HintCancel(worker, id)
 			}
@@ -121,15 +118,14 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 	})
 }
 
-func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e Event,
-) (outcomes []Outcome, then postCommit, asked map[layout.ID]layout.WorkerID, err error) {
+func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, w *WriteSet, ids []layout.ID, e Event,
+) (outcomes []Outcome, asked map[layout.ID]layout.WorkerID, err error) {
 	pending := read.Records(tx, c.keys, ids)
 	outcomes, asked = make([]Outcome, len(ids)), map[layout.ID]layout.WorkerID{}
-	w := c.write(tx)
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
-			return nil, then, nil, err
+			return nil, nil, err
 		}
 		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
@@ -139,22 +135,29 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 			continue
 		}
 		if outcome == Requested && after.Claim != nil {
-			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), layout.Mark())
 			asked[id] = after.Claim.Worker
 		}
-		switch err := w.requireName(ctx, &row, &after); {
+		switch err := w.applyAsked(ctx, &row, &after, outcome); {
 		case errors.Is(err, ErrNotUnique):
 			outcomes[i] = Refused
-			continue
 		case err != nil:
-			return nil, then, nil, err
+			return nil, nil, err
 		}
-		w.Apply(&row, &after)
 	}
-	if err := w.Flush(ctx); err != nil {
-		return nil, then, nil, err
+	return outcomes, asked, nil
+}
+
+// applyAsked writes a change that does not come from a worker. The holder of a claim is told
+// of a cancellation, and a unique future that starts again needs its name.
+func (w *WriteSet) applyAsked(ctx context.Context, before, after *layout.Row, outcome Outcome) error {
+	if outcome == Requested && after.Claim != nil {
+		w.Tx.Set(w.Keys.Cancelled(after.Claim.Worker, after.ID), layout.Mark())
 	}
-	return outcomes, w.postCommit(), asked, nil
+	if err := w.requireName(ctx, before, after); err != nil {
+		return err
+	}
+	w.Apply(before, after)
+	return nil
 }
 
 // Discard removes a finished future with its result. It returns ErrTransition
@@ -163,7 +166,7 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 // ErrNotFound for an unknown future. An unknown commit is retried; if the
 // future no longer exists then, the discard has landed.
 func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
-	_, err := c.Transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
+	_, err := c.Change(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt, w *WriteSet) error {
 		row, err := c.requireRow(ctx, tx, id)
 		if tx.MaybeCommitted && errors.Is(err, ErrNotFound) {
 			return nil
@@ -180,9 +183,8 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 		if err := edge.RequireReleased(ctx, tx, c.keys, &row); err != nil {
 			return err
 		}
-		w := c.write(tx)
 		w.remove(&row)
-		return w.Flush(ctx)
+		return nil
 	})
 	return err
 }
@@ -200,9 +202,7 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (l
 
 // change applies an event that does not come from a worker.
 func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Outcome, after layout.Row, err error) {
-	var then postCommit
-	result, err := c.Transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) error {
-		then = postCommit{}
+	_, err = c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt, w *WriteSet) error {
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
 			return err
@@ -219,22 +219,7 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		if outcome == Refused || outcome == Already {
 			return nil
 		}
-		if outcome == Requested && after.Claim != nil {
-			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), layout.Mark())
-		}
-		w := c.write(tx)
-		if err := w.requireName(ctx, &row, &after); err != nil {
-			return err
-		}
-		w.Apply(&row, &after)
-		if err := w.Flush(ctx); err != nil {
-			return err
-		}
-		then = w.postCommit()
-		return nil
+		return w.applyAsked(ctx, &row, &after, outcome)
 	})
-	if err == nil {
-		c.follow(ctx, result.Version, then)
-	}
 	return outcome, after, err
 }

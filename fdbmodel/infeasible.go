@@ -79,37 +79,31 @@ func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, nex
 		return 0, time.Time{}, nil
 	}
 	var look misfitLook
-	var lost []layout.Row
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-misfits"}, func(tx kv.Attempt) error {
+	_, err = c.Change(ctx, kv.Options{Tag: "futura-misfits"}, func(tx kv.Attempt, w *WriteSet) (err error) {
 		look = misfitLook{cluster: c, misfits: m, able: able, now: now, shard: m.shard, next: m.next}
 		if err := look.walk(ctx, tx.Snapshot()); err != nil {
 			return err
 		}
-		w := c.write(tx)
-		if lost, err = c.failInfeasible(ctx, w, look.over, members, now); err != nil {
-			return err
-		}
-		return w.Flush(ctx)
+		ended, err = c.failInfeasible(ctx, w, look.over, members, now)
+		return err
 	})
 	if err != nil {
 		return 0, time.Time{}, err
 	}
 	m.settle(&look)
-	c.lost.tell(lost)
 	if look.lapped {
-		return len(lost), time.Time{}, nil
+		return ended, time.Time{}, nil
 	}
-	if len(lost) == 0 {
+	if ended == 0 {
 		now = now.Add(misfitPause)
 	}
-	return len(lost), now, nil
+	return ended, now, nil
 }
 
 // failInfeasible ends those of some futures that no member can run, and returns
-// them.
+// how many.
 func (c *Cluster) failInfeasible(ctx context.Context, w *WriteSet, ids []layout.ID, members []Member, now time.Time,
-) ([]layout.Row, error) {
-	var failed []layout.Row
+) (ended int, err error) {
 	limit := layout.Millis(now.Add(-c.config.InfeasibleAfter))
 	for _, p := range read.Records(w.Tx, c.keys, ids) {
 		row, found, err := p.Wait(ctx)
@@ -117,8 +111,9 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *WriteSet, ids []layout.
 		case layout.IsUnreadable(err):
 			continue
 		case err != nil:
-			return nil, err
-		case !found || row.Spec == nil || row.Spec.SubmittedAt > limit || row.Exception != nil && row.Exception.At > limit:
+			return 0, err
+		case !found || row.Spec == nil || w.Avoids(&row) || row.Spec.SubmittedAt > limit ||
+			row.Exception != nil && row.Exception.At > limit:
 			continue
 		}
 		fit := FitOf(row.Needs(), members)
@@ -130,15 +125,16 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *WriteSet, ids []layout.
 		event := Event{Kind: EventInfeasible, Exception: &cause, Now: now}
 		if after, outcome := Next(row, event); outcome == Applied {
 			w.Apply(&row, &after)
-			failed = append(failed, after)
+			w.Lost(&after)
+			ended++
 		}
 		if row.Spec.Bundle {
 			if err := c.failFirstMember(ctx, w, row.Spec.Lane, members, limit, event); err != nil {
-				return nil, err
+				return 0, err
 			}
 		}
 	}
-	return failed, nil
+	return ended, nil
 }
 
 // failFirstMember ends the first in line for a bundle that no worker can run: the bundle

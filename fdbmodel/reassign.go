@@ -21,7 +21,7 @@ func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason
 	if err := checkReason(reason); err != nil {
 		return nil, err
 	}
-	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
+	return c.eachPart(ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			assigned, err := c.AssignTx(ctx, tx, Assignment{From: from, To: to, Reason: reason}, ids)

@@ -169,3 +169,31 @@ func TestADamagedLaneHoldsUpNoResults(t *testing.T) {
 	require.Equal(t, layout.Ready, s.State(inLane))
 	s.check()
 }
+
+// TestADamagedLaneHidesNothingInfeasible has futures that no worker can run, in a damaged lane
+// and in none: those of the lane stay, the others end, and their client is told.
+func TestADamagedLaneHidesNothingInfeasible(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	large := func(sub *fdbmodel.Submission) { sub.Spec.Requirements.CPU = 1 << 40 }
+	inLane, other := s.submit("x", large), s.Submit(large)
+	s.Store(s.C.Keys().Lane(s.lane("x")), []byte{layout.RecordVersion, 0xc1})
+	var told []layout.ID
+	s.C.OnNotices(func(mail map[layout.SessionID][]layout.Notice, _ kv.Version) {
+		for _, n := range mail["session"] {
+			told = append(told, n.ID)
+		}
+	})
+	var seen fdbmodel.Misfits
+	for range 5 {
+		s.Clock.Advance(45 * time.Second)
+		for next := s.Clock.Now(); !next.IsZero(); {
+			var err error
+			_, next, err = s.C.EndInfeasible(s.Ctx, &seen)
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, layout.Failed, s.State(other))
+	require.Equal(t, layout.Ready, s.State(inLane))
+	require.Equal(t, []layout.ID{other}, told)
+}
