@@ -16,9 +16,13 @@ FDB_RACE := $(if $(RACE),$(RACE) -gcflags=github.com/apple/foundationdb/bindings
 FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
-# Rooms of the model whose tests need a store.
-FDB_ROOMS := ./fdbmodel/names ./fdbmodel/pauses ./fdbmodel/lanes ./fdbmodel/joblog ./fdbmodel/mailbox ./fdbmodel/metering ./fdbmodel/modules ./fdbmodel/quota ./fdbmodel/results ./fdbmodel/schedule ./fdbmodel/read \
-	./fdbmodel/audit ./fdbmodel/inspect ./fdbmodel/transfer
+# Rooms of the model: those whose goroutines share memory, and the others whose tests need a store.
+BUSY_ROOMS := fit joblog lanes mailbox maintenance metering modules names pauses quota results schedule
+CALM_ROOMS := admin audit batches edges inspect owners read transfer
+FDB_ROOMS  := $(addprefix ./fdbmodel/,$(BUSY_ROOMS) $(CALM_ROOMS))
+# Names as alternatives of a pattern.
+SPACE := $(subst ,, )
+either = ($(subst $(SPACE),|,$(strip $(1))))
 FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./futures ./workers \
 	./internal/sim ./internal/chaos ./batch/futurestore ./batch/head ./batch/jobqueue ./batch/grouping
 # Faults of FoundationDB's own client are a switch of the whole process.
@@ -38,11 +42,12 @@ INTEROP_MODULES := $(CURDIR)/bin/interop
 INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
-RACED := /(fdbmodel|fdbmodel/(internal/.*|joblog|lanes|mailbox|maintenance|metering|modules|names|pauses|quota|results|schedule)|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
+RACED := /(fdbmodel|fdbmodel/(internal/.*|$(call either,$(BUSY_ROOMS)))|fdbmodel/kv/(embedded|faultkv|remote)|$\
+futures(/.*)?|workers|workers/objects(/.*)?|$\
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What make test tests: the model, the stores that need nothing installed, the client and the workers. Its calls are
 # those of make test-all for fewer packages, so that neither repeats what the other has run.
-CORE := /(fdbmodel(/(batches|edges|joblog|lanes|mailbox|maintenance|metering|modules|names|pauses|quota|results|schedule|audit|inspect|layout|read|reference|state|transfer(/archive)?|tuple|internal/.*|$\
+CORE := /(fdbmodel(/($(call either,$(BUSY_ROOMS) $(CALM_ROOMS))|layout|reference|state|transfer/archive|tuple|internal/.*|$\
 kv|kv/(embedded|faultkv|kvtest(/reference)?)))?|futures(/futurestest)?|workers|batch(/(batchtest|memstore))?|$\
 internal/(budget|bubble|clock|connlimit|faultdisk|lint|ratelog|socket|timetable|trust))$$
 SCOPE := all

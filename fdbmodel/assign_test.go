@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -90,7 +91,7 @@ func (a *assigning) held() []layout.ID {
 	var ids []layout.ID
 	var cursor []byte
 	for {
-		page, next, err := a.c.Held(a.ctx, "g", cursor, 3)
+		page, next, err := owners.Of(a.c).Held(a.ctx, "g", cursor, 3)
 		require.NoError(a, err)
 		for _, h := range page {
 			ids = append(ids, h.ID)
@@ -149,7 +150,7 @@ func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, inspect.ReasonHeld, why.Reason)
 
-	counts, err := a.c.OwnerCounts(a.ctx, layout.DefaultQueue, "g")
+	counts, err := owners.Of(a.c).Counts(a.ctx, layout.DefaultQueue, "g")
 	require.NoError(t, err)
 	require.EqualValues(t, 6, counts[layout.Claimed])
 	require.EqualValues(t, 14, counts[layout.Ready])
@@ -325,7 +326,7 @@ func TestOwnerBellRings(t *testing.T) {
 	a.assign(w, ids)
 	took := a.claim(w, 2)
 	ring := func(cause func()) {
-		watch, err := a.c.WatchOwner(a.ctx, "g")
+		watch, err := owners.Of(a.c).Watch(a.ctx, "g")
 		require.NoError(t, err)
 		cause()
 		<-watch.Done()
@@ -342,7 +343,7 @@ func TestOwnerBellRings(t *testing.T) {
 		require.NoError(t, err)
 	})
 	ring(func() { a.submit(1, true) })
-	require.ErrorIs(t, a.c.DropOwner(a.ctx, layout.DefaultQueue, "g"), fdbmodel.ErrTransition)
+	require.ErrorIs(t, owners.Of(a.c).Drop(a.ctx, layout.DefaultQueue, "g"), fdbmodel.ErrTransition)
 	for _, id := range append(ids, a.held()...) {
 		_, _, err := a.c.Cancel(a.ctx, id, "")
 		require.NoError(t, err)
@@ -352,7 +353,7 @@ func TestOwnerBellRings(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
-	require.NoError(t, a.c.DropOwner(a.ctx, layout.DefaultQueue, "g"))
+	require.NoError(t, owners.Of(a.c).Drop(a.ctx, layout.DefaultQueue, "g"))
 	counts, err := a.c.Counts(a.ctx)
 	require.NoError(t, err)
 	require.Empty(t, counts)

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/owners"
 )
 
 // chunks returns the chunks of the batch g by their ids.
@@ -82,7 +83,7 @@ func TestWhatHasNotBegunMoves(t *testing.T) {
 	require.Equal(t, 8-want, chunks["one"].Items+chunks["two"].Items)
 	require.Equal(t, want, chunks["one"].Moved+chunks["two"].Moved)
 	require.Equal(t, 4, chunks["two"].Moved+chunks["two"].Items)
-	open, err := a.c.OwnerOpen(a.ctx, "g")
+	open, err := owners.Of(a.c).Open(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, int64(want), open["new"])
 

@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/fdbmodel/owners"
 )
 
 func TestBatchesAreListedInTheirOrder(t *testing.T) {
@@ -101,16 +102,16 @@ func TestAChunkGrows(t *testing.T) {
 	there, _, err = batches.Of(a.c).AssignChunk(a.ctx, "g", one, []layout.ID{took[0].ID}, modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, there, "it runs")
-	open, err := a.c.OwnerOpen(a.ctx, "g")
+	open, err := owners.Of(a.c).Open(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"one": 4, "two": 1}, open)
 	zero := time.Duration(0)
 	a.finish(w, fdbmodel.Completion{Future: &took[0], Exception: &layout.Exception{Kind: layout.KindError},
 		RetryIn: &zero})
-	open, err = a.c.OwnerOpen(a.ctx, "g")
+	open, err = owners.Of(a.c).Open(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"one": 3, "two": 1}, open)
-	again, _, err := a.c.HeldRetries(a.ctx, "g", a.c.Now())
+	again, _, err := owners.Of(a.c).Retries(a.ctx, "g", a.c.Now())
 	require.NoError(t, err)
 	require.Equal(t, 1, again)
 	chunks, err := batches.Of(a.c).Chunks(a.ctx, "g")

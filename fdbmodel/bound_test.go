@@ -110,33 +110,6 @@ func TestWhatMustBeNearFailsWithTheObject(t *testing.T) {
 	require.Contains(t, row.Exception.Message, "cannot be rebuilt because its submit does not allow it")
 }
 
-// TestWhatMustBeNearAndCanRunNowhere has the only holder of an object be too small: a
-// submit that asks is refused, and what was submitted ends after the stated time.
-func TestWhatMustBeNearAndCanRunNowhere(t *testing.T) {
-	t.Parallel()
-	l := newLocality(t)
-	a, large := l.register(1, "go:f"), l.register(9, "go:f")
-	big := l.object(a, 10)
-	spec := layout.Spec{Function: "go:f", Near: big, MustBeNear: true, Requirements: layout.Requirements{CPU: 5}}
-	err := l.c.RequireFit(l.ctx, []layout.Spec{spec})
-	require.ErrorContains(t, err, "no such worker is that large; one has 1 millicores")
-	spec.Near = layout.ID{9}
-	require.NoError(t, l.c.RequireFit(l.ctx, []layout.Spec{spec}), "nobody has it yet")
-	id := l.submitOne(boundTo(big), func(s *Submission) { s.Spec.Requirements.CPU = 5 })
-	require.True(t, l.row(id).Attempts.Displaced)
-	require.Empty(t, claimedBy(l.waker, large, 1))
-	var misfits Misfits
-	for range 5 {
-		l.clock.Advance(30 * time.Second)
-		_, _, err := l.c.EndInfeasible(l.ctx, &misfits)
-		require.NoError(t, err)
-	}
-	row := l.row(id)
-	require.Equal(t, layout.Failed, row.State())
-	require.Equal(t, layout.KindInfeasible, row.Exception.Kind)
-	require.Contains(t, row.Exception.Message, "It must be near the result of future "+big.String())
-}
-
 // TestWhatMustBeNearIsUnreadable has the only copy of an object, or the future that made
 // it, be unreadable: the future that must be near it waits, and is settled once in a call
 // and not again at once; the error names both, others go on,

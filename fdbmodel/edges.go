@@ -129,7 +129,9 @@ func (c *edgeChanges) Call(worker layout.WorkerID) {
 }
 
 func (c *edgeChanges) Committed(ctx context.Context, version kv.Version) {
-	c.cluster.notifier.Wake(ctx, version, c.pool.placed)
+	then := c.postCommit()
+	then.marks = nil // the resolver has them
+	c.cluster.announce(ctx, version, then)
 	for _, worker := range c.called {
 		c.cluster.notifier.WakeWorker(worker)
 	}

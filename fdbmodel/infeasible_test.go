@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
@@ -21,7 +22,7 @@ const infeasibleAfter = 10 * time.Minute
 // misfits is a cluster whose janitor ends what no worker can run.
 type misfits struct {
 	mixed
-	memory fdbmodel.Misfits
+	memory fit.Misfits
 }
 
 func newMisfits(t *testing.T, wrap func(kv.Database) kv.Database) *misfits {
@@ -43,7 +44,7 @@ func newMisfits(t *testing.T, wrap func(kv.Database) kv.Database) *misfits {
 func (m *misfits) look() (ended int) {
 	m.t.Helper()
 	for {
-		n, next, err := m.c.EndInfeasible(m.ctx, &m.memory)
+		n, next, err := fit.EndInfeasible(m.ctx, m.c, &m.memory)
 		require.NoError(m.t, err)
 		if ended += n; next.IsZero() {
 			return ended
@@ -231,11 +232,11 @@ func TestMisfitsAreFoundByKind(t *testing.T) {
 		m.submit(100, func(s *fdbmodel.Submission) { s.Spec.Requirements.CPU = int64(1 + i%3) })
 	}
 	last := m.submit(1, func(s *fdbmodel.Submission) { s.Spec.Queue = "last" })[0]
-	_, next, err := m.c.EndInfeasible(m.ctx, &m.memory)
+	_, next, err := fit.EndInfeasible(m.ctx, m.c, &m.memory)
 	require.NoError(t, err)
 	for calls := 1; !next.IsZero(); calls++ {
 		require.Less(t, calls, 5, "whole kinds are skipped")
-		_, next, err = m.c.EndInfeasible(m.ctx, &m.memory)
+		_, next, err = fit.EndInfeasible(m.ctx, m.c, &m.memory)
 		require.NoError(t, err)
 	}
 	require.Equal(t, 6001, m.pass(infeasibleAfter+30*time.Second))
@@ -247,14 +248,14 @@ func TestRequireFit(t *testing.T) {
 	t.Parallel()
 	m := newMixed(t)
 	spec := layout.Spec{Function: "go:f"}
-	require.ErrorContains(t, m.c.RequireFit(m.ctx, []layout.Spec{spec}), "There is no worker in the cluster")
+	require.ErrorContains(t, fit.Require(m.ctx, m.c, []layout.Spec{spec}), "There is no worker in the cluster")
 	w := m.worker("")
-	require.NoError(t, m.c.RequireFit(m.ctx, []layout.Spec{spec}))
+	require.NoError(t, fit.Require(m.ctx, m.c, []layout.Spec{spec}))
 	spec.Requirements.GPU = 1
-	err := m.c.RequireFit(m.ctx, []layout.Spec{{Function: "go:f"}, spec})
+	err := fit.Require(m.ctx, m.c, []layout.Spec{{Function: "go:f"}, spec})
 	require.ErrorIs(t, err, layout.ErrUnfit)
 	require.ErrorContains(t, err, "It needs 0 millicores, 0 bytes of memory and 1 milli-GPUs")
-	require.ErrorIs(t, m.c.RequireFit(m.ctx, []layout.Spec{{Function: "wasm:nobody"}}), fdbmodel.ErrNotFound)
+	require.ErrorIs(t, fit.Require(m.ctx, m.c, []layout.Spec{{Function: "wasm:nobody"}}), fdbmodel.ErrNotFound)
 	m.replace(m.c.Keys().Worker(w.ID(), layout.WorkerAlive), newerRecord)
-	require.NoError(t, m.c.RequireFit(m.ctx, []layout.Spec{spec}), "nothing is known of the worker")
+	require.NoError(t, fit.Require(m.ctx, m.c, []layout.Spec{spec}), "nothing is known of the worker")
 }

@@ -70,9 +70,6 @@ func TestLabelsAreRequired(t *testing.T) {
 	_, err = w.c.Assign(w.ctx, a.info.ID, "", []layout.ID{answers[0].ID})
 	require.NoError(t, err)
 	require.Equal(t, []layout.ID{answers[0].ID}, claimedBy(w, a, 1))
-	require.ErrorContains(t, w.c.RequireFit(w.ctx, specs),
-		"No worker that knows its function has the labels zone=b; they have disk=ssd, zone=a. Start one with them.")
-	require.NoError(t, w.c.RequireFit(w.ctx, specs[:2]))
 }
 
 // TestWhoHasTheLabelsIsWoken has idle workers of this process and of others.

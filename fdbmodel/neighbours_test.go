@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -32,7 +33,7 @@ func TestNeighboursAreMadeOnce(t *testing.T) {
 		}
 		makers.Wait()
 		faults.Flush()
-		counts, err := c.OwnerCounts(ctx, layout.DefaultQueue, "b")
+		counts, err := owners.Of(c).Counts(ctx, layout.DefaultQueue, "b")
 		require.NoError(t, err)
 		require.EqualValues(t, 25, counts[layout.Ready])
 		report, err := audit.Check(ctx, c, audit.Options{})

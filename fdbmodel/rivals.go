@@ -124,7 +124,7 @@ func (r *Registration) hasRival(ctx context.Context, e *layout.ReadyEntry, now t
 	for i := range v.others {
 		m := &v.others[i]
 		if !e.HasFailedOn(m.ID) && slices.Contains(m.Queues, e.Class.Queue) && m.Runs(e.Function) &&
-			m.fitsClass(&e.Class, v.labels[i]) {
+			m.FitsClass(&e.Class, v.labels[i]) {
 			return true
 		}
 	}

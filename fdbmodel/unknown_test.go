@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -166,7 +168,7 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-configure": func(s *modeltest.Stage, strike func()) {
 			strike()
-			config, err := s.C.Configure(s.Ctx, func(c *layout.Config) { c.Retention = time.Hour })
+			config, err := admin.Configure(s.Ctx, s.C, func(c *layout.Config) { c.Retention = time.Hour })
 			require.NoError(s.T, err)
 			require.Equal(s.T, time.Hour, config.Retention)
 		},
@@ -218,14 +220,14 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-misfits": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Queue = "nobodys" })
-			var misfits fdbmodel.Misfits
+			var misfits fit.Misfits
 			for range 4 {
-				_, _, err := s.C.EndInfeasible(s.Ctx, &misfits)
+				_, _, err := fit.EndInfeasible(s.Ctx, s.C, &misfits)
 				require.NoError(s.T, err)
 				s.Clock.Advance(s.C.Config().InfeasibleAfter / 4)
 			}
 			strike()
-			_, _, err := s.C.EndInfeasible(s.Ctx, &misfits)
+			_, _, err := fit.EndInfeasible(s.Ctx, s.C, &misfits)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.Failed, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Failed))

@@ -284,6 +284,12 @@ type Member struct {
 	Beat []byte `json:"-"`
 }
 
+// FitsClass reports whether a member with these labels has the room and the labels
+// that futures of a class require.
+func (m *Member) FitsClass(c *layout.Class, labels layout.LabelSet) bool {
+	return m.Capacity.Fit(c.Requirements()) && labels.Have(c.Labels)
+}
+
 // Silence is the age of the worker's last heartbeat, by its clock and the
 // caller's, 0 if it can't be read. It is for display: the decision whether a
 // worker is dead never compares clocks.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/reference"
 )
@@ -197,7 +198,7 @@ func (c *Client) requireFit(ctx context.Context, tasks []Task, subs []fdbmodel.S
 	if len(specs) == 0 {
 		return nil
 	}
-	return c.cluster.RequireFit(ctx, specs)
+	return fit.Require(ctx, c.cluster, specs)
 }
 
 // checkWords returns ErrBadSpec for arguments and an environment that no module

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -66,7 +67,7 @@ type janitor struct {
 	beats observer[layout.WorkerID]
 	mail  observer[layout.SessionID]
 
-	misfits   fdbmodel.Misfits
+	misfits   fit.Misfits
 	displaced results.DisplacedWalk
 	schedules schedule.Walk
 
@@ -142,7 +143,7 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 }
 
 func (j *janitor) endInfeasible(ctx context.Context) (int, time.Time, error) {
-	return j.cluster.EndInfeasible(ctx, &j.misfits)
+	return fit.EndInfeasible(ctx, j.cluster, &j.misfits)
 }
 
 func (j *janitor) replaceDisplaced(ctx context.Context) (int, time.Time, error) {

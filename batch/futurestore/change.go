@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/internal/signal"
 )
 
@@ -282,7 +283,7 @@ func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
 		return err
 	})
 	if err == nil {
-		err = s.cluster.DropOwner(ctx, Queue(&b.Template), b.ID)
+		err = owners.Of(s.cluster).Drop(ctx, Queue(&b.Template), b.ID)
 	}
 	if err == nil {
 		err = s.batches.Drop(ctx, b.ID)
@@ -335,7 +336,7 @@ func (s *Store) Watch(ctx context.Context, id string) (<-chan struct{}, func(), 
 	if _, err := s.Get(ctx, id); err != nil {
 		return nil, nil, false, err
 	}
-	watch, err := s.cluster.WatchOwner(ctx, id)
+	watch, err := owners.Of(s.cluster).Watch(ctx, id)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -373,7 +374,7 @@ func (s *Store) rewatch(ctx context.Context, id string, watch kv.Watch, changed 
 			return nil
 		}
 	}
-	next, err := s.cluster.WatchOwner(ctx, id)
+	next, err := owners.Of(s.cluster).Watch(ctx, id)
 	if err != nil {
 		next = nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/fdbmodel/results"
 )
 
@@ -127,15 +128,15 @@ func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error)
 	if err != nil {
 		return nil, err
 	}
-	counts, err := s.cluster.OwnerCounts(ctx, Queue(&b.Template), id)
+	counts, err := owners.Of(s.cluster).Counts(ctx, Queue(&b.Template), id)
 	if err != nil {
 		return nil, err
 	}
-	open, err := s.cluster.OwnerOpen(ctx, id)
+	open, err := owners.Of(s.cluster).Open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	again, _, err := s.cluster.HeldRetries(ctx, id, time.Time{})
+	again, _, err := owners.Of(s.cluster).Retries(ctx, id, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +170,7 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 	}
 	var items []batch.Item
 	for cursor, more := []byte(nil), true; more && len(items) < limit; {
-		page, behind, err := s.cluster.Held(ctx, id, cursor, itemPage)
+		page, behind, err := owners.Of(s.cluster).Held(ctx, id, cursor, itemPage)
 		if err != nil {
 			return nil, next, err
 		}
@@ -184,7 +185,7 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 		}
 		cursor, more = behind, behind != nil
 	}
-	_, next, err = s.cluster.HeldRetries(ctx, id, now)
+	_, next, err = owners.Of(s.cluster).Retries(ctx, id, now)
 	return items, next, err
 }
 

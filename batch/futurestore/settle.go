@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/owners"
 )
 
 // Settle implements batch.Store.
@@ -27,7 +28,7 @@ func (s *Store) SettleOpen(ctx context.Context, id string, now time.Time) (batch
 	}
 	over := false
 	if !b.Status.Over() {
-		counts, err := s.cluster.OwnerCounts(ctx, Queue(&b.Template), b.ID)
+		counts, err := owners.Of(s.cluster).Counts(ctx, Queue(&b.Template), b.ID)
 		if err != nil {
 			return b, nil, err
 		}
@@ -57,7 +58,7 @@ func (s *Store) settleChunks(ctx context.Context, id string, now time.Time) ([]b
 	if err != nil {
 		return nil, err
 	}
-	counts, err := s.cluster.OwnerOpen(ctx, id)
+	counts, err := owners.Of(s.cluster).Open(ctx, id)
 	if err != nil {
 		return nil, err
 	}

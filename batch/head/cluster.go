@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/fdbmodel/results"
 )
 
@@ -91,7 +92,7 @@ func (c *Cluster) Run(ctx context.Context, o Order, deliver func(context.Context
 		return err
 	}
 	for len(r.left) > 0 {
-		watch, err := c.cluster.WatchOwner(ctx, o.Chunk.ID)
+		watch, err := owners.Of(c.cluster).Watch(ctx, o.Chunk.ID)
 		if err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (r *clusterRun) end(ctx context.Context) error {
 		return err
 	}
 	// Another run of the chunk may still have some of it.
-	err := r.cluster.DropOwner(ctx, futurestore.Queue(r.order.Template), r.order.Chunk.ID)
+	err := owners.Of(r.cluster).Drop(ctx, futurestore.Queue(r.order.Template), r.order.Chunk.ID)
 	if err != nil && !errors.Is(err, fdbmodel.ErrTransition) {
 		return err
 	}
@@ -180,7 +181,7 @@ func (r *clusterRun) end(ctx context.Context) error {
 // collect delivers what has ended. While the worker is busy it looks at the
 // first items that are left only: they are begun in their order.
 func (r *clusterRun) collect(ctx context.Context) error {
-	open, err := r.cluster.OwnerOpen(ctx, r.order.Chunk.ID)
+	open, err := owners.Of(r.cluster).Open(ctx, r.order.Chunk.ID)
 	if err != nil {
 		return err
 	}

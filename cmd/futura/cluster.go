@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -122,7 +123,7 @@ func (a *app) listClusters(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	names, err := fdbmodel.Clusters(ctx, db)
+	names, err := admin.Clusters(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (a *app) clusterSetCommand() *cobra.Command {
 					infeasibleAfter + ", --" + strings.Join(policyFlags, ", --"))}
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
-				config, err := c.Cluster().Configure(cmd.Context(), s.apply, joblog.Of(c.Cluster()).SignsOfLife)
+				config, err := admin.Configure(cmd.Context(), c.Cluster(), s.apply, joblog.Of(c.Cluster()).SignsOfLife)
 				if err != nil {
 					return copyMistake(err)
 				}

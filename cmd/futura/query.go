@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -325,7 +326,7 @@ func (a *app) checkCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				spread, err := c.Cluster().Spread(cmd.Context())
+				spread, err := admin.SpreadOf(cmd.Context(), c.Cluster())
 				if err != nil {
 					// What was checked counts all the same.
 					spread.Warning = err.Error()
@@ -333,7 +334,7 @@ func (a *app) checkCommand() *cobra.Command {
 				if a.json {
 					err = a.printJSON(struct {
 						*audit.Report
-						Spread fdbmodel.Spread `json:"spread"`
+						Spread admin.Spread `json:"spread"`
 					}{&report, spread})
 				} else {
 					err = a.printCheck(&report, &spread)
@@ -350,7 +351,7 @@ func (a *app) checkCommand() *cobra.Command {
 // errBroken is returned when an invariant does not hold.
 var errBroken = errors.New("the cluster has problems")
 
-func (a *app) printCheck(r *audit.Report, s *fdbmodel.Spread) error {
+func (a *app) printCheck(r *audit.Report, s *admin.Spread) error {
 	if s.Warning != "" {
 		fmt.Fprintf(a.err, "warning: %s; see docs/operating/foundationdb.md\n", s.Warning)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/edges"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/pauses"
 )
@@ -24,11 +25,11 @@ const (
 	ReasonClaimed     Reason = "claimed"     // a worker holds it
 	ReasonWorkerDead  Reason = "worker_dead" // a dead worker holds it; it is about to be taken back
 	ReasonDelayed     Reason = "delayed"     // it is not due yet
-	ReasonNoWorker           = Reason(fdbmodel.LackWorker)
-	ReasonNoQueue            = Reason(fdbmodel.LackQueue)
-	ReasonNoFunction         = Reason(fdbmodel.LackFunction)
-	ReasonNoLabel            = Reason(fdbmodel.LackLabel)
-	ReasonInfeasible         = Reason(fdbmodel.LackRoom)
+	ReasonNoWorker           = Reason(fit.LackWorker)
+	ReasonNoQueue            = Reason(fit.LackQueue)
+	ReasonNoFunction         = Reason(fit.LackFunction)
+	ReasonNoLabel            = Reason(fit.LackLabel)
+	ReasonInfeasible         = Reason(fit.LackRoom)
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
 	ReasonDraining    Reason = "draining"     // such workers are stopping
 	ReasonPassedOver  Reason = "passed_over"  // such workers have room, and put it back a while ago
@@ -285,16 +286,16 @@ func clockTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.Ti
 // explainReady says what the workers lack, or else why none takes the future.
 func explainReady(row *layout.Row, now time.Time, members []fdbmodel.Member) (Reason, string) {
 	spec := row.Needs()
-	fit := fdbmodel.FitOf(spec, members)
-	if fit.Lack != "" {
-		return Reason(fit.Lack), fit.Text
+	found := fit.Of(spec, members)
+	if found.Lack != "" {
+		return Reason(found.Lack), found.Text
 	}
-	fit.Able = slices.DeleteFunc(fit.Able, func(m *fdbmodel.Member) bool { return m.Heartbeat.Draining })
-	if len(fit.Able) == 0 {
+	found.Able = slices.DeleteFunc(found.Able, func(m *fdbmodel.Member) bool { return m.Heartbeat.Draining })
+	if len(found.Able) == 0 {
 		return ReasonDraining, "The workers that can run it are stopping. It waits for another one."
 	}
 	full, noRoom, passed := false, false, false
-	for _, m := range fit.Able {
+	for _, m := range found.Able {
 		switch {
 		case !m.Heartbeat.Free.Fit(spec.Requirements):
 		case row.PassedOverBy(&m.WorkerInfo, now):
@@ -311,15 +312,15 @@ func explainReady(row *layout.Row, now time.Time, members []fdbmodel.Member) (Re
 		return ReasonPassedOver, "The workers that can run it and have room put it back; others may take it at once."
 	}
 	if noRoom {
-		return explainNoRoom(fit.Able)
+		return explainNoRoom(found.Able)
 	}
 	if full {
-		return explainFull(fit.Able, spec.Function)
+		return explainFull(found.Able, spec.Function)
 	}
-	if text := explainStored(fit.Able, spec); text != "" {
+	if text := explainStored(found.Able, spec); text != "" {
 		return ReasonNoRoom, text
 	}
-	return explainBusy(fit.Able)
+	return explainBusy(found.Able)
 }
 
 // explainBusy says what the workers do that could run a future.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/edges"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
 )
@@ -29,19 +30,20 @@ func explainDisplaced(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, 
 		}
 	}
 	near := row.Spec.Near
-	fit := fdbmodel.FitOf(row.Spec.Needing(&layout.Attempts{RAM: row.Attempts.RAM}), holders)
+	found := fit.Of(row.Spec.Needing(&layout.Attempts{RAM: row.Attempts.RAM}), holders)
 	switch {
 	case len(holders) == 0:
 		e.Reason, e.Text = ReasonBlocked, fmt.Sprintf("It must be near the result of future %s, which no worker has any "+
 			"more. A janitor finds that within seconds; then it is made again.", near)
-	case fit.Lack == "":
+	case found.Lack == "":
 		e.Reason, e.Text = ReasonAboutToMove, fmt.Sprintf("It must be near the result of future %s. Worker %s has it by "+
-			"now and can run this future; a janitor finds that within seconds.", near, fit.Able[0].ID)
+			"now and can run this future; a janitor finds that within seconds.", near, found.Able[0].ID)
 	default:
-		e.Reason, e.Text = Reason(fit.Lack), fmt.Sprintf("It must be near the result of future %s, and of the workers that "+
+		e.Reason = Reason(found.Lack)
+		e.Text = fmt.Sprintf("It must be near the result of future %s, and of the workers that "+
 			"have that (%s) none can run it. %s Or give a worker that can run it a copy: futura clone %s --to WORKER. "+
 			"It waits for either, and a janitor looks every few seconds.",
-			near, strings.Join(names[:min(len(names), namedHolders)], ", "), fit.Text, near)
+			near, strings.Join(names[:min(len(names), namedHolders)], ", "), found.Text, near)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -184,12 +185,12 @@ func TestADamagedLaneHidesNothingInfeasible(t *testing.T) {
 			told = append(told, n.ID)
 		}
 	})
-	var seen fdbmodel.Misfits
+	var seen fit.Misfits
 	for range 5 {
 		s.Clock.Advance(45 * time.Second)
 		for next := s.Clock.Now(); !next.IsZero(); {
 			var err error
-			_, next, err = s.C.EndInfeasible(s.Ctx, &seen)
+			_, next, err = fit.EndInfeasible(s.Ctx, s.C, &seen)
 			require.NoError(t, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -47,6 +48,28 @@ func TestMailIsHeard(t *testing.T) {
 	require.Equal(t, []int{1, 2, 0}, []int{first, second, other})
 	stopSecond()
 	require.Zero(t, mailbox.Hearers(s.C))
+}
+
+// TestTheEndOfADependantIsHeard has a future fail with its input: its client hears of it at
+// once, as of any end.
+func TestTheEndOfADependantIsHeard(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	var heard []layout.ID
+	s.C.OnNotices(func(mail map[layout.SessionID][]layout.Notice, _ kv.Version) {
+		for _, n := range mail["session"] {
+			heard = append(heard, n.ID)
+		}
+	})
+	input := s.Submit()
+	user := s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{input} })
+	claimed := s.Claim(s.Worker)
+	require.Len(t, claimed, 1)
+	_, err := s.Worker.Finish(s.Ctx, []fdbmodel.Completion{{Future: &claimed[0], Permanent: true,
+		Exception: &layout.Exception{Kind: layout.KindError}}})
+	require.NoError(t, err)
+	require.Equal(t, layout.Failed, s.State(user))
+	require.Equal(t, []layout.ID{input, user}, heard)
 }
 
 // TestUnknownResults injects each form of an unknown result into commits of sessions.

@@ -14,12 +14,14 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -74,7 +76,7 @@ type Machine struct {
 	lost      map[layout.ID]bool // futures whose results were lost
 	away      map[layout.ID][]awayCopy
 	missed    map[missedCopy]bool
-	misfits   fdbmodel.Misfits
+	misfits   fit.Misfits
 	displaced results.DisplacedWalk
 	boxes     map[layout.SessionID]*mailbox.Mailbox
 	watched   map[layout.SessionID]map[layout.ID]bool
@@ -271,7 +273,7 @@ func (m *Machine) verifyModule() {
 
 // verifyOpen compares the counters of held futures with the futures.
 func (m *Machine) verifyOpen() {
-	open, err := m.C.OwnerOpen(context.Background(), "g")
+	open, err := owners.Of(m.C).Open(context.Background(), "g")
 	m.require(err)
 	n := int64(0)
 	for _, row := range m.Rows {

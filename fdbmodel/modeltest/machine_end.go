@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
+	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -77,7 +78,7 @@ func (m *Machine) Finale() {
 	m.require(err)
 	for n := 0; ; n++ {
 		m.Clock.Advance(10 * time.Minute)
-		held, _, err := m.C.Held(ctx, "g", nil, 1000)
+		held, _, err := owners.Of(m.C).Held(ctx, "g", nil, 1000)
 		m.require(err)
 		for _, h := range held {
 			_, err := m.C.Assign(ctx, last.ID(), "y", []layout.ID{h.ID})

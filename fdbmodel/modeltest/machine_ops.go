@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
@@ -410,7 +411,7 @@ func (m *Machine) infeasible(ctx context.Context) (change, error) {
 	for n := 0; n < 6 && err == nil; n++ {
 		m.Clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 		var some int
-		some, _, err = m.C.EndInfeasible(ctx, &m.misfits)
+		some, _, err = fit.EndInfeasible(ctx, m.C, &m.misfits)
 		ended += some
 	}
 	m.logf("infeasible: %d %v", ended, err)

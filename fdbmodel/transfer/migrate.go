@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -37,7 +38,7 @@ func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Option
 		return report, err
 	}
 	if !o.IgnoreLive {
-		if err := c.RequireQuiet(ctx, joblog.Of(c).SignsOfLife); err != nil {
+		if err := admin.RequireQuiet(ctx, c, joblog.Of(c).SignsOfLife); err != nil {
 			return report, err
 		}
 	}

@@ -64,9 +64,9 @@ func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
 	application := append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/inspect", "fdbmodel/mailbox",
-		"fdbmodel/modules",
+		"fdbmodel/fit", "fdbmodel/modules",
 		"fdbmodel/quota", "fdbmodel/results", "futures", "workers", "workers/...")
-	whole := append(slices.Clone(application), "fdbmodel/maintenance", "fdbmodel/names",
+	whole := append(slices.Clone(application), "fdbmodel/admin", "fdbmodel/maintenance", "fdbmodel/names",
 		"fdbmodel/pauses",
 		"fdbmodel/lanes",
 		"fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
@@ -125,6 +125,9 @@ func importTable() map[string]imports {
 		"fdbmodel/edges":   {ours: append(slices.Clone(model), "fdbmodel/internal/edge", "fdbmodel/internal/pieces")},
 		"fdbmodel/audit":   {ours: append(slices.Clone(model), "fdbmodel/maintenance", "fdbmodel/read")},
 		"fdbmodel/batches": {ours: slices.Clone(model)},
+		"fdbmodel/admin":   {ours: append(slices.Clone(model), "fdbmodel/internal/sessions")},
+		"fdbmodel/fit":     {ours: append(slices.Clone(model), "fdbmodel/read")},
+		"fdbmodel/owners":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":  {ours: slices.Clone(model)},
 		"fdbmodel/mailbox": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index",
 			"fdbmodel/internal/sessions")},
@@ -142,18 +145,18 @@ func importTable() map[string]imports {
 			"fdbmodel/internal/nearby", "fdbmodel/internal/pieces")},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect": {
-			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/lanes", "fdbmodel/pauses",
+			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/fit", "fdbmodel/lanes", "fdbmodel/pauses",
 				"fdbmodel/quota", "fdbmodel/read",
 				"fdbmodel/results"),
 			others: []string{msgp},
 		},
-		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/joblog",
+		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/admin", "fdbmodel/audit", "fdbmodel/joblog",
 			"fdbmodel/transfer/archive")},
 
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/names",
+			ours: append(slices.Clone(model), "fdbmodel/fit", "fdbmodel/names",
 				"fdbmodel/pauses",
 				"fdbmodel/lanes",
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
@@ -176,7 +179,7 @@ func importTable() map[string]imports {
 		},
 		"workers": {
 			ours: append(slices.Clone(model),
-				"fdbmodel/maintenance", "fdbmodel/names",
+				"fdbmodel/fit", "fdbmodel/maintenance", "fdbmodel/names",
 				"fdbmodel/edges", "fdbmodel/lanes",
 				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
@@ -208,10 +211,11 @@ func importTable() map[string]imports {
 		},
 		"batch/mongostore": {ours: []string{"batch"}, others: []string{mongo}},
 		"batch/futurestore": {
-			ours: append(slices.Clone(application), "batch", "fdbmodel/batches"), others: []string{uuid, msgpack},
+			ours:   append(slices.Clone(application), "batch", "fdbmodel/batches", "fdbmodel/owners"),
+			others: []string{uuid, msgpack},
 		},
 		"batch/head": {
-			ours:   append(slices.Clone(application), "batch", "batch/futurestore", "internal/seam"),
+			ours:   append(slices.Clone(application), "batch", "batch/futurestore", "fdbmodel/owners", "internal/seam"),
 			others: []string{uuid, prometheus},
 		},
 		"batch/source": {ours: []string{"fdbmodel", "fdbmodel/modules"}},
@@ -237,8 +241,8 @@ func importTable() map[string]imports {
 			others: []string{uuid, xrate, xsync, prometheus},
 		},
 		"protocol/peerworker": {
-			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "fdbmodel/modules", "fdbmodel/results", "workers", "batch",
-				"batch/futurestore",
+			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "fdbmodel/modules", "fdbmodel/owners", "fdbmodel/results",
+				"workers", "batch", "batch/futurestore",
 				"batch/source",
 				"protocol", "protocol/p2p", "internal/ratelog", "internal/seam", "internal/series"),
 			others: []string{prometheus, uuid},
@@ -277,7 +281,7 @@ func importTable() map[string]imports {
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
 			ours: append(slices.Clone(model),
-				"fdbmodel/maintenance", "fdbmodel/names",
+				"fdbmodel/fit", "fdbmodel/maintenance", "fdbmodel/names", "fdbmodel/owners",
 				"fdbmodel/pauses",
 				"fdbmodel/lanes",
 				"fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",

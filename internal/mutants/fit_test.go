@@ -3,7 +3,7 @@ package mutants
 // fitMutants are faults in which worker may run a future, and in what happens if
 // none may.
 func fitMutants() []mutant {
-	const infeasible = "fdbmodel/infeasible.go"
+	const infeasible = "fdbmodel/fit/infeasible.go"
 	fit := suites{{of: "fdbmodel", run: "Label|Misfit|NoWorker|WithoutWorkers|ClaimedMeanwhile|RequireFit"}}
 	return []mutant{
 		{name: "labels are not compared", file: "fdbmodel/internal/claim/scanner.go", by: fit,
@@ -14,14 +14,14 @@ func fitMutants() []mutant {
 			old: "\t\tif _, found := s[label]; !found {\n\t\t\treturn false\n\t\t}\n\t}\n\treturn true",
 			new: "\t\tif _, found := s[label]; found {\n\t\t\treturn true\n\t\t}\n\t}\n\treturn false"},
 		{name: "what is claimed meanwhile ends as infeasible", file: infeasible, by: fit,
-			old: "read.Records(w.Tx, c.keys, ids)",
-			new: "read.Rows(w.Tx.Snapshot(), c.keys, ids, c.keys.Spec)"},
+			old: "read.Records(w.Tx, w.Keys, ids)",
+			new: "read.Rows(w.Tx.Snapshot(), w.Keys, ids, w.Keys.Spec)"},
 		{name: "what was just submitted ends as infeasible", file: infeasible, by: fit,
 			old: "row.Spec.SubmittedAt > limit ||",
 			new: "row.Spec.SubmittedAt > limit && false ||"},
 		{name: "a worker that can't be read can run nothing", file: infeasible, by: fit,
-			old: "return len(a.members) > 0 && !slices",
-			new: "return len(a.members) > 0 || !slices"},
+			old: "return len(a.members) > 0 &&\n\t\t!slices",
+			new: "return len(a.members) > 0 ||\n\t\t!slices"},
 		{name: "a worker takes what failed on it at once", file: "fdbmodel/rivals.go",
 			by:  suites{{of: "fdbmodel", run: "Retry|Preferred"}},
 			old: "if !e.HasFailedOn(r.info.ID) {\n\t\t\tvar near",

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -23,7 +24,7 @@ func TestPolicyOfACluster(t *testing.T) {
 	db, err := kvopen.Open(t.Context(), "memory:", kvopen.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	_, err = plantOn(t, db, "limited").client.Cluster().Configure(t.Context(), func(c *layout.Config) {
+	_, err = admin.Configure(t.Context(), plantOn(t, db, "limited").client.Cluster(), func(c *layout.Config) {
 		c.Policy = layout.Policy{DefaultTimeout: 300 * time.Millisecond, MaxTimeout: time.Second, MaxOutput: 20}
 	})
 	require.NoError(t, err)

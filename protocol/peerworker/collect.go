@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
@@ -410,22 +411,22 @@ func (w *Worker) forget(ctx context.Context, chunks []*chunk) error {
 
 // dropOwners removes what the store counts of owners that no chunk has any more.
 func (w *Worker) dropOwners(ctx context.Context, gone []*chunk) error {
-	owners := map[string]bool{}
+	dropped := map[string]bool{}
 	for _, c := range gone {
 		if c.record.Owner != "" && !c.isDirect() {
-			owners[c.record.Owner] = true
+			dropped[c.record.Owner] = true
 		}
 	}
-	if len(owners) == 0 {
+	if len(dropped) == 0 {
 		return nil
 	}
 	for _, c := range w.all() {
 		if !slices.Contains(gone, c) {
-			delete(owners, c.record.Owner)
+			delete(dropped, c.record.Owner)
 		}
 	}
-	for owner := range owners {
-		err := w.node.cluster.DropOwner(ctx, layout.DefaultQueue, owner)
+	for owner := range dropped {
+		err := owners.Of(w.node.cluster).Drop(ctx, layout.DefaultQueue, owner)
 		if err != nil && !errors.Is(err, fdbmodel.ErrTransition) { // another chunk has begun
 			return err
 		}

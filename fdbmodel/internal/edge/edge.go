@@ -37,7 +37,7 @@ type Changes interface {
 	Edges() *index.Edges
 	// Flush ends the changes, before the commit.
 	Flush(ctx context.Context) error
-	// Committed wakes workers, after a commit at version.
+	// Committed wakes workers and clients, after a commit at version.
 	Committed(ctx context.Context, version kv.Version)
 }
 

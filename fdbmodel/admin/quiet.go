@@ -1,4 +1,4 @@
-package fdbmodel
+package admin
 
 import (
 	"bytes"
@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/sessions"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -19,19 +21,19 @@ type SignsOfLife func(context.Context) (map[string][]byte, error)
 // RequireQuiet returns ErrLive if workers, sessions or the writers of other signs of
 // life are alive, that is, if their heartbeats change within the dead-after time. It
 // does not wait if there are none.
-func (c *Cluster) RequireQuiet(ctx context.Context, others ...SignsOfLife) error {
-	before, err := c.signsOfLife(ctx, others)
+func RequireQuiet(ctx context.Context, c *fdbmodel.Cluster, others ...SignsOfLife) error {
+	before, err := signsOfLife(ctx, c, others)
 	if err != nil || len(before) == 0 {
 		return err
 	}
-	timer := c.clock.At(c.clock.Now().Add(c.config.DeadAfter))
+	timer := c.Clock().At(c.Now().Add(c.Config().DeadAfter))
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	after, err := c.signsOfLife(ctx, others)
+	after, err := signsOfLife(ctx, c, others)
 	if err != nil {
 		return err
 	}
@@ -45,7 +47,7 @@ func (c *Cluster) RequireQuiet(ctx context.Context, others ...SignsOfLife) error
 		return nil
 	}
 	slices.Sort(living)
-	return fmt.Errorf("cluster %q: %w by %s: stop them first", c.name, ErrLive, nameSome(living))
+	return fmt.Errorf("cluster %q: %w by %s: stop them first", c.Name(), fdbmodel.ErrLive, nameSome(living))
 }
 
 func nameSome(names []string) string {
@@ -58,12 +60,12 @@ func nameSome(names []string) string {
 
 // signsOfLife returns the heartbeats of workers, sessions and others that may be alive.
 // Those of an earlier opening of a store that one process opens can't be.
-func (c *Cluster) signsOfLife(ctx context.Context, others []SignsOfLife) (map[string][]byte, error) {
+func signsOfLife(ctx context.Context, c *fdbmodel.Cluster, others []SignsOfLife) (map[string][]byte, error) {
 	members, err := c.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	signs, opening := map[string][]byte{}, c.opening()
+	signs, opening := map[string][]byte{}, kv.TraitsOf(c.Database()).Opening
 	for i := range members {
 		if m := &members[i]; m.Alive && (opening == "" || m.Opening == opening) {
 			signs["worker "+string(m.ID)] = m.Beat
@@ -79,7 +81,7 @@ func (c *Cluster) signsOfLife(ctx context.Context, others []SignsOfLife) (map[st
 	clients, err := sessions.All(ctx, c)
 	for id, sign := range clients {
 		var record layout.SessionRecord
-		readable := sign != nil && layout.Decode(c.keys.Session(id), sign, &record) == nil
+		readable := sign != nil && layout.Decode(c.Keys().Session(id), sign, &record) == nil
 		if readable && (opening == "" || record.Opening == opening) {
 			signs["session "+string(id)] = sign
 		}

@@ -1,4 +1,4 @@
-package fdbmodel
+package admin_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
@@ -33,33 +35,33 @@ func TestSpread(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	db := storetest.New(t)
-	open := func(p *placed) *Cluster {
+	open := func(p *placed) *fdbmodel.Cluster {
 		p.Database = db
-		c, err := Open(ctx, p, "spread", Options{Config: layout.Config{Shards: 4}})
+		c, err := fdbmodel.Open(ctx, p, "spread", fdbmodel.Options{Config: layout.Config{Shards: 4}})
 		require.NoError(t, err)
 		return c
 	}
 	a, b := []string{"10.0.0.1:4500", "10.0.0.2:4500"}, []string{"10.0.0.2:4500", "10.0.0.3:4500"}
-	spread, err := open(&placed{teams: [][]string{a}, servers: 3}).Spread(ctx)
+	spread, err := admin.SpreadOf(ctx, open(&placed{teams: [][]string{a}, servers: 3}))
 	require.NoError(t, err)
 	require.Equal(t, 1, spread.Teams)
 	require.Contains(t, spread.Warning, "all 4 shards are on the same 2 of 3 servers (10.0.0.1:4500, 10.0.0.2:4500)")
 
-	spread, err = open(&placed{teams: [][]string{a}, servers: 2}).Spread(ctx)
+	spread, err = admin.SpreadOf(ctx, open(&placed{teams: [][]string{a}, servers: 2}))
 	require.NoError(t, err)
-	require.Equal(t, Spread{Shards: 4, Teams: 1, Servers: 2}, spread)
+	require.Equal(t, admin.Spread{Shards: 4, Teams: 1, Servers: 2}, spread)
 
-	spread, err = open(&placed{teams: [][]string{a, b}, servers: 3}).Spread(ctx)
+	spread, err = admin.SpreadOf(ctx, open(&placed{teams: [][]string{a, b}, servers: 3}))
 	require.NoError(t, err)
-	require.Equal(t, Spread{Shards: 4, Teams: 2, Servers: 3}, spread)
+	require.Equal(t, admin.Spread{Shards: 4, Teams: 2, Servers: 3}, spread)
 
 	broken := errors.New("broken")
-	_, err = open(&placed{teams: [][]string{a}, err: broken}).Spread(ctx)
+	_, err = admin.SpreadOf(ctx, open(&placed{teams: [][]string{a}, err: broken}))
 	require.ErrorIs(t, err, broken)
 
-	c, err := Open(ctx, struct{ kv.Database }{db}, "spread", Options{})
+	c, err := fdbmodel.Open(ctx, struct{ kv.Database }{db}, "spread", fdbmodel.Options{})
 	require.NoError(t, err)
-	spread, err = c.Spread(ctx)
+	spread, err = admin.SpreadOf(ctx, c)
 	require.NoError(t, err)
-	require.Equal(t, Spread{Shards: 4}, spread)
+	require.Equal(t, admin.Spread{Shards: 4}, spread)
 }

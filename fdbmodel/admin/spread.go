@@ -1,10 +1,11 @@
-package fdbmodel
+package admin
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -22,22 +23,22 @@ type Spread struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// Spread returns where the hot keys of each shard lie. All the load of a shard
+// SpreadOf returns where the hot keys of each shard lie. All the load of a shard
 // goes to one team of servers, and a cluster whose shards share a team is as
 // fast as that team, however many servers there are.
-func (c *Cluster) Spread(ctx context.Context) (Spread, error) {
-	spread := Spread{Shards: c.config.Shards}
-	located, ok := c.db.(kv.Located)
+func SpreadOf(ctx context.Context, c *fdbmodel.Cluster) (Spread, error) {
+	spread := Spread{Shards: c.Config().Shards}
+	located, ok := c.Database().(kv.Located)
 	if !ok {
 		return spread, nil
 	}
-	hot := make([][]byte, c.config.Shards)
+	hot := make([][]byte, c.Config().Shards)
 	for shard := range hot {
-		hot[shard] = c.keys.ReadyQueue(shard, layout.DefaultQueue)
+		hot[shard] = c.Keys().ReadyQueue(shard, layout.DefaultQueue)
 	}
 	location, err := located.Locate(ctx, hot)
 	if err != nil {
-		return spread, fmt.Errorf("locate the shards of cluster %q: %w", c.name, err)
+		return spread, fmt.Errorf("locate the shards of cluster %q: %w", c.Name(), err)
 	}
 	teams := map[string]bool{}
 	for _, team := range location.Teams {

@@ -1,4 +1,4 @@
-package fdbmodel
+package fit
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -15,6 +16,7 @@ import (
 const (
 	misfitPages = 4           // pages of the ready index, and the last one of each shard
 	misfitPage  = 1024        // entries of a page
+	maxEnded    = 64          // futures that one transaction ends
 	maxMisfits  = 1024        // kinds of misfits remembered
 	misfitPause = time.Second // until the next one if nothing was ended
 	maxUnlooked = time.Minute // between two calls, or what was observed before counts no more
@@ -64,27 +66,27 @@ type sighted struct {
 // once a minute. A future that is claimed, cancelled or assigned meanwhile stays as
 // it is: its row is read serializably. A worker that registers meanwhile is too
 // late. An unknown commit is retried and harmless.
-func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, next time.Time, err error) {
-	if c.config.InfeasibleAfter == 0 {
+func EndInfeasible(ctx context.Context, c *fdbmodel.Cluster, m *Misfits) (ended int, next time.Time, err error) {
+	if c.Config().InfeasibleAfter == 0 {
 		return 0, time.Time{}, nil
 	}
 	members, err := c.Workers(ctx)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	now := c.clock.Now()
+	now := c.Now()
 	able := abilitiesOf(members)
 	m.review(able, now)
 	if !able.known() {
 		return 0, time.Time{}, nil
 	}
 	var look misfitLook
-	_, err = c.Change(ctx, kv.Options{Tag: "futura-misfits"}, func(tx kv.Attempt, w *WriteSet) (err error) {
+	_, err = c.Change(ctx, kv.Options{Tag: "futura-misfits"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) (err error) {
 		look = misfitLook{cluster: c, misfits: m, able: able, now: now, shard: m.shard, next: m.next}
 		if err := look.walk(ctx, tx.Snapshot()); err != nil {
 			return err
 		}
-		ended, err = c.failInfeasible(ctx, w, look.over, members, now)
+		ended, err = failInfeasible(ctx, c, w, look.over, members, now)
 		return err
 	})
 	if err != nil {
@@ -102,10 +104,11 @@ func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, nex
 
 // failInfeasible ends those of some futures that no member can run, and returns
 // how many.
-func (c *Cluster) failInfeasible(ctx context.Context, w *WriteSet, ids []layout.ID, members []Member, now time.Time,
+func failInfeasible(ctx context.Context, c *fdbmodel.Cluster, w *fdbmodel.WriteSet, ids []layout.ID,
+	members []fdbmodel.Member, now time.Time,
 ) (ended int, err error) {
-	limit := layout.Millis(now.Add(-c.config.InfeasibleAfter))
-	for _, p := range read.Records(w.Tx, c.keys, ids) {
+	limit := layout.Millis(now.Add(-c.Config().InfeasibleAfter))
+	for _, p := range read.Records(w.Tx, w.Keys, ids) {
 		row, found, err := p.Wait(ctx)
 		switch {
 		case layout.IsUnreadable(err):
@@ -116,20 +119,20 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *WriteSet, ids []layout.
 			row.Exception != nil && row.Exception.At > limit:
 			continue
 		}
-		fit := FitOf(row.Needs(), members)
+		fit := Of(row.Needs(), members)
 		if fit.Lack == "" {
 			continue
 		}
-		message := "no worker could run it for " + c.config.InfeasibleAfter.String() + ": " + fit.Text
-		cause := layout.Exception{Message: layout.Shorten(message, MaxMessage)}
-		event := Event{Kind: EventInfeasible, Exception: &cause, Now: now}
-		if after, outcome := Next(row, event); outcome == Applied {
+		message := "no worker could run it for " + c.Config().InfeasibleAfter.String() + ": " + fit.Text
+		cause := layout.Exception{Message: layout.Shorten(message, fdbmodel.MaxMessage)}
+		event := fdbmodel.Event{Kind: fdbmodel.EventInfeasible, Exception: &cause, Now: now}
+		if after, outcome := fdbmodel.Next(row, event); outcome == fdbmodel.Applied {
 			w.Apply(&row, &after)
 			w.Lost(&after)
 			ended++
 		}
 		if row.Spec.Bundle {
-			if err := c.failFirstMember(ctx, w, row.Spec.Lane, members, limit, event); err != nil {
+			if err := failFirstMember(ctx, w, row.Spec.Lane, members, limit, event); err != nil {
 				return 0, err
 			}
 		}
@@ -140,10 +143,11 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *WriteSet, ids []layout.
 // failFirstMember ends the first in line for a bundle that no worker can run: the bundle
 // requires what that one requires, and the next would do so too. One that has come since
 // waits as long.
-func (c *Cluster) failFirstMember(ctx context.Context, w *WriteSet, lane layout.Lane, members []Member, limit int64,
-	e Event,
+func failFirstMember(ctx context.Context, w *fdbmodel.WriteSet, lane layout.Lane, members []fdbmodel.Member,
+	limit int64,
+	e fdbmodel.Event,
 ) error {
-	page, err := w.Tx.GetRange(kv.Prefix(c.keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
+	page, err := w.Tx.GetRange(kv.Prefix(w.Keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return err
 	}
@@ -151,14 +155,14 @@ func (c *Cluster) failFirstMember(ctx context.Context, w *WriteSet, lane layout.
 	if layout.Decode(page.Items[0].Key, page.Items[0].Value, &entry) != nil {
 		return nil // an audit reports it
 	}
-	row, _, err := read.Record(w.Tx, c.keys, entry.ID).Wait(ctx)
+	row, _, err := read.Record(w.Tx, w.Keys, entry.ID).Wait(ctx)
 	if layout.IsUnreadable(err) {
 		return nil
 	}
-	if err != nil || row.Spec == nil || limit < row.Spec.SubmittedAt || FitOf(row.Needs(), members).Lack == "" {
+	if err != nil || row.Spec == nil || limit < row.Spec.SubmittedAt || Of(row.Needs(), members).Lack == "" {
 		return err
 	}
-	if after, outcome := Next(row, e); outcome == Applied {
+	if after, outcome := fdbmodel.Next(row, e); outcome == fdbmodel.Applied {
 		w.Apply(&row, &after)
 	}
 	return nil
@@ -203,7 +207,7 @@ func (m *Misfits) settle(look *misfitLook) {
 
 // misfitLook is a walk over a part of the ready index.
 type misfitLook struct {
-	cluster *Cluster
+	cluster *fdbmodel.Cluster
 	misfits *Misfits
 	able    abilities
 	now     time.Time
@@ -218,7 +222,7 @@ type misfitLook struct {
 func (l *misfitLook) walk(ctx context.Context, tx kv.Reader) error {
 	l.met = map[misfit]bool{}
 	for pages := misfitPages; pages > 0; {
-		prefix := l.cluster.keys.Shard(l.shard, layout.SubReady)
+		prefix := l.cluster.Keys().Shard(l.shard, layout.SubReady)
 		r := kv.Prefix(prefix)
 		if l.next != nil {
 			r.Begin = l.next
@@ -238,7 +242,7 @@ func (l *misfitLook) walk(ctx context.Context, tx kv.Reader) error {
 			pages--
 			continue
 		}
-		if l.shard = (l.shard + 1) % l.cluster.config.Shards; l.shard == 0 {
+		if l.shard = (l.shard + 1) % l.cluster.Keys().Shards; l.shard == 0 {
 			l.lapped = true
 			return nil
 		}
@@ -249,7 +253,7 @@ func (l *misfitLook) walk(ctx context.Context, tx kv.Reader) error {
 // sift looks at the entries of a page, and goes past whole queues and classes
 // whose time is not over. It reports whether there are enough futures to end.
 func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
-	after := l.cluster.config.InfeasibleAfter
+	after := l.cluster.Config().InfeasibleAfter
 	for len(items) > 0 {
 		e, queueEnd, classEnd, err := layout.ParseAnyReady(items[0], prefix)
 		if err != nil {
@@ -268,7 +272,7 @@ func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
 			items = items[1:]
 		case s != nil && l.now.Sub(s.first) >= after:
 			l.over = append(l.over, e.ID)
-			if len(l.over) == janitorBatch {
+			if len(l.over) == maxEnded {
 				l.next = kv.After(e.Key)
 				return true
 			}
@@ -294,13 +298,13 @@ func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
 
 // abilities are what the workers of a cluster could run.
 type abilities struct {
-	members []Member
+	members []fdbmodel.Member
 	labels  []layout.LabelSet
 	fits    map[misfit]bool // by class and function
 }
 
-func abilitiesOf(members []Member) abilities {
-	alive := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !m.Alive })
+func abilitiesOf(members []fdbmodel.Member) abilities {
+	alive := slices.DeleteFunc(slices.Clone(members), func(m fdbmodel.Member) bool { return !m.Alive })
 	a := abilities{alive, make([]layout.LabelSet, len(alive)), map[misfit]bool{}}
 	for i := range alive {
 		a.labels[i] = alive[i].LabelSet()
@@ -310,7 +314,8 @@ func abilitiesOf(members []Member) abilities {
 
 // known reports whether there are workers, and all of them can be read.
 func (a abilities) known() bool {
-	return len(a.members) > 0 && !slices.ContainsFunc(a.members, func(m Member) bool { return m.Unreadable != "" })
+	return len(a.members) > 0 &&
+		!slices.ContainsFunc(a.members, func(m fdbmodel.Member) bool { return m.Unreadable != "" })
 }
 
 // misfitOf returns why no worker could run a future, with the level 0 if one
@@ -341,7 +346,7 @@ func (a abilities) fit(kind misfit) bool {
 	for i := range a.members {
 		m := &a.members[i]
 		fits = fits || slices.Contains(m.Queues, c.Queue) &&
-			(kind.level < misfitClass || m.fitsClass(&c, a.labels[i])) &&
+			(kind.level < misfitClass || m.FitsClass(&c, a.labels[i])) &&
 			(kind.level < misfitFunction || m.Runs(kind.function))
 	}
 	a.fits[kind] = fits

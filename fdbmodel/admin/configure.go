@@ -1,9 +1,11 @@
-package fdbmodel
+// Package admin is what operators ask of a whole cluster, and change of it.
+package admin
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -19,26 +21,26 @@ import (
 // which takes the dead-after time to find out. It returns ErrBadConfig for an invalid config,
 // and for a different number of shards, which all keys depend on. An unknown
 // commit is retried and harmless.
-func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config), others ...SignsOfLife,
+func Configure(ctx context.Context, c *fdbmodel.Cluster, change func(*layout.Config), others ...SignsOfLife,
 ) (layout.Config, error) {
-	wanted := c.config
+	wanted := c.Config()
 	change(&wanted)
-	if wanted.Heartbeat != c.config.Heartbeat || wanted.DeadAfter != c.config.DeadAfter {
-		if err := c.RequireQuiet(ctx, others...); err != nil {
-			return c.config, err
+	if wanted.Heartbeat != c.Config().Heartbeat || wanted.DeadAfter != c.Config().DeadAfter {
+		if err := RequireQuiet(ctx, c, others...); err != nil {
+			return c.Config(), err
 		}
 	}
 	var now layout.Config
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-configure"}, func(tx kv.Attempt) error {
-		value, err := tx.Get(c.keys.Config()).Wait(ctx)
+		value, err := tx.Get(c.Keys().Config()).Wait(ctx)
 		if err != nil {
 			return err
 		}
 		if value == nil {
-			return fmt.Errorf("cluster %q: %w in this store", c.name, ErrNotFound)
+			return fmt.Errorf("cluster %q: %w in this store", c.Name(), fdbmodel.ErrNotFound)
 		}
 		now = layout.Config{}
-		if err := layout.Decode(c.keys.Config(), value, &now); err != nil {
+		if err := layout.Decode(c.Keys().Config(), value, &now); err != nil {
 			return err
 		}
 		before := now
@@ -51,7 +53,7 @@ func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config), ot
 			return err
 		}
 		encoded := layout.Encode(&now)
-		tx.Set(c.keys.Config(), encoded)
+		tx.Set(c.Keys().Config(), encoded)
 		return nil
 	})
 	return now, err

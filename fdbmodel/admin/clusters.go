@@ -1,4 +1,4 @@
-package fdbmodel
+package admin
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package admin_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -23,9 +24,9 @@ func TestConfigure(t *testing.T) {
 		DeadAfter: 2 * time.Second}})
 	require.NoError(t, err)
 	before := c.Config()
-	_, err = c.Configure(ctx, func(c *layout.Config) { c.Heartbeat, c.DeadAfter = 5*time.Second, 15*time.Second })
+	_, err = admin.Configure(ctx, c, func(c *layout.Config) { c.Heartbeat, c.DeadAfter = 5*time.Second, 15*time.Second })
 	require.NoError(t, err)
-	now, err := c.Configure(ctx, func(c *layout.Config) { c.Retention = time.Hour })
+	now, err := admin.Configure(ctx, c, func(c *layout.Config) { c.Retention = time.Hour })
 	require.NoError(t, err)
 	require.Equal(t, before, c.Config(), "this process goes on as it began")
 	again, err := fdbmodel.Open(ctx, db, "c", fdbmodel.Options{})
@@ -40,11 +41,11 @@ func TestConfigure(t *testing.T) {
 		func(c *layout.Config) { c.Retention = -1 },
 		func(c *layout.Config) { c.Heartbeat = c.DeadAfter },
 	} {
-		_, err := again.Configure(ctx, change)
+		_, err := admin.Configure(ctx, again, change)
 		require.ErrorIs(t, err, layout.ErrBadConfig)
 	}
 	require.NoError(t, fdbmodel.Wipe(ctx, db, "c"))
-	_, err = again.Configure(ctx, func(*layout.Config) {})
+	_, err = admin.Configure(ctx, again, func(*layout.Config) {})
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
 
@@ -60,7 +61,7 @@ func TestConfigureOfTheLiving(t *testing.T) {
 	configure := func(during func()) error {
 		done := make(chan error)
 		go func() {
-			_, err := shared.Configure(ctx, func(c *layout.Config) { c.DeadAfter *= 2 })
+			_, err := admin.Configure(ctx, shared, func(c *layout.Config) { c.DeadAfter *= 2 })
 			done <- err
 		}()
 		for {
@@ -78,19 +79,6 @@ func TestConfigureOfTheLiving(t *testing.T) {
 		require.NoError(t, err)
 	}), fdbmodel.ErrLive)
 	require.NoError(t, configure(func() {}), "a worker whose heartbeat is unchanged is dead")
-	_, err = shared.Configure(ctx, func(c *layout.Config) { c.Retention = time.Hour })
+	_, err = admin.Configure(ctx, shared, func(c *layout.Config) { c.Retention = time.Hour })
 	require.NoError(t, err, "the retention is the janitor's alone")
-}
-
-// TestShardsByDefault checks that a store that one process opens keeps strict
-// order, and that others spread their load.
-func TestShardsByDefault(t *testing.T) {
-	t.Parallel()
-	db := modeltest.OpenMemory(t)
-	one, err := fdbmodel.Open(t.Context(), db, "one", fdbmodel.Options{})
-	require.NoError(t, err)
-	require.Equal(t, 1, one.Config().Shards)
-	many, err := fdbmodel.Open(t.Context(), struct{ kv.Database }{db}, "many", fdbmodel.Options{})
-	require.NoError(t, err)
-	require.Equal(t, layout.DefaultShards, many.Config().Shards)
 }

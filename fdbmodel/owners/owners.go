@@ -1,4 +1,6 @@
-package fdbmodel
+// Package owners reads the futures of an owner, such as a batch: those that wait to be assigned,
+// and what is counted of them.
+package owners
 
 import (
 	"bytes"
@@ -6,10 +8,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
+
+// Owners are the owners of a cluster's futures. Their methods are safe for concurrent use.
+type Owners struct {
+	cluster *fdbmodel.Cluster
+	keys    layout.Keyspace
+}
+
+// Of returns the owners of a cluster.
+func Of(c *fdbmodel.Cluster) Owners { return Owners{c, c.Keys()} }
 
 // HeldFuture is a future that waits to be assigned.
 type HeldFuture struct {
@@ -27,23 +39,23 @@ type HeldFuture struct {
 // fewest failed attempts come first, then those that are due earliest, then
 // those of the highest priority. Respecting the due time of a held future is up
 // to the caller. It returns ErrBadCursor for an invalid cursor.
-func (c *Cluster) Held(ctx context.Context, owner string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
+func (o Owners) Held(ctx context.Context, owner string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
 	shard := 0
 	if len(cursor) > 0 {
-		if shard = int(cursor[0]); shard >= c.config.Shards {
+		if shard = int(cursor[0]); shard >= o.keys.Shards {
 			return nil, nil, fmt.Errorf("%w: %x is not a cursor of held futures", layout.ErrBadCursor, cursor)
 		}
 	}
 	var held []HeldFuture
-	for ; shard < c.config.Shards; shard++ {
-		prefix := c.keys.HeldOf(shard, owner)
+	for ; shard < o.keys.Shards; shard++ {
+		prefix := o.keys.HeldOf(shard, owner)
 		r := kv.Prefix(prefix)
 		if len(cursor) > 1 {
 			r.Begin = append(bytes.Clone(prefix), cursor[1:]...)
 		}
 		cursor = nil
 		var page kv.Page
-		err := c.View(ctx, func(tx kv.Attempt) (err error) {
+		err := o.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit - len(held)}).Wait(ctx)
 			return err
 		})
@@ -62,21 +74,21 @@ func (c *Cluster) Held(ctx context.Context, owner string, cursor []byte, limit i
 			last := page.Items[len(page.Items)-1].Key
 			return held, append([]byte{byte(shard)}, kv.After(last)[len(prefix):]...), nil
 		}
-		if len(held) >= limit && shard+1 < c.config.Shards {
+		if len(held) >= limit && shard+1 < o.keys.Shards {
 			return held, []byte{byte(shard + 1)}, nil
 		}
 	}
 	return held, nil, nil
 }
 
-// WatchOwner returns a watch that fires when a held future of the owner ends,
+// Watch returns a watch that fires when a held future of the owner ends,
 // is assigned, or starts to wait for an assignment, and when the batch with
 // that id changes. To see earlier changes the caller reads after this call. The
 // caller cancels the watch.
-func (c *Cluster) WatchOwner(ctx context.Context, owner string) (kv.Watch, error) {
+func (o Owners) Watch(ctx context.Context, owner string) (kv.Watch, error) {
 	var watch kv.Watch
-	_, err := c.Transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(c.keys.OwnerBell(owner))
+	_, err := o.cluster.Transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
+		watch = tx.Watch(o.keys.OwnerBell(owner))
 		return nil
 	})
 	if err != nil && watch != nil {
@@ -86,15 +98,15 @@ func (c *Cluster) WatchOwner(ctx context.Context, owner string) (kv.Watch, error
 	return watch, err
 }
 
-// OwnerCounts returns how many futures of an owner are in each state, from its
+// Counts returns how many futures of an owner are in each state, from its
 // counters. Shards are read at slightly different versions.
-func (c *Cluster) OwnerCounts(ctx context.Context, queue, owner string) (map[layout.State]int64, error) {
+func (o Owners) Counts(ctx context.Context, queue, owner string) (map[layout.State]int64, error) {
 	counts := map[layout.State]int64{}
-	err := c.View(ctx, func(tx kv.Attempt) error {
+	err := o.cluster.View(ctx, func(tx kv.Attempt) error {
 		clear(counts)
-		pending := make([]kv.Pending[kv.Page], c.config.Shards)
+		pending := make([]kv.Pending[kv.Page], o.keys.Shards)
 		for shard := range pending {
-			r := kv.Prefix(c.keys.CountOwner(shard, queue, owner))
+			r := kv.Prefix(o.keys.CountOwner(shard, queue, owner))
 			pending[shard] = tx.Snapshot().GetRange(r, kv.RangeOptions{})
 		}
 		for shard, p := range pending {
@@ -103,7 +115,7 @@ func (c *Cluster) OwnerCounts(ctx context.Context, queue, owner string) (map[lay
 				return err
 			}
 			for _, item := range page.Items {
-				key, n, err := layout.ParseCount(c.keys.Shard(shard, layout.SubCounts), item)
+				key, n, err := layout.ParseCount(o.keys.Shard(shard, layout.SubCounts), item)
 				if err != nil {
 					return err
 				}
@@ -115,12 +127,12 @@ func (c *Cluster) OwnerCounts(ctx context.Context, queue, owner string) (map[lay
 	return counts, err
 }
 
-// OwnerOpen returns how many held futures of an owner are with the workers that
+// Open returns how many held futures of an owner are with the workers that
 // they were assigned to, waiting or running, by the reason of their assignment.
-func (c *Cluster) OwnerOpen(ctx context.Context, owner string) (map[string]int64, error) {
+func (o Owners) Open(ctx context.Context, owner string) (map[string]int64, error) {
 	open := map[string]int64{}
-	prefix := c.keys.OwnerOpenOf(owner)
-	err := c.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
+	prefix := o.keys.OwnerOpenOf(owner)
+	err := o.cluster.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
 		reason, n, err := layout.ParseOpen(prefix, item)
 		if n != 0 {
 			open[reason] = n
@@ -130,16 +142,16 @@ func (c *Cluster) OwnerOpen(ctx context.Context, owner string) (map[string]int64
 	return open, err
 }
 
-// HeldRetries counts the held futures of an owner that wait to be assigned
+// Retries counts the held futures of an owner that wait to be assigned
 // after an attempt that failed, and returns when the next of them becomes due:
 // the zero time if all are due.
-func (c *Cluster) HeldRetries(ctx context.Context, owner string, now time.Time) (n int, next time.Time, err error) {
+func (o Owners) Retries(ctx context.Context, owner string, now time.Time) (n int, next time.Time, err error) {
 	first := int64(0)
-	for shard := range c.config.Shards {
-		prefix := c.keys.HeldOf(shard, owner)
+	for shard := range o.keys.Shards {
+		prefix := o.keys.HeldOf(shard, owner)
 		r := kv.Prefix(prefix)
-		r.Begin = tuple.AppendInt(c.keys.HeldOf(shard, owner), 1)
-		err := c.EachKey(ctx, r, func(item kv.KeyValue) error {
+		r.Begin = tuple.AppendInt(o.keys.HeldOf(shard, owner), 1)
+		err := o.cluster.EachKey(ctx, r, func(item kv.KeyValue) error {
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			rest.Int()
 			if due := rest.Int(); due > layout.Millis(now) && (first == 0 || due < first) {
@@ -158,29 +170,29 @@ func (c *Cluster) HeldRetries(ctx context.Context, owner string, now time.Time) 
 	return n, next, nil
 }
 
-// DropOwner removes the counters and the bell of an owner without futures. It
-// returns ErrTransition if it still has some. An unknown commit is retried and
+// Drop removes the counters and the wake key of an owner without futures. It
+// returns fdbmodel.ErrTransition if it still has some. An unknown commit is retried and
 // harmless.
-func (c *Cluster) DropOwner(ctx context.Context, queue, owner string) error {
-	_, err := c.Transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
-		for shard := range c.config.Shards {
-			r := kv.Prefix(c.keys.CountOwner(shard, queue, owner))
+func (o Owners) Drop(ctx context.Context, queue, owner string) error {
+	_, err := o.cluster.Transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
+		for shard := range o.keys.Shards {
+			r := kv.Prefix(o.keys.CountOwner(shard, queue, owner))
 			page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(ctx)
 			if err != nil {
 				return err
 			}
 			for _, item := range page.Items {
-				key, n, err := layout.ParseCount(c.keys.Shard(shard, layout.SubCounts), item)
+				key, n, err := layout.ParseCount(o.keys.Shard(shard, layout.SubCounts), item)
 				if err != nil {
 					return err
 				}
 				if n != 0 {
-					return fmt.Errorf("owner %q has %d futures that are %v: %w", owner, n, key.State, ErrTransition)
+					return fmt.Errorf("owner %q has %d futures that are %v: %w", owner, n, key.State, fdbmodel.ErrTransition)
 				}
 			}
 			tx.ClearRange(r)
 		}
-		tx.ClearRange(kv.Prefix(c.keys.Owner(owner)))
+		tx.ClearRange(kv.Prefix(o.keys.Owner(owner)))
 		return nil
 	})
 	return err

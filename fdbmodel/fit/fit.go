@@ -1,12 +1,15 @@
-package fdbmodel
+// Package fit says which workers could run a future, and ends those that none could.
+package fit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -28,7 +31,7 @@ const (
 // Fit says which workers could run a future, if nothing else ran.
 type Fit struct {
 	// Able are the workers that could.
-	Able []*Member
+	Able []*fdbmodel.Member
 	// Lack is what the others lack, and Text says it in a sentence or two, with
 	// what the future needs, what the workers have, and a remedy. Both are empty
 	// if there is an able worker.
@@ -39,10 +42,10 @@ type Fit struct {
 	Uncertain bool
 }
 
-// FitOf narrows workers down to those that could run a future with a spec.
-func FitOf(spec *layout.Spec, members []Member) Fit {
+// Of narrows workers down to those that could run a future with a spec.
+func Of(spec *layout.Spec, members []fdbmodel.Member) Fit {
 	var f Fit
-	left := make([]*Member, 0, len(members))
+	left := make([]*fdbmodel.Member, 0, len(members))
 	for i := range members {
 		if members[i].Alive {
 			left = append(left, &members[i])
@@ -53,7 +56,7 @@ func FitOf(spec *layout.Spec, members []Member) Fit {
 		return Fit{Lack: LackWorker, Text: "There is no worker in the cluster. Start one."}
 	}
 	for _, need := range needs {
-		kept := slices.DeleteFunc(slices.Clone(left), func(m *Member) bool { return !need.met(m, spec) })
+		kept := slices.DeleteFunc(slices.Clone(left), func(m *fdbmodel.Member) bool { return !need.met(m, spec) })
 		if len(kept) == 0 {
 			f.Lack, f.Text = need.lack, need.text(spec, left)
 			return f
@@ -66,29 +69,29 @@ func FitOf(spec *layout.Spec, members []Member) Fit {
 // need is something that a worker must have to be able to run a future.
 type need struct {
 	lack Lack
-	met  func(*Member, *layout.Spec) bool
+	met  func(*fdbmodel.Member, *layout.Spec) bool
 	// text describes the lack of all workers that have what comes before.
-	text func(spec *layout.Spec, workers []*Member) string
+	text func(spec *layout.Spec, workers []*fdbmodel.Member) string
 }
 
 var needs = []need{
 	{LackQueue,
-		func(m *Member, spec *layout.Spec) bool { return slices.Contains(m.Queues, spec.Queue) },
-		func(spec *layout.Spec, workers []*Member) string {
+		func(m *fdbmodel.Member, spec *layout.Spec) bool { return slices.Contains(m.Queues, spec.Queue) },
+		func(spec *layout.Spec, workers []*fdbmodel.Member) string {
 			return fmt.Sprintf("No worker serves the queue %q; they serve %s. Start one that does.", spec.Queue,
-				some(workers, func(m *Member) []string { return m.Queues }))
+				some(workers, func(m *fdbmodel.Member) []string { return m.Queues }))
 		}},
 	{LackFunction,
-		func(m *Member, spec *layout.Spec) bool { return m.Runs(spec.Function) },
-		func(spec *layout.Spec, workers []*Member) string {
+		func(m *fdbmodel.Member, spec *layout.Spec) bool { return m.Runs(spec.Function) },
+		func(spec *layout.Spec, workers []*fdbmodel.Member) string {
 			return fmt.Sprintf("No worker of the queue %q knows the function %s; they know %s. Register it with one.",
-				spec.Queue, spec.Function, some(workers, func(m *Member) []string { return m.Functions }))
+				spec.Queue, spec.Function, some(workers, func(m *fdbmodel.Member) []string { return m.Functions }))
 		}},
 	{LackLabel,
-		func(m *Member, spec *layout.Spec) bool {
+		func(m *fdbmodel.Member, spec *layout.Spec) bool {
 			return m.LabelSet().Have(layout.LabelText(spec.Requirements.Labels))
 		},
-		func(spec *layout.Spec, workers []*Member) string {
+		func(spec *layout.Spec, workers []*fdbmodel.Member) string {
 			if id := spec.Requirements.Labels[layout.LabelNear]; id != "" {
 				return fmt.Sprintf("It must be near the result of future %s, and none of the workers that have that can run "+
 					"it. Give a worker that can run it a copy (futura clone), or submit it without that requirement.", id)
@@ -97,21 +100,15 @@ var needs = []need{
 				layout.LabelText(spec.Requirements.Labels), some(workers, labelsOf))
 		}},
 	{LackRoom,
-		func(m *Member, spec *layout.Spec) bool { return m.Capacity.Fit(spec.Requirements) },
-		func(spec *layout.Spec, workers []*Member) string {
+		func(m *fdbmodel.Member, spec *layout.Spec) bool { return m.Capacity.Fit(spec.Requirements) },
+		func(spec *layout.Spec, workers []*fdbmodel.Member) string {
 			q := spec.Requirements
 			return fmt.Sprintf("It needs %s, and no such worker is that large; one has %s. "+
 				"Start a larger one.", amounts(q.CPU, q.RAM, q.GPU), largest(workers))
 		}},
 }
 
-// fitsClass reports whether a member with these labels has the room and the labels
-// that futures of a class require.
-func (m *Member) fitsClass(c *layout.Class, labels layout.LabelSet) bool {
-	return m.Capacity.Fit(c.Requirements()) && labels.Have(c.Labels)
-}
-
-func labelsOf(m *Member) []string {
+func labelsOf(m *fdbmodel.Member) []string {
 	return slices.Collect(maps.Keys(m.LabelSet()))
 }
 
@@ -120,13 +117,13 @@ func amounts(cpu, ram, gpu int64) string {
 }
 
 // largest describes the workers by those that have the most of a resource.
-func largest(workers []*Member) string {
+func largest(workers []*fdbmodel.Member) string {
 	var texts []string
-	for _, resource := range []func(*Member) int64{
-		func(m *Member) int64 { return m.Capacity.CPU }, func(m *Member) int64 { return m.Capacity.RAM },
-		func(m *Member) int64 { return m.Capacity.GPU },
+	for _, resource := range []func(*fdbmodel.Member) int64{
+		func(m *fdbmodel.Member) int64 { return m.Capacity.CPU }, func(m *fdbmodel.Member) int64 { return m.Capacity.RAM },
+		func(m *fdbmodel.Member) int64 { return m.Capacity.GPU },
 	} {
-		most := slices.MaxFunc(workers, func(a, b *Member) int { return int(min(1, max(-1, resource(a)-resource(b)))) })
+		most := slices.MaxFunc(workers, func(a, b *fdbmodel.Member) int { return cmp.Compare(resource(a), resource(b)) })
 		c := most.Capacity
 		if text := amounts(c.CPU, c.RAM, c.GPU); !slices.Contains(texts, text) {
 			texts = append(texts, text)
@@ -139,7 +136,7 @@ func largest(workers []*Member) string {
 const maxNamed = 8
 
 // some lists what workers have.
-func some(workers []*Member, of func(*Member) []string) string {
+func some(workers []*fdbmodel.Member, of func(*fdbmodel.Member) []string) string {
 	var names []string
 	for _, m := range workers {
 		names = append(names, of(m)...)
@@ -155,10 +152,10 @@ func some(workers []*Member, of func(*Member) []string) string {
 	return strings.Join(names, ", ")
 }
 
-// RequireFit returns ErrUnfit, with the reason, for the first of specs that no
+// Require returns layout.ErrUnfit, with the reason, for the first of specs that no
 // registered worker could ever run; its worker may come later. Functions may be
-// given by an alias. It returns ErrNotFound for an unknown module or alias.
-func (c *Cluster) RequireFit(ctx context.Context, specs []layout.Spec) error {
+// given by an alias. It returns fdbmodel.ErrNotFound for an unknown module or alias.
+func Require(ctx context.Context, c *fdbmodel.Cluster, specs []layout.Spec) error {
 	members, err := c.Workers(ctx)
 	if err != nil {
 		return err
@@ -173,37 +170,38 @@ func (c *Cluster) RequireFit(ctx context.Context, specs []layout.Spec) error {
 		}
 		fit := members
 		if spec.MustBeNear {
-			if fit, err = c.membersNear(ctx, spec.Near, members); err != nil {
+			if fit, err = near(ctx, c, spec.Near, members); err != nil {
 				return err
 			}
 		}
-		if f := FitOf(&spec, fit); f.Lack != "" && !f.Uncertain {
+		if f := Of(&spec, fit); f.Lack != "" && !f.Uncertain {
 			return fmt.Errorf("%w: %s", layout.ErrUnfit, f.Text)
 		}
 	}
 	return nil
 }
 
-// membersNear returns those of some members that have the result of a future. It
+// near returns those of some members that have the result of a future. It
 // returns all of them while that has no result, or one that is not an object, and if
 // none has it any more: then it is made again.
-func (c *Cluster) membersNear(ctx context.Context, id layout.ID, members []Member) ([]Member, error) {
+func near(ctx context.Context, c *fdbmodel.Cluster, id layout.ID, members []fdbmodel.Member,
+) ([]fdbmodel.Member, error) {
 	var copies []read.Copy
 	err := c.View(ctx, func(tx kv.Attempt) (err error) {
-		copies, err = read.Copies(ctx, tx.Snapshot(), c.keys, id)
+		copies, err = read.Copies(ctx, tx.Snapshot(), c.Keys(), id)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	var near []Member
+	var holders []fdbmodel.Member
 	for i := range members {
 		if slices.ContainsFunc(copies, func(held read.Copy) bool { return held.Alive && held.Worker == members[i].ID }) {
-			near = append(near, members[i])
+			holders = append(holders, members[i])
 		}
 	}
-	if len(near) == 0 {
+	if len(holders) == 0 {
 		return members, nil
 	}
-	return near, nil
+	return holders, nil
 }
