@@ -50,16 +50,16 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 	if err := checkReason(reason); err != nil {
 		return nil, err
 	}
-	return c.eachPart(ids, func(ids []layout.ID) ([]Outcome, error) {
-		var outcomes []Outcome
-		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
-			assigned, err := c.AssignTx(ctx, tx, Assignment{To: worker, Reason: reason}, ids)
+	return c.assign(ctx, Assignment{To: worker, Reason: reason}, ids)
+}
+
+func (c *Cluster) assign(ctx context.Context, a Assignment, ids []layout.ID) ([]Outcome, error) {
+	return c.eachPart(ids, func(ids []layout.ID) (outcomes []Outcome, err error) {
+		_, err = c.Change(ctx, kv.Options{Tag: "futura-assign"}, func(_ kv.Attempt, w *WriteSet) error {
+			assigned, err := w.Assign(ctx, a, ids)
 			outcomes = assigned.Outcomes
 			return err
 		})
-		if err == nil && slices.Contains(outcomes, Applied) {
-			c.notifier.WakeWorker(worker)
-		}
 		return outcomes, err
 	})
 }
@@ -72,9 +72,9 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []layout.ID) ([]Outcome, error) {
 	return c.eachPart(ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		_, err := c.Change(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt, w *WriteSet) error {
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-assign"}, func(_ kv.Attempt, w *WriteSet) error {
 			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
-			moved, err := c.moveAssigned(ctx, tx, w, event, ids, nil)
+			moved, err := w.moveAssigned(ctx, event, ids, nil)
 			outcomes = moved.Outcomes
 			return err
 		})
@@ -95,26 +95,12 @@ func (c *Cluster) eachPart(ids []layout.ID, fn func([]layout.ID) ([]Outcome, err
 	return outcomes, nil
 }
 
-func (c *Cluster) assignIn(ctx context.Context, tx kv.Tx, a Assignment, ids []layout.ID) (moved Assigned, err error) {
-	info, err := c.requireAlive(ctx, tx, a.To)
-	if err != nil {
-		return moved, err
-	}
-	w := c.write(tx)
-	event := Event{Kind: EventAssign, Token: layout.Token{Worker: a.To}, Reason: a.Reason, Now: c.clock.Now()}
-	if moved, err = c.moveAssigned(ctx, tx, w, event, ids, info.CanRun); err != nil {
-		return moved, err
-	}
-	if slices.Contains(moved.Outcomes, Applied) {
-		w.callWorker(a.To)
-	}
-	return moved, w.Flush(ctx)
-}
-
-// requireAlive reads a worker's fence serializably: a reaper's clear conflicts.
-func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker layout.WorkerID) (*layout.WorkerInfo, error) {
+// requireAlive returns what a worker can run, and ErrNotFound unless it is registered. alive is
+// its fence, read serializably: a reaper's clear conflicts.
+func (c *Cluster) requireAlive(ctx context.Context, worker layout.WorkerID, alive kv.Pending[[]byte],
+) (*layout.WorkerInfo, error) {
 	key := c.keys.Worker(worker, layout.WorkerAlive)
-	value, err := tx.Get(key).Wait(ctx)
+	value, err := alive.Wait(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,19 +115,12 @@ func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker layout.
 	return info, nil
 }
 
-// callWorker marks a worker as one with assignments, until it is forgotten, and
-// wakes it.
-func (w *WriteSet) callWorker(worker layout.WorkerID) {
-	w.Tx.Set(w.Keys.Worker(worker, layout.WorkerAssigned), layout.Mark())
-	w.Tx.SetVersionstampedValue(w.Keys.Worker(worker, layout.WorkerWake), layout.EncodeBell(), layout.StampOffset)
-}
-
 // moveAssigned applies Assign or Unassign to futures.
-func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *WriteSet, e Event, ids []layout.ID,
+func (w *WriteSet) moveAssigned(ctx context.Context, e Event, ids []layout.ID,
 	check func(*layout.Spec) error,
 ) (Assigned, error) {
 	moved := Assigned{make([]Outcome, len(ids)), make([]bool, len(ids))}
-	pending := read.Records(tx, c.keys, ids)
+	pending := read.Records(w.Tx, w.Keys, ids)
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
@@ -221,7 +200,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, w *WriteSet, worker layout
 			continue // an audit reports it
 		}
 		event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
-		moved, err := c.moveAssigned(ctx, w.Tx, w, event, []layout.ID{e.ID}, nil)
+		moved, err := w.moveAssigned(ctx, event, []layout.ID{e.ID}, nil)
 		switch {
 		case layout.IsUnreadable(err):
 			dropped.kept = true
@@ -272,31 +251,4 @@ func (r *Registration) ownEntries(ctx context.Context, tx kv.Reader, pending kv.
 // askOwn requests the futures that wait for the worker alone.
 func (r *Registration) askOwn(tx kv.Reader, limit int) kv.Pending[kv.Page] {
 	return tx.GetRange(kv.Prefix(r.cluster.keys.AssignedTo(r.info.ID)), kv.RangeOptions{Limit: limit})
-}
-
-// assignees are the workers that the futures of one submit are assigned to.
-type assignees struct {
-	cluster *Cluster
-	changes *WriteSet
-	infos   map[layout.WorkerID]*layout.WorkerInfo
-}
-
-// call checks that a submission can be assigned, and calls its worker once.
-func (a *assignees) call(ctx context.Context, s *Submission) error {
-	info := a.infos[s.Assigned]
-	if info == nil {
-		var err error
-		if info, err = a.cluster.requireAlive(ctx, a.changes.Tx, s.Assigned); err != nil {
-			return err
-		}
-		a.changes.callWorker(s.Assigned)
-		if a.infos == nil {
-			a.infos = map[layout.WorkerID]*layout.WorkerInfo{}
-		}
-		a.infos[s.Assigned] = info
-	}
-	if err := info.CanRun(&s.Spec); err != nil {
-		return fmt.Errorf("future %s: %w", s.ID, err)
-	}
-	return nil
 }

@@ -148,9 +148,9 @@ type neededModules struct {
 	stored  map[string]bool
 }
 
-// ask requests a function's module, if it is one of a module.
-func (n *neededModules) ask(tx kv.Tx, function string) {
-	id, _, ok := layout.SplitWasm(function)
+// prepare requests the module of a function that is one of a module.
+func (n *neededModules) prepare(tx kv.Tx, _ int, s *Submission) {
+	id, _, ok := layout.SplitWasm(s.Spec.Function)
 	if _, asked := n.asked[id]; !ok || asked {
 		return
 	}
@@ -160,8 +160,9 @@ func (n *neededModules) ask(tx kv.Tx, function string) {
 	n.asked[id] = tx.Get(n.cluster.keys.CodeInfo(id))
 }
 
-// require returns ErrNotFound unless a function's module is stored.
-func (n *neededModules) require(ctx context.Context, function string) error {
+// check returns ErrNotFound unless the function's module is stored.
+func (n *neededModules) check(ctx context.Context, _ int, s *Submission) error {
+	function := s.Spec.Function
 	id, _, ok := layout.SplitWasm(function)
 	if !ok || n.stored[id] {
 		return nil

@@ -98,7 +98,7 @@ func (c *Cluster) ResolveMarked(ctx context.Context) { c.edges.ResolveMarked(ctx
 // edgeModel is what dependencies need of a cluster.
 type edgeModel struct{ *Cluster }
 
-func (m edgeModel) Write(tx kv.Attempt) edge.Changes { return &edgeChanges{WriteSet: m.write(tx)} }
+func (m edgeModel) Write(tx kv.Attempt) edge.Changes { return edgeChanges{m.write(tx)} }
 
 func (m edgeModel) Lose(ctx context.Context, id layout.ID, token layout.Token) (reported bool, err error) {
 	_, err = m.Change(ctx, kv.Options{Tag: "futura-lose"}, func(_ kv.Attempt, w *WriteSet) error {
@@ -115,24 +115,13 @@ func (m edgeModel) Lose(ctx context.Context, id layout.ID, token layout.Token) (
 }
 
 // edgeChanges are what one transaction that resolves dependencies changes.
-type edgeChanges struct {
-	*WriteSet
-	called []layout.WorkerID
-}
+type edgeChanges struct{ *WriteSet }
 
-func (c *edgeChanges) Edges() *index.Edges   { return &c.edges }
-func (c *edgeChanges) Place(row *layout.Row) { c.places.Put(row) }
+func (c edgeChanges) Edges() *index.Edges   { return &c.edges }
+func (c edgeChanges) Place(row *layout.Row) { c.places.Put(row) }
 
-func (c *edgeChanges) Call(worker layout.WorkerID) {
-	c.callWorker(worker)
-	c.called = append(c.called, worker)
-}
-
-func (c *edgeChanges) Committed(ctx context.Context, version kv.Version) {
+func (c edgeChanges) Committed(ctx context.Context, version kv.Version) {
 	then := c.postCommit()
 	then.marks = nil // the resolver has them
 	c.cluster.announce(ctx, version, then)
-	for _, worker := range c.called {
-		c.cluster.notifier.WakeWorker(worker)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
 )
@@ -21,18 +20,7 @@ func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason
 	if err := checkReason(reason); err != nil {
 		return nil, err
 	}
-	return c.eachPart(ids, func(ids []layout.ID) ([]Outcome, error) {
-		var outcomes []Outcome
-		_, err := c.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
-			assigned, err := c.AssignTx(ctx, tx, Assignment{From: from, To: to, Reason: reason}, ids)
-			outcomes = assigned.Outcomes
-			return err
-		})
-		if err == nil && slices.Contains(outcomes, Applied) {
-			c.notifier.WakeWorker(to)
-		}
-		return outcomes, err
-	})
+	return c.assign(ctx, Assignment{From: from, To: to, Reason: reason}, ids)
 }
 
 // Assignment gives futures to a worker.
@@ -55,14 +43,18 @@ type Assigned struct {
 	There []bool
 }
 
-// AssignTx makes an assignment in the caller's transaction, of at most MaxAssign futures. It
-// returns the outcomes and errors of Assign, or of Reassign if From is set. After the commit
-// the caller calls WakeWorker of the Notifier.
-func (c *Cluster) AssignTx(ctx context.Context, tx kv.Tx, a Assignment, ids []layout.ID) (Assigned, error) {
-	if a.From == "" {
-		return c.assignIn(ctx, tx, a, ids)
+// Assign makes an assignment in the transaction, of at most MaxAssign futures. It returns the
+// outcomes and errors of Assign of a Cluster, or of Reassign if From is set.
+func (w *WriteSet) Assign(ctx context.Context, a Assignment, ids []layout.ID) (Assigned, error) {
+	info, err := w.cluster.requireAlive(ctx, a.To, w.Tx.Get(w.Keys.Worker(a.To, layout.WorkerAlive)))
+	if err != nil {
+		return Assigned{}, err
 	}
-	outcomes, err := c.reassignIn(ctx, tx, a, ids)
+	event := Event{Kind: EventAssign, Token: layout.Token{Worker: a.To}, Reason: a.Reason, Now: w.cluster.clock.Now()}
+	if a.From == "" {
+		return w.moveAssigned(ctx, event, ids, info.CanRun)
+	}
+	outcomes, err := w.reassign(ctx, a, event, info, ids)
 	there := make([]bool, len(outcomes))
 	for i, o := range outcomes {
 		there[i] = o != Refused
@@ -70,13 +62,11 @@ func (c *Cluster) AssignTx(ctx context.Context, tx kv.Tx, a Assignment, ids []la
 	return Assigned{outcomes, there}, err
 }
 
-func (c *Cluster) reassignIn(ctx context.Context, tx kv.Tx, r Assignment, ids []layout.ID) ([]Outcome, error) {
-	info, err := c.requireAlive(ctx, tx, r.To)
-	if err != nil {
-		return nil, err
-	}
-	w, now, outcomes := c.write(tx), c.clock.Now(), make([]Outcome, len(ids))
-	pending := read.Records(tx, c.keys, ids)
+// reassign moves futures that wait for one worker to another one, which assign gives them.
+func (w *WriteSet) reassign(ctx context.Context, a Assignment, assign Event, info *layout.WorkerInfo, ids []layout.ID,
+) ([]Outcome, error) {
+	outcomes := make([]Outcome, len(ids))
+	pending := read.Records(w.Tx, w.Keys, ids)
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
@@ -85,15 +75,14 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Tx, r Assignment, ids []
 		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
-		assign := Event{Kind: EventAssign, Token: layout.Token{Worker: r.To}, Reason: r.Reason, Now: now}
-		if row.Attempts.Assigned != r.From {
+		if row.Attempts.Assigned != a.From {
 			if _, outcome := Next(row, assign); outcome == Already {
 				outcomes[i] = Already
 			}
 			continue
 		}
-		freed, outcome := Next(row, Event{Kind: EventUnassign, Token: layout.Token{Worker: r.From}, Now: now})
-		if outcome != Applied || r.May != nil && !r.May(&row, info) {
+		freed, outcome := Next(row, Event{Kind: EventUnassign, Token: layout.Token{Worker: a.From}, Now: assign.Now})
+		if outcome != Applied || a.May != nil && !a.May(&row, info) {
 			continue
 		}
 		after, outcome := Next(freed, assign)
@@ -105,12 +94,6 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Tx, r Assignment, ids []
 		}
 		outcomes[i] = Applied
 		w.Apply(&row, &after)
-	}
-	if slices.Contains(outcomes, Applied) {
-		w.callWorker(r.To)
-	}
-	if err := w.Flush(ctx); err != nil {
-		return nil, err
 	}
 	return outcomes, nil
 }

@@ -28,6 +28,7 @@ type WriteSet struct {
 	edges    index.Edges
 	names    index.Names
 	copies   index.Copies
+	calls    index.Calls
 	pool     pool
 	lost     []layout.Row
 }
@@ -83,10 +84,10 @@ func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *WriteSet {
 	w.lanes, w.places, w.ends = lane.Index{Set: s, Model: laneModel{w}}, index.Places{Set: s}, index.Ends{Set: s}
 	w.counters, w.owners, w.mail = index.Counters{Set: s}, index.Owners{Set: s}, index.Mail{Set: s}
 	w.edges, w.names, w.copies = index.Edges{Set: s}, index.Names{Set: s}, index.Copies{Set: s}
-	w.pool.Set = s
+	w.calls, w.pool.Set = index.Calls{Set: s}, s
 	// Lanes come first: what they admit changes the others. Ends are before what obeys their time.
-	s.Register(&w.lanes, w.places, &w.ends, &w.counters, &w.owners, &w.mail, &w.edges, w.names, &w.copies, &w.pool,
-		index.Deadlines{Set: s}, index.Lists{Set: s})
+	s.Register(&w.lanes, w.places, &w.ends, &w.counters, &w.owners, &w.mail, &w.edges, w.names, &w.copies, &w.calls,
+		&w.pool, index.Deadlines{Set: s}, index.Lists{Set: s})
 	return w
 }
 
@@ -265,14 +266,15 @@ func (m laneModel) Admit(row layout.Row, now time.Time) (layout.Row, bool) {
 // postCommit is what is to be done once a transaction has committed. All of it is
 // best effort.
 type postCommit struct {
-	placed notify.Demands // workers to wake
-	marks  []index.Mark   // dependencies to resolve
+	placed notify.Demands // futures to wake workers for
+	called []layout.WorkerID
+	marks  []index.Mark // dependencies to resolve
 	mail   map[layout.SessionID][]layout.Notice
 	lost   []layout.Row
 }
 
 func (w *WriteSet) postCommit() postCommit {
-	return postCommit{w.pool.placed, w.edges.Marks, w.mail.Notices, w.lost}
+	return postCommit{w.pool.placed, w.calls.Workers, w.edges.Marks, w.mail.Notices, w.lost}
 }
 
 // follow does what is to be done after a transaction that committed at version.
@@ -288,5 +290,8 @@ func (c *Cluster) announce(ctx context.Context, version kv.Version, p postCommit
 	}
 	c.lost.tell(p.lost)
 	c.notifier.Wake(ctx, version, p.placed)
+	for _, worker := range p.called {
+		c.notifier.WakeWorker(worker)
+	}
 	c.edges.Add(p.marks)
 }

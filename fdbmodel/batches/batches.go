@@ -164,7 +164,7 @@ func (s *Batches) List(ctx context.Context, after string, limit int) ([]layout.B
 func (s *Batches) AssignChunk(ctx context.Context, batch string, chunk layout.BatchChunk, items []layout.ID,
 	may func(*layout.BatchRecord) bool,
 ) (there []bool, added int, err error) {
-	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Change(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 		key := s.keys.BatchChunk(batch, chunk.ID)
 		asked := tx.Get(key)
 		b, err := s.read(ctx, tx, batch)
@@ -174,7 +174,7 @@ func (s *Batches) AssignChunk(ctx context.Context, batch string, chunk layout.Ba
 		if !may(&b) {
 			return fmt.Errorf("batch %s: %w", batch, fdbmodel.ErrTransition)
 		}
-		assigned, err := s.cluster.AssignTx(ctx, tx, fdbmodel.Assignment{To: chunk.Worker, Reason: chunk.ID}, items)
+		assigned, err := w.Assign(ctx, fdbmodel.Assignment{To: chunk.Worker, Reason: chunk.ID}, items)
 		if err != nil {
 			return err
 		}
@@ -195,9 +195,6 @@ func (s *Batches) AssignChunk(ctx context.Context, batch string, chunk layout.Ba
 	})
 	if err != nil {
 		return nil, 0, err
-	}
-	if added > 0 {
-		s.cluster.Notifier().WakeWorker(chunk.Worker)
 	}
 	return there, added, nil
 }

@@ -47,7 +47,7 @@ func (s *Batches) Move(ctx context.Context, batch string, from layout.WorkerID, 
 	if len(items) > fdbmodel.MaxAssign {
 		return 0, fmt.Errorf("%w: %d items to move: at most %d at a time", layout.ErrBadSpec, len(items), fdbmodel.MaxAssign)
 	}
-	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Change(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 		b, err := s.read(ctx, tx, batch)
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (s *Batches) Move(ctx context.Context, batch string, from layout.WorkerID, 
 			return fmt.Errorf("batch %s: %w", batch, fdbmodel.ErrTransition)
 		}
 		was := map[layout.ID]string{}
-		assigned, err := s.cluster.AssignTx(ctx, tx, fdbmodel.Assignment{
+		assigned, err := w.Assign(ctx, fdbmodel.Assignment{
 			From: from, To: to.Worker, Reason: to.ID,
 			May: func(row *layout.Row, info *layout.WorkerInfo) bool {
 				was[row.ID] = row.Attempts.Reason
@@ -80,9 +80,6 @@ func (s *Batches) Move(ctx context.Context, batch string, from layout.WorkerID, 
 	})
 	if err != nil {
 		return 0, err
-	}
-	if there > 0 {
-		s.cluster.Notifier().WakeWorker(to.Worker)
 	}
 	return there, nil
 }

@@ -145,15 +145,15 @@ func lifeMutants() []mutant {
 
 // submitMutants are faults in how futures come to be, and how they are cancelled.
 func submitMutants() []mutant {
-	const file = "fdbmodel/submit.go"
+	const file, insert = "fdbmodel/submit.go", "fdbmodel/insert.go"
 	return []mutant{
 		{name: "the retry of a submit does not look for the first", file: file, by: model(),
 			old: "c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})",
 			new: "c.insertBatch(ctx, tx, subs, insertion{})"},
-		{name: "the late twin of a submit lands beside its retry", file: file, by: model(),
+		{name: "the late twin of a submit lands beside its retry", file: insert, by: model(),
 			old: "\t\t\ttx.AddReadConflictKey(c.keys.Spec(s.ID))\n",
 			new: ""},
-		{name: "ids next to each other are taken for unused", file: file, by: model(),
+		{name: "ids next to each other are taken for unused", file: insert, by: model(),
 			old: "return err == nil && len(page.Items) == 0, err",
 			new: "return err == nil && len(page.Items) >= 0, err"},
 		{name: "an id with another environment is the same work", file: "fdbmodel/internal/unique/differs.go", by: model(),
@@ -163,7 +163,7 @@ func submitMutants() []mutant {
 			by:  suites{{of: "fdbmodel", run: "TestARepeatedSubmit"}},
 			old: "a.Priority == b.Priority}",
 			new: "a.Priority == b.Priority || true}"},
-		{name: "arguments that were swept are submitted", file: file, by: model(),
+		{name: "arguments that were swept are submitted", file: insert, by: model(),
 			old: "if err == nil && value == nil {",
 			new: "if err == nil && value == nil && false {"},
 		{name: "a piece of the wrong size is read", file: "fdbmodel/internal/pieces/pieces.go", by: model(),

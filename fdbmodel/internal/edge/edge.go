@@ -31,8 +31,6 @@ type Changes interface {
 	Apply(before, after *layout.Row)
 	// Place puts a future where it waits.
 	Place(row *layout.Row)
-	// Call wakes a worker that has an assigned future.
-	Call(worker layout.WorkerID)
 	// Edges returns the index of edges.
 	Edges() *index.Edges
 	// Flush ends the changes, before the commit.

@@ -94,7 +94,6 @@ func (r *resolution) bind(ctx context.Context, f *nearby.Future) error {
 		}
 		event.Near = able[int(row.ID[len(row.ID)-2])%len(able)] // they share the work
 		r.tx.AddReadConflictKey(r.Keys.Worker(event.Near, layout.WorkerAlive))
-		r.changes.Call(event.Near)
 	}
 	r.apply(&row, event)
 	return nil

@@ -1,0 +1,246 @@
+package fdbmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/internal/edge"
+	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
+	"github.com/futura-run/futura/fdbmodel/internal/unique"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+)
+
+// insertion says how futures are inserted: whether all of them may exist, and whether
+// the transaction is the caller's, who may insert others in it.
+type insertion struct{ look, shared bool }
+
+// insertBatch reads the specs of ids that may exist, and of all if look is set.
+// The first spec that it does not read and is sure to write is still in the read
+// conflict set of each attempt, so that the late twin of one with an unknown result
+// can't land beside its retry.
+func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, how insertion) ([]Submitted, error) {
+	fresh, err := c.areFresh(ctx, tx, subs)
+	if err != nil {
+		return nil, err
+	}
+	asked := c.askSubmitted(tx, subs, how.look, fresh)
+	answers, inLanes := make([]Submitted, len(subs)), map[int]*layout.Row{}
+	seen := make(map[layout.ID]*layout.Row, len(subs))
+	w := c.write(tx)
+	w.lanes.Shared = how.shared
+	if err := w.lanes.Obey(ctx, len(subs), func(i int) *layout.Spec { return &subs[i].Spec }); err != nil {
+		return nil, err
+	}
+	for i := range subs {
+		s := &subs[i]
+		row := c.rowOf(s)
+		answers[i] = Submitted{
+			ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, place: layout.PlaceOf(&row),
+		}
+		if earlier := seen[s.ID]; earlier != nil {
+			answers[i].Existed = true
+			if differs := unique.OtherWork(earlier.Spec, row.Spec); differs != "" {
+				return nil, errIDInUse(s, differs)
+			}
+			answers[i].Differs = s.otherThan(earlier, layout.Millis(c.clock.Now()))
+			continue
+		}
+		seen[s.ID] = &row
+		if (s.chosen || how.look) && !fresh {
+			old, found, err := asked.existing[i].Wait(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if found && old.Spec != nil {
+				if err := c.answerSame(ctx, tx, &old, s, &answers[i]); err != nil {
+					return nil, err
+				}
+				asked.inputs.Made(&old)
+				continue
+			}
+		}
+		if other, err := c.resolveName(ctx, w, asked, subs, answers, i); err != nil {
+			return nil, err
+		} else if other {
+			continue
+		}
+		if err := asked.require(ctx, i, s); err != nil {
+			return nil, err
+		}
+		if err := w.insertLinked(ctx, asked.inputs, &row, s.Args); err != nil {
+			return nil, err
+		}
+		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
+		answers[i].settle = slices.Contains(w.edges.Marks, index.Mark{ID: s.ID})
+		if row.Line != nil {
+			inLanes[i] = &row
+		}
+	}
+	if err := w.Flush(ctx); err != nil {
+		return nil, err
+	}
+	placeInLanes(answers, inLanes, w.pool.placed)
+	return answers, nil
+}
+
+// placeInLanes says where futures wait that got in line, after some were admitted, and
+// which others were.
+func placeInLanes(answers []Submitted, inLanes map[int]*layout.Row, others notify.Demands) {
+	for i, row := range inLanes {
+		answers[i].place = layout.PlaceOf(row)
+	}
+	if len(answers) > 0 {
+		answers[0].admits = others
+	}
+}
+
+// precondition is what new futures need that the store may not have. It belongs to one
+// transaction.
+type precondition interface {
+	// prepare requests what check reads for submission i, before any read is waited for.
+	prepare(tx kv.Tx, i int, s *Submission)
+	// check returns an error unless submission i has what it needs.
+	check(ctx context.Context, i int, s *Submission) error
+}
+
+// askedSubmitted is what a submit has requested.
+type askedSubmitted struct {
+	existing []read.Pending
+	inputs   *edge.Inputs
+	names    names
+	needs    []precondition
+}
+
+func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *askedSubmitted {
+	asked := &askedSubmitted{
+		existing: make([]read.Pending, len(subs)), inputs: edge.NewInputs(tx, c.keys),
+		needs: []precondition{&writtenAhead{keys: c.keys}, &neededModules{cluster: c}, &assignees{cluster: c}},
+	}
+	guarded := fresh
+	for i := range subs {
+		s := &subs[i]
+		asked.names.ask(tx, c.keys, s)
+		if (s.chosen || look) && !fresh {
+			asked.existing[i] = read.Record(tx, c.keys, s.ID)
+		} else if !guarded {
+			guarded = s.Unique == nil // another one may stand for it
+			tx.AddReadConflictKey(c.keys.Spec(s.ID))
+		}
+		for _, need := range asked.needs {
+			need.prepare(tx, i, s)
+		}
+		asked.inputs.Ask(layout.UnpackIDs(s.Spec.Inputs))
+	}
+	return asked
+}
+
+// require returns an error unless what a submission needs is there.
+func (a *askedSubmitted) require(ctx context.Context, i int, s *Submission) error {
+	for _, need := range a.needs {
+		if err := need.check(ctx, i, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writtenAhead are the first pieces of large arguments and of many inputs, which are written
+// before their futures, by the index of the submission.
+type writtenAhead struct {
+	keys   layout.Keyspace
+	firsts map[int][]kv.Pending[[]byte]
+}
+
+func (w *writtenAhead) prepare(tx kv.Tx, i int, s *Submission) {
+	for _, ref := range [...]*layout.ChunkRef{s.Spec.ArgsRef, s.Spec.InputsRef} {
+		if ref == nil || ref.Count == 0 {
+			continue
+		}
+		if w.firsts == nil {
+			w.firsts = map[int][]kv.Pending[[]byte]{}
+		}
+		w.firsts[i] = append(w.firsts[i], tx.Get(w.keys.Chunk(s.ID, *ref, 0)))
+	}
+}
+
+// check returns errArgsSwept unless the pieces are there.
+func (w *writtenAhead) check(ctx context.Context, i int, s *Submission) error {
+	for _, first := range w.firsts[i] {
+		value, err := first.Wait(ctx)
+		if err == nil && value == nil {
+			err = fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// assignees are the workers that futures are assigned to.
+type assignees struct {
+	cluster *Cluster
+	asked   map[layout.WorkerID]kv.Pending[[]byte]
+	infos   map[layout.WorkerID]*layout.WorkerInfo
+}
+
+func (a *assignees) prepare(tx kv.Tx, _ int, s *Submission) {
+	if _, asked := a.asked[s.Assigned]; s.Assigned == "" || asked {
+		return
+	}
+	if a.asked == nil {
+		a.asked, a.infos = map[layout.WorkerID]kv.Pending[[]byte]{}, map[layout.WorkerID]*layout.WorkerInfo{}
+	}
+	a.asked[s.Assigned] = tx.Get(a.cluster.keys.Worker(s.Assigned, layout.WorkerAlive))
+}
+
+// check returns an error unless the worker is registered and can run the future.
+func (a *assignees) check(ctx context.Context, _ int, s *Submission) error {
+	if s.Assigned == "" {
+		return nil
+	}
+	info := a.infos[s.Assigned]
+	if info == nil {
+		var err error
+		if info, err = a.cluster.requireAlive(ctx, s.Assigned, a.asked[s.Assigned]); err != nil {
+			return err
+		}
+		a.infos[s.Assigned] = info
+	}
+	if err := info.CanRun(&s.Spec); err != nil {
+		return fmt.Errorf("future %s: %w", s.ID, err)
+	}
+	return nil
+}
+
+// rowOf returns the row that a submission becomes.
+func (c *Cluster) rowOf(s *Submission) layout.Row {
+	row := layout.Row{ID: s.ID, Spec: &s.Spec}
+	if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
+		row.Attempts.Due = layout.Millis(s.NotBefore)
+	}
+	row.Attempts.Assigned, row.Attempts.Reason = s.Assigned, s.Reason
+	return row
+}
+
+// areFresh reports whether neighbouring ids are unused, by one read of
+// everything between the first and the last one. If it returns false, they may
+// still be unused.
+func (c *Cluster) areFresh(ctx context.Context, tx kv.Tx, subs []Submission) (bool, error) {
+	for i := range subs {
+		if !subs[i].chosen || i > 0 && !subs[i].ID.Follows(subs[i-1].ID) {
+			return false, nil
+		}
+	}
+	if len(subs) == 1 {
+		return false, nil
+	}
+	first, last := subs[0].ID, subs[len(subs)-1].ID
+	between := kv.Range{Begin: c.keys.Row(first), End: kv.AfterPrefix(c.keys.Row(last))}
+	page, err := tx.GetRange(between, kv.RangeOptions{Limit: 1}).Wait(ctx)
+	return err == nil && len(page.Items) == 0, err
+}
