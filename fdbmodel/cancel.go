@@ -105,8 +105,8 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 	return c.eachPart(ids, func(part []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		var asked map[layout.ID]layout.WorkerID
-		_, err := c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt, w *WriteSet) (err error) {
-			outcomes, asked, err = c.changeManyIn(ctx, tx, w, part, e)
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(_ kv.Attempt, w *WriteSet) (err error) {
+			outcomes, asked, err = w.changeMany(ctx, part, e)
 			return err
 		})
 		if err == nil {
@@ -118,9 +118,17 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 	})
 }
 
-func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, w *WriteSet, ids []layout.ID, e Event,
+// RetryMany is RetryMany of a Cluster in the transaction, for at most MaxAssign futures.
+func (w *WriteSet) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, error) {
+	outcomes, _, err := w.changeMany(ctx, ids, Event{Kind: EventRetry, Now: w.cluster.clock.Now()})
+	return outcomes, err
+}
+
+// changeMany applies an event to futures, and returns the workers that run those that it asks
+// to stop.
+func (w *WriteSet) changeMany(ctx context.Context, ids []layout.ID, e Event,
 ) (outcomes []Outcome, asked map[layout.ID]layout.WorkerID, err error) {
-	pending := read.Records(tx, c.keys, ids)
+	pending := read.Records(w.Tx, w.Keys, ids)
 	outcomes, asked = make([]Outcome, len(ids)), map[layout.ID]layout.WorkerID{}
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)

@@ -1,6 +1,7 @@
 package batchtest
 
 import (
+	"context"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -156,6 +157,35 @@ func testRetry(f *fixture) {
 	require.Equal(f, batch.Done, f.settle(id).Status)
 	require.Zero(f, f.retry(id))
 	require.Equal(f, batch.Done, f.get(id).Status)
+}
+
+// testRetryBesideASettle retries batches that a head looks after all the time: it may not end
+// one while items of it wait.
+func testRetryBesideASettle(f *fixture) {
+	rounds := 100
+	if f.h.Small {
+		rounds = 10
+	}
+	id := f.create(1, lists(1))
+	settled := make(chan struct{})
+	settling, stop := context.WithCancel(f.Context())
+	go func() {
+		defer close(settled)
+		for settling.Err() == nil {
+			if _, err := f.s.Settle(settling, id, f.now); err != nil && settling.Err() == nil {
+				f.Errorf("settle: %v", err)
+			}
+		}
+	}()
+	f.end(f.assign(id, "w", 0), f.fails(0))
+	for range rounds {
+		require.Eventually(f, func() bool { return f.get(id).Status.Over() }, time.Minute, time.Millisecond)
+		c := f.retried(id, 0)
+		require.Equal(f, batch.InProgress, f.get(id).Status)
+		f.end(c, f.fails(0))
+	}
+	stop()
+	<-settled
 }
 
 // retried retries a batch and assigns an item.

@@ -51,6 +51,7 @@ func Run(t *testing.T, h Harness) {
 		{"Release", testRelease}, {"ReleaseKeepsAttempts", testReleaseKeepsAttempts}, {"Settle", testSettle},
 		{"SettleWaitsForFailedItems", testSettleWaitsForFailedItems},
 		{"Cancel", testCancel}, {"CancelInProgress", testCancelInProgress}, {"Retry", testRetry},
+		{"RetryBesideASettle", testRetryBesideASettle},
 		{"RetryCancelled", testRetryCancelled}, {"Delete", testDelete}, {"Heads", testHeads}, {"Model", testModel},
 	} {
 		t.Run(part.name, func(t *testing.T) {

@@ -223,40 +223,41 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 		if err != nil {
 			return retried, err
 		}
-		var ids []layout.ID
-		for i := range rows {
-			if rows[i].State() == layout.Failed {
-				ids = append(ids, rows[i].ID)
-			}
-		}
-		if len(ids) == 0 {
-			continue
-		}
-		// The batch is open again before its first item is.
-		if retried == 0 {
-			if err := s.reopen(ctx, id); err != nil {
-				return 0, err
-			}
-		}
-		outcomes, err := s.cluster.RetryMany(ctx, ids)
-		for _, o := range outcomes {
-			if o == fdbmodel.Applied {
-				retried++
-			}
-		}
-		if err != nil {
+		n, err := s.retry(ctx, id, rows)
+		if retried += n; err != nil {
 			return retried, translate(err)
 		}
 	}
 	return retried, nil
 }
 
-func (s *Store) reopen(ctx context.Context, id string) error {
-	_, err := s.batches.Update(ctx, id, func(r *layout.BatchRecord) (bool, error) {
-		r.Status, r.Reason, r.FinishedAt = int(batch.InProgress), "", 0
-		return true, nil
-	})
-	return translate(err)
+// retry has the failed ones of some items start over, and returns how many did.
+func (s *Store) retry(ctx context.Context, id string, rows []layout.Row) (int, error) {
+	var ids []layout.ID
+	for i := range rows {
+		if rows[i].State() == layout.Failed {
+			ids = append(ids, rows[i].ID)
+		}
+	}
+	retried := 0
+	for part := range slices.Chunk(ids, fdbmodel.MaxAssign) {
+		outcomes, err := s.batches.Retry(ctx, id, part, func(r *layout.BatchRecord) error {
+			if r.CancelledAt != 0 {
+				return fmt.Errorf("batch %s is being cancelled: %w; try again once it is over", id, batch.ErrState)
+			}
+			r.Status, r.Reason, r.FinishedAt = int(batch.InProgress), "", 0
+			return nil
+		})
+		for _, o := range outcomes {
+			if o == fdbmodel.Applied {
+				retried++
+			}
+		}
+		if err != nil {
+			return retried, err
+		}
+	}
+	return retried, nil
 }
 
 // Delete implements batch.Store. It returns batch.ErrState while items of a

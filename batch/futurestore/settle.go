@@ -38,7 +38,8 @@ func (s *Store) SettleOpen(ctx context.Context, id string, now time.Time) (batch
 	if err != nil || !over {
 		return b, open, err
 	}
-	r, err := s.batches.Update(ctx, b.ID, func(r *layout.BatchRecord) (bool, error) {
+	// Items may have started over since they were counted.
+	r, err := s.batches.End(ctx, b.ID, func(r *layout.BatchRecord) (bool, error) {
 		if !isOpen(r) {
 			return false, nil
 		}

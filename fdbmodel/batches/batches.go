@@ -95,23 +95,30 @@ func (s *Batches) read(ctx context.Context, tx kv.Reader, id string) (layout.Bat
 // or fdbmodel.ErrNotFound. An unknown commit is retried.
 func (s *Batches) Update(ctx context.Context, id string, change func(*layout.BatchRecord) (bool, error),
 ) (layout.BatchRecord, error) {
+	return s.update(ctx, id, func(_ kv.Reader, b *layout.BatchRecord) (bool, error) { return change(b) })
+}
+
+func (s *Batches) update(ctx context.Context, id string, change func(kv.Reader, *layout.BatchRecord) (bool, error),
+) (layout.BatchRecord, error) {
 	var b layout.BatchRecord
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		var err error
 		if b, err = s.read(ctx, tx, id); err != nil {
 			return err
 		}
-		write, err := change(&b)
+		write, err := change(tx, &b)
 		if err != nil || !write {
 			return err
 		}
-		value := layout.Encode(&b)
-		tx.Set(s.keys.BatchRecord(id), value)
-		bell := layout.EncodeBell()
-		tx.SetVersionstampedValue(s.keys.OwnerBell(id), bell, layout.StampOffset)
+		s.write(tx, &b)
 		return nil
 	})
 	return b, err
+}
+
+func (s *Batches) write(tx kv.Tx, b *layout.BatchRecord) {
+	tx.Set(s.keys.BatchRecord(b.ID), layout.Encode(b))
+	tx.SetVersionstampedValue(s.keys.OwnerBell(b.ID), layout.EncodeBell(), layout.StampOffset)
 }
 
 // List returns up to limit batches in the order of their creation, starting

@@ -99,32 +99,38 @@ func (o Owners) Watch(ctx context.Context, owner string) (kv.Watch, error) {
 }
 
 // Counts returns how many futures of an owner are in each state, from its
-// counters. Shards are read at slightly different versions.
+// counters.
 func (o Owners) Counts(ctx context.Context, queue, owner string) (map[layout.State]int64, error) {
-	counts := map[layout.State]int64{}
-	err := o.cluster.View(ctx, func(tx kv.Attempt) error {
-		clear(counts)
-		pending := make([]kv.Pending[kv.Page], o.keys.Shards)
-		for shard := range pending {
-			r := kv.Prefix(o.keys.CountOwner(shard, queue, owner))
-			pending[shard] = tx.Snapshot().GetRange(r, kv.RangeOptions{})
-		}
-		for shard, p := range pending {
-			page, err := p.Wait(ctx)
-			if err != nil {
-				return err
-			}
-			for _, item := range page.Items {
-				key, n, err := layout.ParseCount(o.keys.Shard(shard, layout.SubCounts), item)
-				if err != nil {
-					return err
-				}
-				counts[key.State] += n
-			}
-		}
-		return nil
+	var counts map[layout.State]int64
+	err := o.cluster.View(ctx, func(tx kv.Attempt) (err error) {
+		counts, err = o.CountsIn(ctx, tx.Snapshot(), queue, owner)
+		return err
 	})
 	return counts, err
+}
+
+// CountsIn is Counts in a transaction, which conflicts with every change of a state unless
+// it reads from a snapshot.
+func (o Owners) CountsIn(ctx context.Context, tx kv.Reader, queue, owner string) (map[layout.State]int64, error) {
+	pending := make([]kv.Pending[kv.Page], o.keys.Shards)
+	for shard := range pending {
+		pending[shard] = tx.GetRange(kv.Prefix(o.keys.CountOwner(shard, queue, owner)), kv.RangeOptions{})
+	}
+	counts := map[layout.State]int64{}
+	for shard, p := range pending {
+		page, err := p.Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			key, n, err := layout.ParseCount(o.keys.Shard(shard, layout.SubCounts), item)
+			if err != nil {
+				return nil, err
+			}
+			counts[key.State] += n
+		}
+	}
+	return counts, nil
 }
 
 // Open returns how many held futures of an owner are with the workers that
