@@ -164,7 +164,7 @@ func testRetry(f *fixture) {
 func testRetryBesideASettle(f *fixture) {
 	rounds := 100
 	if f.h.Small {
-		rounds = 10
+		rounds = 3
 	}
 	id := f.create(1, lists(1))
 	settled := make(chan struct{})
