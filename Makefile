@@ -206,8 +206,8 @@ fuzz: ## fuzz each decoder for half a minute
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg; done; done
 
-generate: ## write the generated pages of docs/reference
-	$(GO) test -tags $(TAGS) ./fdbmodel/state ./fdbmodel/layout ./internal/lint ./protocol -run 'TestDocs' -update
+generate: ## write the generated pages of docs
+	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/state ./fdbmodel/layout ./internal/lint ./protocol -run TestDocs -update
 
 check: test-all ## all tests, then a tidy module and a clean tree
 	$(GO) mod tidy -diff
