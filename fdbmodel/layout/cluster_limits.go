@@ -85,7 +85,7 @@ func limitKinds() []KeyKind {
 		{KeyLimits, subClusterLimits, false, in(fixed(limitSettings)), FormatRecord, of[Limits](), "", carried,
 			"the limits of the cluster, if there are any", "limits set"},
 		{"rate", subClusterLimits, false, in(fixed(limitRate)), FormatRecord, of[RateRecord](), "", LeftOut,
-			"what is left of the rate of submits", "clients that submit, some times a second"},
+			"the unused part of the rate of submits", "clients that submit, a few times a second"},
 		{"usage", subClusterLimits, false, in(fixed(limitUsage)), FormatRecord, of[UsageRecord](), "", LeftOut,
 			"how many bytes the store holds", "a worker in the process that has the store open"},
 	}

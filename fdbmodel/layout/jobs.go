@@ -137,7 +137,7 @@ func jobKinds() []KeyKind {
 	return []KeyKind{
 		kind(KeyJobsFirst, carried, FormatRecord, of[JobsFirst](), "the lowest job of a log that was not removed",
 			"the removal of jobs that all consumers have done", fixed(JobsFirstPart)),
-		kind(KeyJobsHead, carried, FormatRecord, of[JobsHead](), "the last job of a log; what its consumers watch",
+		kind(KeyJobsHead, carried, FormatRecord, of[JobsHead](), "the last job of a log; its consumers watch this key",
 			"append", fixed(JobsHeadPart)),
 		kind(KeyJobLease, LeftOut, FormatRecord, of[JobLease](), "the process that a consumer of jobs runs in",
 			"that process", fixed(JobsLeasesPart), text("consumer")),
@@ -146,7 +146,7 @@ func jobKinds() []KeyKind {
 			"the consumer, as its progress passes the job", fixed(JobsParkedPart), text("consumer"), index("index")),
 		kind(KeyJobProducer, carried, FormatRecord, of[JobProducer](), "the last append of a producer", "append",
 			fixed(JobsProducersPart), text("producer")),
-		kind(KeyJobProgress, carried, FormatRecord, of[JobProgress](), "how far a consumer has come", "the consumer",
+		kind(KeyJobProgress, carried, FormatRecord, of[JobProgress](), "the progress of a consumer", "the consumer",
 			fixed(JobsProgressPart), text("consumer")),
 		kind(KeyJobRetry, carried, formatMark, nil, "a parked job is to be tried again", "retry; cleared by the consumer",
 			fixed(JobsRetryPart), text("consumer"), index("index")),

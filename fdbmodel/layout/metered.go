@@ -65,7 +65,7 @@ func meteredKinds() []KeyKind {
 	return []KeyKind{{"metered", SubMetered, false,
 		in(text("day"), choice("kind", MeteredPeer, MeteredWorker), text("name"), text("membership")),
 		FormatRecord, of[Metered](), "", carried,
-		"what one start of a worker has used on a day; without a membership, what those that ended have used together",
+		"the use of one start of a worker on a day; without a membership, the sum of those that have ended",
 		"the worker with its heartbeat, if it has used something, and when it leaves; folded by the janitor"}}
 }
 

@@ -96,7 +96,7 @@ const (
 func uniqueKinds() []KeyKind {
 	return []KeyKind{
 		{KeyUnique, SubUnique, true, in(home(text("name")), futureID()), FormatRecord, of[UniqueRecord](), "", carried,
-			"the future that has the name of what is unique, and for how long", "submit, retry; cleared when it ends"},
+			"the future that has a unique name, and for how long", "submit, retry; cleared when it ends"},
 		{KeyUniqueDue, SubUniqueDue, true, in(number("free_at_ms"), home(text("name")), futureID()), formatEmpty, nil, "",
 			carried, "a future that is over keeps its unique name until this time", "the end of the future"},
 	}

@@ -50,7 +50,7 @@ var (
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
 	mustBeNear = condition{"must be near an object",
 		func(r *layout.Row, _ *Event) bool { return r.Spec != nil && r.Spec.MustBeNear }}
-	displaced = condition{"no worker that has what it must be near could run it",
+	displaced = condition{"no worker that has the object it must be near could run it",
 		func(r *layout.Row, _ *Event) bool { return r.Attempts.Displaced }}
 	hasInputs = condition{"it has inputs", func(r *layout.Row, _ *Event) bool { return r.Spec.HasInputs() }}
 	loses     = condition{"its result with this token is an object", func(r *layout.Row, e *Event) bool {
@@ -121,9 +121,10 @@ var (
 		}
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(wait)))
 	}}
-	putBackLater = effect{"clear claim and assignment, count put-back, record who, set due time",
+	putBackLater = effect{"clear claim and assignment, count put-back, record the worker, set due time",
 		func(r *layout.Row, e *Event) { r.Attempts.Due = applyPutBack(r, e) }}
-	putBackToOthers = effect{"clear claim and assignment, count put-back, record who passes it over until when",
+	putBackToOthers = effect{
+		"clear claim and assignment, count put-back, record the worker and until when it passes over",
 		func(r *layout.Row, e *Event) { applyPutBack(r, e) }}
 	unblock    = effect{"clear blocked, set the nearest worker", applyUnblock}
 	unblockNow = effect{"clear blocked and due time, set the nearest worker, assigned if it must be near",
