@@ -5,7 +5,7 @@ type ExecuteBatch struct {
 	Envelope
 	// Topic is where the roll call is published. Empty is TopicGeneral.
 	Topic string `json:"topic"`
-	// Template is what all items have in common.
+	// Template is the common part of all items.
 	Template Template `json:"template"`
 	// Arguments are one list for each item, at least one.
 	Arguments [][]string `json:"arguments"`
@@ -29,7 +29,7 @@ type ExecuteBatchResponse struct {
 	Code Code `json:"code,omitempty"`
 	// Chunks are by their ids; DialectStrand spells it "strands".
 	Chunks map[string]ChunkResults `json:"chunks,omitempty"`
-	// Message says what went wrong.
+	// Message describes the error.
 	Message string `json:"message,omitempty"`
 
 	// AsSingle says that the type on the wire is TypeExecuteResponse, as the nodes of
@@ -59,7 +59,7 @@ type ChunkResults struct {
 // WorkOrderBatch asks a worker to run a chunk: some items of a batch.
 type WorkOrderBatch struct {
 	Envelope
-	// Template is what all items have in common.
+	// Template is the common part of all items.
 	Template Template `json:"template"`
 	// RequestID is the batch's id: a UUID.
 	RequestID string `json:"request_id"`
@@ -91,7 +91,7 @@ type WorkOrderBatch struct {
 // Type returns TypeWorkOrderBatch.
 func (*WorkOrderBatch) Type() string { return TypeWorkOrderBatch }
 
-// OrderItem is what one item of a chunk has beside its arguments.
+// OrderItem is the part of an item of a chunk beside its arguments.
 type OrderItem struct {
 	// ID is that of the future.
 	ID string `json:"id"`
@@ -175,7 +175,7 @@ type Outcome struct {
 	Codec string `json:"codec,omitempty"`
 	// Truncated says that Stdout or Stderr was cut.
 	Truncated bool `json:"truncated,omitempty"`
-	// Usage is what the run used.
+	// Usage is the use of the run.
 	Usage Usage `json:"usage,omitzero"`
 	// Blob is where the value is to be fetched, if it is too large to be in Value.
 	Blob *Blob `json:"blob,omitempty"`

@@ -24,7 +24,7 @@ type BlobResponse struct {
 	Code Code `json:"code"`
 	// Size is that of the whole blob, in bytes.
 	Size int64 `json:"size"`
-	// Message says what went wrong.
+	// Message describes the error.
 	Message string `json:"message,omitempty"`
 }
 

@@ -2,7 +2,7 @@ package protocol
 
 import "github.com/futura-run/futura/batch"
 
-// Template is what all items of a batch have in common.
+// Template is the common part of all items of a batch.
 type Template struct {
 	// FunctionID is the id that the function was installed with, or "go:NAME" for a
 	// function of Go. At most MaxName bytes, without a separator of paths.
@@ -84,13 +84,13 @@ type Parameter struct {
 	Value string `json:"value,omitempty"`
 }
 
-// Attributes are what a node must have to take part.
+// Attributes are the requirements on a node that takes part.
 type Attributes struct {
 	// Values are equal to those of the node.
 	Values []Parameter `json:"values,omitempty"`
 	// Attested says that someone must have signed them.
 	Attested bool `json:"attestation_required,omitempty"`
-	// Attestors are who must have signed them.
+	// Attestors are the parties that must have signed them.
 	Attestors Attestors `json:"attestors"`
 }
 
@@ -106,9 +106,9 @@ type Attestors struct {
 type NodeResult struct {
 	// Code is CodeOK for a run that succeeded, and empty where nothing was run.
 	Code Code `json:"code"`
-	// Result is what the run left behind.
+	// Result is the output of the run.
 	Result Output `json:"result"`
-	// Usage is what the run used.
+	// Usage is the use of the run.
 	Usage Usage `json:"usage"`
 	// Signature signs the result, if the node signs.
 	Signature string `json:"signature,omitempty"`
@@ -122,7 +122,7 @@ type NodeResult struct {
 // it says so by an empty code, with exit code 0.
 func (r *NodeResult) OK() bool { return r.Code == CodeOK && r.Result.ExitCode == 0 }
 
-// Output is what a run left behind. Bytes that are no UTF-8 are lost in it.
+// Output is the output of a run. Bytes that are no UTF-8 are lost in it.
 type Output struct {
 	// Stdout is the standard output.
 	Stdout string `json:"stdout"`
@@ -132,7 +132,7 @@ type Output struct {
 	ExitCode int `json:"exit_code"`
 }
 
-// Usage is what a run used; zeros are left out.
+// Usage is the use of a run; zeros are left out.
 type Usage struct {
 	// WallClock is how long the run took, in nanoseconds.
 	WallClock int64 `json:"wall_clock_time,omitempty"`

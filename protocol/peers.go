@@ -10,7 +10,7 @@ type Hello struct {
 	Incarnation string `json:"incarnation"`
 	// Name is for people.
 	Name string `json:"name,omitempty"`
-	// Capacity is what the worker offers.
+	// Capacity is the capacity of the worker.
 	Capacity Capacity `json:"capacity"`
 	// Labels are those that futures may require.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -32,7 +32,7 @@ type Hello struct {
 // Type returns TypeHello.
 func (*Hello) Type() string { return TypeHello }
 
-// Capacity is what a worker offers.
+// Capacity is the capacity of a worker.
 type Capacity struct {
 	// Slots is how many items it runs at a time.
 	Slots int `json:"slots"`
@@ -57,7 +57,7 @@ type HelloResponse struct {
 	Envelope
 	// Code is CodeOK if the worker is a member now.
 	Code Code `json:"code"`
-	// Message says what went wrong.
+	// Message describes the error.
 	Message string `json:"message,omitempty"`
 	// Head names the head.
 	Head string `json:"head,omitempty"`
@@ -77,7 +77,7 @@ func (*HelloResponse) Type() string { return TypeHelloResponse }
 
 // WorkOrderProgress says how far a chunk is, so that a head can tell a busy
 // worker from a lost one. A worker sends it once a heartbeat, and first soon after it took the
-// chunk: a head may give to others what it hears nothing of. It is answered by Ack.
+// chunk: a head may give it to others if it hears nothing of it. It is answered by Ack.
 type WorkOrderProgress struct {
 	Envelope
 	// ChunkID is the chunk's id.
@@ -109,8 +109,8 @@ type CancelOrder struct {
 // Type returns TypeCancelOrder.
 func (*CancelOrder) Type() string { return TypeCancelOrder }
 
-// TakeBack asks a worker to give back items of a chunk that it has not begun. What it gives
-// back is among its outcomes, by CodeUnavailable, and is not run; what has begun goes on. It
+// TakeBack asks a worker to give back items of a chunk that it has not begun. The items that it
+// gives back are among its outcomes, by CodeUnavailable, and are not run; begun ones go on. It
 // is answered by Ack.
 type TakeBack struct {
 	Envelope
@@ -129,7 +129,7 @@ func (*TakeBack) Type() string { return TypeTakeBack }
 // has, except what it returns. It is answered by Ack.
 type Goodbye struct {
 	Envelope
-	// Returned is what it has not run and will not run.
+	// Returned are the items that it has not run and will not run.
 	Returned []Returned `json:"returned,omitempty"`
 }
 
@@ -153,7 +153,7 @@ type Ack struct {
 	// CodeUnavailable (keep it and send it again) or CodeGone (not wanted: forget
 	// it); and others by CodeOK.
 	Code Code `json:"code"`
-	// Message says what went wrong.
+	// Message describes the error.
 	Message string `json:"message,omitempty"`
 	// ChunkID is that of the message that is answered, if it has one.
 	ChunkID string `json:"chunk_id,omitempty"`

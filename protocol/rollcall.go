@@ -50,7 +50,7 @@ type InstallFunctionResponse struct {
 // Type returns TypeInstallFunctionResponse.
 func (*InstallFunctionResponse) Type() string { return TypeInstallFunctionResponse }
 
-// RollCall asks who could run a function now. It is published; workers answer
+// RollCall asks for workers that could run a function now. It is published; workers answer
 // its author.
 type RollCall struct {
 	Envelope
@@ -134,7 +134,7 @@ type DisbandCluster struct {
 // Type returns TypeDisbandCluster.
 func (*DisbandCluster) Type() string { return TypeDisbandCluster }
 
-// PBFT is what a run under PBFT adds to its result.
+// PBFT is the part of a result that a run under PBFT adds.
 type PBFT struct {
 	// View numbers the leader.
 	View *uint `json:"view,omitempty"`

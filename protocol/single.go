@@ -35,14 +35,14 @@ type ExecuteResponse struct {
 	Results map[string]NodeResult `json:"results,omitempty"`
 	// Cluster names the peers.
 	Cluster Nodes `json:"cluster"`
-	// Message says what went wrong.
+	// Message describes the error.
 	Message string `json:"message,omitempty"`
 }
 
 // Type returns TypeExecuteResponse.
 func (*ExecuteResponse) Type() string { return TypeExecuteResponse }
 
-// Nodes are the peers that ran a function, and who led them.
+// Nodes are the peers that ran a function, and their leader.
 type Nodes struct {
 	// Main is the peer that led, if one did.
 	Main string `json:"main,omitempty"`
@@ -83,7 +83,7 @@ type WorkOrderResponse struct {
 	Code Code `json:"code,omitempty"`
 	// Result is how the run ended.
 	Result NodeResult `json:"result"`
-	// Message says what went wrong.
+	// Message describes the error.
 	Message string `json:"error_message,omitempty"`
 }
 

@@ -8,7 +8,7 @@ import (
 // TransitionTable returns the table of transitions as Markdown.
 func TransitionTable() string {
 	var b strings.Builder
-	b.WriteString("| state | event | when | becomes | what changes | outcome |\n")
+	b.WriteString("| state | event | when | becomes | changes | outcome |\n")
 	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
 	for _, t := range transitions {
 		fmt.Fprintf(&b, "| %v | %v | %s | %v | %s | %v |\n", t.from, t.event, t.when.text, t.to, t.then.text, t.outcome)
