@@ -12,9 +12,16 @@ import (
 // BenchmarkItems runs items that do nothing, in chunks of 14 of which 16 are under
 // way, for a head in memory.
 func BenchmarkItems(b *testing.B) {
+	b.Run("memory", func(b *testing.B) { runItems(b, "") })
+	b.Run("on disk", func(b *testing.B) { runItems(b, b.TempDir()) })
+}
+
+func runItems(b *testing.B, state string) {
 	n := newMemory()
 	h := newHead(b, n, headID)
-	w, err := New(options(n))
+	o := options(n)
+	o.State = state
+	w, err := New(o)
 	require.NoError(b, err)
 	require.NoError(b, w.Register("nothing", func(context.Context, []byte) ([]byte, error) { return nil, nil }))
 	start(b, w, n)
