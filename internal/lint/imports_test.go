@@ -241,9 +241,8 @@ func importTable() map[string]imports {
 			others: []string{uuid, xrate, xsync, prometheus},
 		},
 		"protocol/peerworker": {
-			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "fdbmodel/modules", "fdbmodel/owners", "fdbmodel/results",
-				"workers", "batch", "batch/futurestore",
-				"batch/source",
+			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "fdbmodel/modules", "workers", "batch",
+				"batch/futurestore", "batch/source",
 				"protocol", "protocol/p2p", "internal/ratelog", "internal/seam", "internal/series"),
 			others: []string{prometheus, uuid},
 		},

@@ -46,7 +46,6 @@ func headMutants() []mutant {
 			old: "\t\tfree = len(waiting)\n", new: ""},
 		{name: "a peer keeps no limit", file: "protocol/peerworker/orders.go",
 			by:  suites{{of: "protocol/peerworker", run: "TestLimitsOfRequests"}},
-			old: "c.record.Owner, int(min(o.Concurrency, math.MaxInt32))",
-			new: "c.record.Owner, int(min(o.Concurrency+1, math.MaxInt32))"},
+			old: "= int(min(o.Concurrency, math.MaxInt32))", new: "= int(min(o.Concurrency+1, math.MaxInt32))"},
 	}
 }

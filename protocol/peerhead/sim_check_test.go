@@ -10,8 +10,10 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/batches"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
+	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerworker"
 )
@@ -243,6 +245,13 @@ func (w *simWorld) checkStore(p *simPeer) {
 		if n != 0 {
 			w.flaw("the store of peer %s has %d of %+v", p.id, n, key)
 		}
+	}
+	err = local.EachKey(ctx, kv.Prefix(tuple.AppendString(nil, "futura-peerworker")), func(found kv.KeyValue) error {
+		w.flaw("the store of peer %s has %q", p.id, found.Key)
+		return nil
+	})
+	if err != nil {
+		w.flaw("the store of peer %s: %v", p.id, err)
 	}
 	if report, err := audit.Check(ctx, local, audit.Options{}); err != nil || len(report.Problems) > 0 {
 		w.flaw("the store of peer %s: %v %+v", p.id, err, report.Problems)

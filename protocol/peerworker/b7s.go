@@ -1,9 +1,11 @@
 package peerworker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +15,6 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
@@ -138,7 +138,6 @@ func asBatch(m *protocol.WorkOrder) *protocol.WorkOrderBatch {
 type b7sOrder struct {
 	*protocol.WorkOrderBatch
 	single bool
-	output int64 // bytes of what has ended; of collect alone
 }
 
 // takeB7S takes an order of b7s's. What it can't take it answers at once, as failed.
@@ -151,9 +150,7 @@ func (w *Worker) takeB7S(ctx context.Context, head string, m *protocol.WorkOrder
 	if w.chunk(name) != nil {
 		return // it came twice
 	}
-	c := newChunk(w, name, record{
-		Head: head, Chunk: m.ChunkID, Request: m.RequestID, Items: len(m.Arguments), B7S: true,
-	}, nil)
+	c := newChunk(w, name, m, len(m.Arguments), nil)
 	c.order = o
 	c.release()
 	size := sizeOf(m)
@@ -181,7 +178,7 @@ func (w *Worker) refusesB7S(head string, m *protocol.WorkOrderBatch, size int64)
 	return nil
 }
 
-// beginB7S makes the futures of an order.
+// beginB7S has the items of an order run.
 func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 	template := c.order.template()
 	if !strings.HasPrefix(template.FunctionID, goPrefix) {
@@ -200,25 +197,18 @@ func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 	subs := make([]fdbmodel.Submission, len(c.ids))
 	for i := range subs {
 		sub := futurestore.Submission(&template, function, c.order.Arguments[i])
-		sub.ID, sub.Assigned, sub.Spec.Owner = c.ids[i], w.node.worker.ID(), futuresOwner
-		sub.Spec.Parallel = 0 // as many as there are slots; workers of b7s only log what an order says
-		sub.Spec.MaxRetries, sub.Spec.Backoff = itemRetries, layout.Backoff{Base: itemBackoff, Max: itemBackoff}
+		sub.ID, sub.Spec.Parallel = c.ids[i], 0 // as many as there are slots; workers of b7s only log what an order says
 		sub.Spec.Requirements.RAM = memoryOf(&c.order.Template.Config)
 		setTrace(&sub.Spec, c.order.Carrier)
 		subs[i] = sub
 	}
-	if w.options.State != "" {
-		err = w.node.writeRecord(ctx, c.owner, &c.record, nil)
-	}
-	if err == nil {
-		_, err = w.node.cluster.Submit(ctx, subs)
-	}
-	if err != nil {
+	if err := w.runner.hold(c, subs); err != nil {
 		w.abandon(ctx, c)
 		return refusalOf(err)
 	}
 	w.counts.chunks.Add(1)
 	w.counts.items.Add(int64(len(c.ids)))
+	w.runner.start(c)
 	w.runChunk(c)
 	return nil
 }
@@ -298,7 +288,7 @@ func (w *Worker) replyB7S(ctx context.Context, c *chunk, all []ended) {
 	slices.SortFunc(all, func(a, b ended) int { return a.index - b.index })
 	tries, pause := 0, sendWait
 	for _, most := range replyOutputs {
-		results, err := c.results(ctx, all, most)
+		results, err := c.results(all, most)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.log.Warn("results can't be read", "chunk", c.name.chunk, "error", err)
@@ -326,9 +316,27 @@ func noRoomInReply(size, most int64) string {
 	return fmt.Sprintf("the output of %d bytes has no room in the reply, which has %d", size, most)
 }
 
+// fit is an outcome as it is kept for the reply, with its size. Output beyond keptOutput is not.
+func (c *chunk) fit(o protocol.Outcome, size int64) (protocol.Outcome, int64) {
+	switch o.Code {
+	case protocol.CodeOK:
+	case protocol.CodeAccepted, protocol.CodeUnavailable:
+		o = protocol.Outcome{Code: protocol.CodeError, Message: "the function was not run here"}
+	default:
+		o.Code = protocol.CodeError
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.output+size > keptOutput {
+		return protocol.Outcome{Code: protocol.CodeError, Message: noRoomInReply(size, replyOutputs[0])}, 0
+	}
+	c.output += size
+	return o, size
+}
+
 // results are those of the items, with at most so many bytes of output together. An
 // item beyond that has failed.
-func (c *chunk) results(ctx context.Context, all []ended, most int64) ([]protocol.ItemResult, error) {
+func (c *chunk) results(all []ended, most int64) ([]protocol.ItemResult, error) {
 	results := make([]protocol.ItemResult, len(all))
 	total := int64(0)
 	for i, e := range all {
@@ -342,41 +350,35 @@ func (c *chunk) results(ctx context.Context, all []ended, most int64) ([]protoco
 			}
 			continue
 		}
-		if e.outcome != nil {
-			r.Code = e.outcome.Code
-			r.Result = protocol.Output{Stderr: e.outcome.Message, ExitCode: batch.NoExitCode}
-			continue
-		}
-		row, err := c.worker.node.cluster.Get(ctx, c.ids[e.index])
-		if err != nil {
-			return nil, err
-		}
-		if r.NodeResult, err = c.resultOf(ctx, &row); err != nil {
+		var err error
+		if r.NodeResult, err = c.resultOf(e.outcome); err != nil {
 			return nil, err
 		}
 	}
 	return results, nil
 }
 
-// resultOf is the result of a future in the words of b7s.
-func (c *chunk) resultOf(ctx context.Context, row *layout.Row) (r protocol.NodeResult, err error) {
-	e := row.Ending()
-	if err := results.Of(c.worker.node.cluster).Load(ctx, &e); err != nil {
-		return r, err
-	}
-	r.Code = protocol.CodeError
-	switch {
-	case e.Result != nil:
-		r.Code = protocol.CodeOK
-		r.Usage.WallClock = max(e.Result.RunTime.Nanoseconds(), 1)
-	case e.Failure != nil:
-		r.Usage = failure(0, e.Failure).Usage
-	default:
-		r.Result = protocol.Output{Stderr: "the function was not run here", ExitCode: batch.NoExitCode}
+// resultOf is an outcome in the words of b7s.
+func (c *chunk) resultOf(o *protocol.Outcome) (r protocol.NodeResult, err error) {
+	r.Code, r.Usage = o.Code, o.Usage
+	if o.Code != protocol.CodeOK {
+		r.Result = protocol.Output{
+			Stdout: string(o.Stdout), Stderr: cmp.Or(string(o.Stderr), o.Message),
+			ExitCode: cmp.Or(o.ExitCode, batch.NoExitCode),
+		}
 		return r, nil
 	}
-	out := futurestore.ResultOf(&e)
-	r.Result = protocol.Output{Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode}
+	value := o.Value
+	if o.Blob != nil {
+		from := c.worker.blobs.find(blobName{c.name.head, o.Blob.ID})
+		if from == nil {
+			return r, ErrNoBlob
+		}
+		if value, err = io.ReadAll(from.content()); err != nil {
+			return r, err
+		}
+	}
+	r.Result = protocol.Output{Stdout: string(value), Stderr: string(o.Stderr), ExitCode: o.ExitCode}
 	return r, nil
 }
 

@@ -2,14 +2,12 @@ package peerworker
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"io"
 	"slices"
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 )
@@ -25,33 +23,25 @@ type blobs struct {
 // blobName is a content id, with the head that may fetch it.
 type blobName struct{ head, id string }
 
+// blobSource is a result that is in a file, or in memory if there was no room for one.
 type blobSource struct {
-	future layout.ID
-	result layout.Result
-	value  []byte // of a result that is in memory, nil for others
-	spool  *spool // of one that is in a file, nil for others
+	item  layout.ID
+	spool *spool
+	value []byte
+}
+
+// content is the whole result.
+func (s *blobSource) content() *io.SectionReader {
+	if s.spool != nil {
+		return s.spool.reader()
+	}
+	return io.NewSectionReader(bytes.NewReader(s.value), 0, int64(len(s.value)))
 }
 
 func newBlobs(w *Worker) *blobs { return &blobs{worker: w, known: map[blobName][]blobSource{}} }
 
-// add makes a result known by its content id.
-func (b *blobs) add(ctx context.Context, head string, id layout.ID, r *layout.Result) (cid string, err error) {
-	content := newBlob(ctx, results.Of(b.worker.node.cluster).Open(id, r))
-	defer content.close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, content); err != nil {
-		return "", err
-	}
-	name := blobName{head, p2p.BlobID([sha256.Size]byte(hash.Sum(nil)))}
-	b.drop(name, id)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.known[name] = append(b.known[name], blobSource{future: id, result: *r})
-	return name.id, nil
-}
-
-// hold makes a result that is no record known by its content id. It is in value, or was
-// written to a spool. A value goes to one too, if there is room for one.
+// hold makes a result known by its content id. It is in value, or was written to a spool. A value
+// goes to one too, if there is room for one.
 func (b *blobs) hold(head string, id layout.ID, value []byte, at *spool) *protocol.Blob {
 	if at == nil {
 		at = spooled(value)
@@ -63,65 +53,63 @@ func (b *blobs) hold(head string, id layout.ID, value []byte, at *spool) *protoc
 	name := blobName{head, p2p.BlobID(hash)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known[name] = append(b.known[name], blobSource{future: id, value: value, spool: at})
+	b.known[name] = append(b.known[name], blobSource{item: id, value: value, spool: at})
 	return &protocol.Blob{ID: name.id, Size: size}
 }
 
-// drop says that a future's result is not fetched any more.
-func (b *blobs) drop(name blobName, future layout.ID) {
+// drop says that an item's result is not fetched any more.
+func (b *blobs) drop(name blobName, item layout.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	left := slices.DeleteFunc(b.known[name], func(s blobSource) bool {
-		if s.future == future && s.spool != nil {
+		if s.item == item && s.spool != nil {
 			s.spool.close()
 		}
-		return s.future == future
+		return s.item == item
 	})
 	if b.known[name] = left; len(left) == 0 {
 		delete(b.known, name)
 	}
 }
 
-// open opens a blob for the head that it is for.
-func (b *blobs) open(ctx context.Context, head, id string) (io.ReadSeekCloser, int64, error) {
+// find returns where a blob is, nil if it is not here.
+func (b *blobs) find(name blobName) *blobSource {
 	b.mu.Lock()
-	sources := b.known[blobName{head, id}]
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	sources := b.known[name]
 	if len(sources) == 0 {
+		return nil
+	}
+	last := sources[len(sources)-1]
+	return &last
+}
+
+// open opens a blob for the head that it is for.
+func (b *blobs) open(head, id string) (io.ReadSeekCloser, int64, error) {
+	name := blobName{head, id}
+	found := b.find(name)
+	if found == nil {
 		return nil, 0, ErrNoBlob
 	}
-	var opened *blob
-	switch last := sources[len(sources)-1]; {
-	case last.spool != nil:
-		opened = &blob{ReadSeeker: last.spool.reader(), size: last.spool.size}
-	case last.value != nil:
-		opened = &blob{ReadSeeker: bytes.NewReader(last.value), size: int64(len(last.value))}
-	default:
-		opened = newBlob(ctx, results.Of(b.worker.node.cluster).Open(last.future, &last.result))
-	}
-	opened.report = b.worker.transferring(TransferResult, blobName{head, id})
-	return opened, opened.size, nil
+	content := found.content()
+	return &blob{ReadSeeker: content, size: content.Size(), report: b.worker.transferring(TransferResult, name)},
+		content.Size(), nil
 }
 
-// blob is the content of a result.
+// blob is a result on its way to a head.
 type blob struct {
 	io.ReadSeeker
-	size  int64
-	close func()
-	// report, if it is not nil, is told of each mebibyte, and of the end.
+	size int64
+	// report is told of each mebibyte, and of the end.
 	report         func(done, total int64)
 	done, reported int64
-}
-
-func newBlob(ctx context.Context, r *results.Reader) *blob {
-	return &blob{ReadSeeker: results.NewSeeker(ctx, r), size: r.Size(), close: r.Close}
 }
 
 // Read implements io.Reader.
 func (b *blob) Read(p []byte) (int, error) {
 	n, err := b.ReadSeeker.Read(p)
 	b.done += int64(n)
-	if b.report != nil && (b.done-b.reported >= 1<<20 || b.done == b.size && b.reported < b.done) {
+	if b.done-b.reported >= 1<<20 || b.done == b.size && b.reported < b.done {
 		b.reported = b.done
 		b.report(b.done, b.size)
 	}
@@ -136,9 +124,4 @@ func (b *blob) Seek(offset int64, whence int) (at int64, err error) {
 }
 
 // Close implements io.Closer.
-func (b *blob) Close() error {
-	if b.close != nil {
-		b.close()
-	}
-	return nil
-}
+func (b *blob) Close() error { return nil }

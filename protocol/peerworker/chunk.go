@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
@@ -33,14 +33,30 @@ const (
 	itemSettled                  // the head has its outcome, or it is another chunk's
 )
 
+// item is what the head calls an item: an attempt of a future.
+type item struct {
+	future  layout.ID
+	attempt uint32
+}
+
+// localID is the id of an item here.
+func (i item) localID(head string) layout.ID {
+	return layout.KeyedID(head, fmt.Sprintf("%s %d", i.future, i.attempt))
+}
+
 // chunk is an order that a head has given.
 type chunk struct {
 	worker *Worker
 	name   chunkName
 	owner  string
-	record record
+	// request, ticket and module are those of the order.
+	request, ticket, module string
+	// number says which of two chunks came later. It is set once the worker has the chunk, as is
+	// moved, the items that it took over from earlier ones.
+	number uint64
+	moved  []place
 	items  []item      // none for an order of b7s's
-	ids    []layout.ID // of the futures here
+	ids    []layout.ID // of the items here
 	// order is set for one of b7s, whose results are sent all at once.
 	order *b7sOrder
 
@@ -61,51 +77,38 @@ type chunk struct {
 	running map[int]struct{}
 	queue   []ended
 	flights int  // messages with outcomes under way
-	begun   bool // its futures are made, and it is seen to its end
+	begun   bool // it is seen to its end
 	dropped bool
 	// prove says that the head does not know the chunk, and is sent its items with the
 	// outcomes.
 	prove bool
-	// done are settled futures that are to be discarded, and doneBytes the size of
-	// their results.
-	done      []layout.ID
+	// done are settled items that are to be discarded, and doneBytes the size of their
+	// results.
+	done      []int
 	doneBytes int64
-	// waiting are futures that have ended for the head, and wait here for an attempt
-	// that never comes: their records say how the last one ended.
-	waiting map[layout.ID]bool
-	// anew are items whose futures are stopped because of an earlier order, and are made
-	// again after that; see runAgain.
-	anew  map[int]fdbmodel.Submission
-	bytes int64 // of arguments and results that it is charged with
-	wait  time.Duration
-	again time.Time // when what the head has not taken is sent again
+	bytes     int64 // of arguments and results that it is charged with
+	output    int64 // of results, for an order of b7s's
+	wait      time.Duration
+	again     time.Time // when what the head has not taken is sent again
 }
 
-// ended is the outcome of an item. A nil outcome is in the store. One that is kept is the
-// runner's.
+// ended is the outcome of an item.
 type ended struct {
 	index   int
 	size    int64 // of the result
 	outcome *protocol.Outcome
-	kept    bool
+	void    bool // it is no answer to another order
 }
 
-// isDirect reports whether the runner has the items.
-func (c *chunk) isDirect() bool { return c.order == nil && c.worker.runner != nil }
-
-func newChunk(w *Worker, name chunkName, r record, items []item) *chunk {
+// newChunk makes a chunk of an order with so many items, which have no names in one of b7s's.
+func newChunk(w *Worker, name chunkName, m *protocol.WorkOrderBatch, n int, items []item) *chunk {
 	c := &chunk{
-		worker: w, name: name, owner: name.owner(), record: r, items: items, ids: make([]layout.ID, r.Items),
-		ring: make(chan struct{}, 1), released: make(chan struct{}),
-		gone:   make(chan struct{}),
-		states: make([]itemState, r.Items), open: r.Items, unsent: r.Items, running: map[int]struct{}{},
-		waiting: map[layout.ID]bool{}, anew: map[int]fdbmodel.Submission{},
-	}
-	for _, i := range r.Anew {
-		c.anew[i] = fdbmodel.Submission{} // what it was made of is not remembered
+		worker: w, name: name, owner: name.owner(), request: m.RequestID, ticket: m.Ticket, module: m.Module, items: items,
+		ids: make([]layout.ID, n), ring: make(chan struct{}, 1), released: make(chan struct{}), gone: make(chan struct{}),
+		states: make([]itemState, n), open: n, unsent: n, running: map[int]struct{}{},
 	}
 	for i := range c.ids {
-		if r.B7S {
+		if items == nil {
 			c.ids[i] = layout.BatchItemID(c.owner, i)
 		} else {
 			c.ids[i] = items[i].localID(name.head)
@@ -128,30 +131,6 @@ func (c *chunk) hasReturned(index int) {
 	c.mu.Unlock()
 }
 
-func (c *chunk) isOpen(index int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.states[index] == itemOpen
-}
-
-// runs reports whether the function of an item is called now.
-func (c *chunk) runs(index int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, runs := c.running[index]
-	return runs
-}
-
-// isReleased reports whether items may run.
-func (c *chunk) isReleased() bool {
-	select {
-	case <-c.released:
-		return true
-	default:
-		return false
-	}
-}
-
 // openItems returns the items that have not ended.
 func (c *chunk) openItems() (indexes []int) {
 	c.mu.Lock()
@@ -164,20 +143,36 @@ func (c *chunk) openItems() (indexes []int) {
 	return indexes
 }
 
-// end queues the outcome of an item for the head, and reports whether there is something to
-// send that was not there before: the first outcome, or the last one.
-func (c *chunk) end(e ended) (news bool) {
+// end ends an item, unless it has ended. It may be sent once the journal has it.
+func (c *chunk) end(e ended) {
+	if j := c.worker.journal; j != nil && c.order == nil {
+		j.add(keptEnd{c, e})
+		signal.Send(c.worker.news)
+		return
+	}
+	c.queueEnd(e)
+}
+
+// wants reports whether the end of an item is still of use to the head.
+func (c *chunk) wants(index int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return index >= 0 && index < len(c.states) && c.states[index] == itemOpen && !c.dropped
+}
+
+// queueEnd queues the outcome of an item for the head. The head is sent something when there is
+// the first outcome, or the last one.
+func (c *chunk) queueEnd(e ended) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.states[e.index] != itemOpen {
-		c.forgetCached([]ended{e})
-		return false
+		return
 	}
 	if c.dropped {
 		c.settleItem(e.index, 0)
-		c.forgetCached([]ended{e})
 		signal.Send(c.worker.news)
-		return true
+		signal.Send(c.ring)
+		return
 	}
 	c.states[e.index] = itemEnded
 	c.open--
@@ -185,7 +180,9 @@ func (c *chunk) end(e ended) (news bool) {
 	c.bytes += e.size
 	c.charge(e.size)
 	c.queue = append(c.queue, e)
-	return len(c.queue) == 1 || c.open == 0
+	if len(c.queue) == 1 || c.open == 0 {
+		signal.Send(c.ring)
+	}
 }
 
 // settleItem says that an item is over for this chunk. It is called under mu.
@@ -199,7 +196,7 @@ func (c *chunk) settleItem(index int, size int64) {
 	}
 	c.states[index] = itemSettled
 	c.unsent--
-	c.done = append(c.done, c.ids[index])
+	c.done = append(c.done, index)
 	c.doneBytes += size
 }
 
@@ -225,12 +222,7 @@ func (c *chunk) moveAway(index int) {
 		c.states[index] = itemSettled
 		c.unsent--
 	}
-	c.queue = slices.DeleteFunc(c.queue, func(e ended) bool {
-		if e.index == index {
-			c.forgetCached([]ended{e})
-		}
-		return e.index == index
-	})
+	c.queue = slices.DeleteFunc(c.queue, func(e ended) bool { return e.index == index })
 	signal.Send(c.worker.news)
 	signal.Send(c.ring)
 }
@@ -243,7 +235,7 @@ func (c *chunk) isOver() bool {
 }
 
 // drop forgets a chunk that the head does not want: what runs is cancelled.
-func (c *chunk) drop(ctx context.Context, reason string) {
+func (c *chunk) drop(reason string) {
 	c.mu.Lock()
 	already := c.dropped
 	c.dropped = true
@@ -252,12 +244,10 @@ func (c *chunk) drop(ctx context.Context, reason string) {
 			c.settleItem(i, 0)
 		}
 	}
-	queue := c.queue
 	c.queue = nil
 	c.mu.Unlock()
-	c.forgetCached(queue)
 	if !already {
-		c.cancel(ctx, nil, reason)
+		c.worker.runner.cancel(c, c.idsOf(c.openItems()), reason)
 	}
 	c.release() // what was cancelled does not run
 	signal.Send(c.worker.news)
@@ -269,34 +259,10 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 	if len(indexes) == 0 {
 		indexes = c.openItems()
 	}
-	ids := make([]layout.ID, 0, len(indexes))
-	for _, i := range indexes {
-		if i >= 0 && i < len(c.ids) {
-			ids = append(ids, c.ids[i])
-		}
+	if err := c.worker.journal.cancel(ctx, c, indexes, reason); err != nil {
+		c.worker.log.Warn("a cancel is not remembered", "chunk", c.name.chunk, c.named(indexes), "error", err)
 	}
-	if c.isDirect() {
-		c.worker.runner.cancel(c, ids, reason)
-		signal.Send(c.worker.news)
-		return
-	}
-	c.worker.cancelling.Lock()
-	defer c.worker.cancelling.Unlock()
-	c.mu.Lock()
-	for _, i := range indexes {
-		delete(c.anew, i)
-	}
-	c.mu.Unlock()
-	ids = c.worker.own(c, ids) // others are wanted by the chunks that have them now
-	if _, err := c.worker.node.cluster.CancelMany(ctx, ids, reason); err != nil {
-		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, c.named(indexes), "error", err)
-	}
-	for _, i := range indexes {
-		if i >= 0 && i < len(c.ids) {
-			c.worker.lookAt(c, i)
-		}
-	}
-	signal.Send(c.worker.news)
+	c.worker.runner.cancel(c, c.idsOf(indexes), reason)
 }
 
 // progress is what the head is told of a chunk that runs, or waits to be acknowledged;
@@ -309,7 +275,7 @@ func (c *chunk) progress() (*protocol.WorkOrderProgress, bool) {
 		return nil, false
 	}
 	p := &protocol.WorkOrderProgress{
-		ChunkID: c.name.chunk, Ticket: c.record.Ticket, Running: len(c.running), Done: len(c.ids) - c.open,
+		ChunkID: c.name.chunk, Ticket: c.ticket, Running: len(c.running), Done: len(c.ids) - c.open,
 	}
 	for i := range c.running {
 		p.Items = append(p.Items, i)

@@ -2,12 +2,9 @@ package peerworker
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
@@ -58,9 +55,6 @@ func (c *chunk) deliver(ctx context.Context) {
 
 // gather waits for a moment for more outcomes of a chunk that goes on.
 func (c *chunk) gather(ctx context.Context) {
-	if !c.isDirect() {
-		return
-	}
 	timer := time.NewTimer(gather)
 	defer timer.Stop()
 	for {
@@ -117,7 +111,6 @@ func (c *chunk) landed(rest []ended) {
 	c.mu.Lock()
 	c.flights--
 	if c.dropped {
-		c.forgetCached(rest)
 		rest = nil
 	}
 	c.queue = append(rest, c.queue...)
@@ -129,7 +122,7 @@ func (c *chunk) landed(rest []ended) {
 // send sends one message, and heeds the answer.
 func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 	m := &protocol.WorkOrderBatchResponse{
-		RequestID: c.record.Request, ChunkID: c.name.chunk, Ticket: c.record.Ticket, Partial: partial,
+		RequestID: c.request, ChunkID: c.name.chunk, Ticket: c.ticket, Partial: partial,
 		Outcomes: make([]protocol.Outcome, len(part)),
 	}
 	c.mu.Lock()
@@ -139,15 +132,7 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 		m.Items = c.proof()
 	}
 	for i, e := range part {
-		o := e.outcome
-		if o == nil {
-			var err error
-			if o, err = c.load(ctx, e.index); err != nil {
-				c.unloaded(ctx, part, err)
-				return
-			}
-		}
-		m.Outcomes[i] = *o
+		m.Outcomes[i] = *e.outcome
 	}
 	answer, err := c.worker.call(ctx, c.name.head, m)
 	code := protocol.Code("")
@@ -159,7 +144,7 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 		c.acknowledged(part)
 	case protocol.CodeGone:
 		c.landed(part)
-		c.drop(ctx, "the head does not want it")
+		c.drop("the head does not want it")
 	case protocol.CodeConflict:
 		if proving {
 			c.refused(ctx, part, code, err)
@@ -188,7 +173,6 @@ func (c *chunk) acknowledged(part []ended) {
 	c.wait = 0
 	c.mu.Unlock()
 	c.worker.counts.delivered.Add(int64(len(part)))
-	c.forgetCached(part)
 	c.settle(part)
 	c.landed(nil)
 }
@@ -200,8 +184,7 @@ func (c *chunk) refused(ctx context.Context, part []ended, code protocol.Code, e
 	}
 	c.worker.counts.refused.Add(1)
 	link := c.worker.linkOf(c.name.head)
-	switch {
-	case code == protocol.CodeNotAuthorized:
+	if code == protocol.CodeNotAuthorized {
 		link.greetAgain()
 	}
 	c.mu.Lock()
@@ -216,35 +199,4 @@ func (c *chunk) refused(ctx context.Context, part []ended, code protocol.Code, e
 		"error", err, "in", pause)
 	_ = link.waitOrChange(ctx, pause) // the end of ctx ends deliver as well
 	c.landed(part)
-}
-
-// unloaded says that outcomes can't be read now.
-func (c *chunk) unloaded(ctx context.Context, part []ended, err error) {
-	if errors.Is(err, fdbmodel.ErrNotFound) {
-		// Another chunk has taken one over, or the store lost it; each is looked at again.
-		var rest []ended
-		for _, e := range part {
-			if _, err := c.load(ctx, e.index); errors.Is(err, fdbmodel.ErrNotFound) {
-				c.settle([]ended{e})
-			} else {
-				rest = append(rest, e)
-			}
-		}
-		c.landed(rest)
-		return
-	}
-	if ctx.Err() == nil {
-		c.worker.log.Warn("results can't be read", "chunk", c.name.chunk, c.named(places(part)), "error", err)
-	}
-	_ = clock.Sleep(ctx, clock.Real{}, retryMin)
-	c.landed(part)
-}
-
-// places are those of some outcomes.
-func places(part []ended) []int {
-	indexes := make([]int, len(part))
-	for i, e := range part {
-		indexes[i] = e.index
-	}
-	return indexes
 }

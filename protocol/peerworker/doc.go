@@ -3,12 +3,12 @@
 //
 // A Worker has a small cluster of its own, in memory or in a directory, with a
 // worker of package workers on it, which runs what heads order: under the limits,
-// timeouts and rules that hold for every worker. Results are kept until the
-// head has acknowledged them. With a directory, an item becomes a future of the
-// cluster, and items and results are kept across a restart. Without one, both are in
-// memory beside the cluster, which costs less.
+// timeouts and rules that hold for every worker. Items and results are in memory, and
+// results are kept until the head has acknowledged them. With a directory there is a
+// journal of both, and the next start goes on with them. What it has no result of runs
+// again, once its head says that it still wants it.
 //
-// The id of an item's future follows from the head, from the id that the future has
+// The id of an item here follows from the head, from the id that the future has
 // there, and from the attempt. So an attempt that is ordered again, in whatever
 // chunk, runs once, and its result is sent again. A cancel is that of the order: what was
 // cancelled and is ordered again is run once more, after it has stopped, unless it had a
@@ -20,15 +20,15 @@
 //
 // Heads share a worker. One has all of it while no other asks. A head that asks gets its share of
 // chunks, items, bytes and modules at once, beside what others hold; who has more than its share
-// gets no more while one with less asks. So all have at most twice the bounds in Options. Without
-// a directory slots are shared too: the head of which the fewest items run is next, and
-// priorities are those of items of one head. Heads count that have work here, or were refused
+// gets no more while one with less asks. So all have at most twice the bounds in Options. Slots
+// are shared too: the head of which the fewest items run is next, and priorities are those of
+// items of one head. Heads count that have work here, or were refused
 // within 30 s. Those that Options.Heads does not name have one share together, so that new
 // keys don't make the share of a named one smaller.
 //
 // Large values are in memory in pieces: a module that is fetched, and what a module or
 // workers.ResultWriter writes beyond 1 MiB, are in files of the machine's directory for
-// temporary files, which have no names, or in the store in Options.State. A module is in
+// temporary files, which have no names, and results in the journal too. A module is in
 // memory as a whole while it is compiled, and in the worker's store if that is in memory;
 // what a Go function returns is, until it has returned. What was cut off is not fetched
 // again within 10 min.

@@ -2,11 +2,9 @@ package peerworker
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
@@ -18,7 +16,8 @@ const deliverTime = 5 * time.Second
 func (w *Worker) drain(ctx context.Context) error {
 	w.stopping.Store(true)
 	w.giveBack(ctx, true)
-	err := w.node.drain()
+	// What has ended in the last moment counts.
+	err := errors.Join(w.node.drain(), w.journal.flush(ctx))
 	w.giveBack(ctx, false)
 	delivering, cancel := context.WithTimeout(ctx, deliverTime)
 	defer cancel()
@@ -33,10 +32,7 @@ func (w *Worker) giveBack(ctx context.Context, unbegun bool) {
 	for _, l := range w.liveLinks() {
 		m := &protocol.Goodbye{}
 		for _, c := range w.chunksOf(l.head) {
-			indexes, err := c.takeBack(ctx, unbegun)
-			if err != nil {
-				w.log.Warn("items can't be given back", "chunk", c.name.chunk, c.named(nil), "error", err)
-			}
+			indexes := c.takeBack(ctx, unbegun)
 			if len(indexes) > 0 && c.order == nil {
 				m.Returned = append(m.Returned, protocol.Returned{ChunkID: c.name.chunk, Indexes: indexes})
 			}
@@ -51,61 +47,28 @@ func (w *Worker) giveBack(ctx context.Context, unbegun bool) {
 }
 
 // takeBack has items not run here, and returns which.
-func (c *chunk) takeBack(ctx context.Context, unbegun bool) (taken []int, err error) {
-	if !unbegun {
-		// What has ended in the last moment counts.
-		if err := c.worker.collect(ctx, true); err != nil {
-			return nil, err
-		}
-	}
+func (c *chunk) takeBack(ctx context.Context, unbegun bool) []int {
+	w := c.worker
 	indexes := c.openItems()
-	ids := make([]layout.ID, len(indexes))
-	for i, index := range indexes {
-		ids[i] = c.ids[index]
-	}
-	switch {
-	case unbegun && c.isDirect():
-		kept := slices.Clone(indexes[:0])
-		for _, i := range c.worker.runner.withdraw(c, ids) {
-			kept = append(kept, indexes[i])
-		}
-		indexes = kept
-	case unbegun:
-		var outcomes []fdbmodel.Outcome
-		outcomes, err = c.worker.node.cluster.Unassign(ctx, c.worker.node.worker.ID(), ids)
-		kept := slices.Clone(indexes[:0])
-		for i, o := range outcomes {
-			if o == fdbmodel.Applied {
-				kept = append(kept, indexes[i])
-			}
-		}
-		indexes = kept
+	if unbegun {
+		indexes = w.runner.withdraw(c, indexes)
+	} else {
+		w.runner.forget(c, c.idsOf(indexes))
 	}
 	if len(indexes) == 0 {
-		return nil, err
+		return nil
 	}
-	c.settleReturned(ctx, indexes)
-	return indexes, err
-}
-
-// settleReturned ends items that go back to the head.
-func (c *chunk) settleReturned(ctx context.Context, indexes []int) {
-	ids := make([]layout.ID, len(indexes))
-	for i, index := range indexes {
-		ids[i] = c.ids[index]
-	}
-	if c.isDirect() {
-		c.worker.runner.forget(c, ids)
-	} else if _, err := c.worker.node.cluster.CancelMany(ctx, ids, "the worker stops"); err != nil {
-		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, c.named(indexes), "error", err)
+	if err := w.journal.settle(ctx, c.places(indexes)); err != nil {
+		w.log.Warn("items that are given back are not forgotten", "chunk", c.name.chunk, c.named(indexes), "error", err)
 	}
 	c.mu.Lock()
 	for _, i := range indexes {
 		c.settleItem(i, 0)
 	}
 	c.mu.Unlock()
-	signal.Send(c.worker.news)
+	signal.Send(w.news)
 	signal.Send(c.ring)
+	return indexes
 }
 
 // liveLinks returns the links whose heads can be told something.

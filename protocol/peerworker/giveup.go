@@ -1,12 +1,9 @@
 package peerworker
 
 import (
-	"context"
 	"slices"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
@@ -41,13 +38,12 @@ func (w *Worker) giveUpLater(head string, m *protocol.TakeBack) *protocol.Ack {
 	return &protocol.Ack{Code: protocol.CodeOK, ChunkID: m.ChunkID}
 }
 
-// giveUpAgain is after which time the worker is asked again for items that it had claimed and
-// not begun: it gives those back to its store after a moment.
+// giveUpAgain is after which time items are looked at again that the worker had taken and not
+// begun: it gives those back after a moment.
 const giveUpAgain = 100 * time.Millisecond
 
-// giveUpAsked gives back what heads want back. Only who assigns futures calls it: one that
-// was taken from the worker must not be assigned to it again before it is gone.
-func (w *Worker) giveUpAsked(ctx context.Context) {
+// giveUpAsked gives back what heads want back.
+func (w *Worker) giveUpAsked() {
 	now := w.options.clock.Now()
 	w.mu.Lock()
 	asked := map[*chunk][]int{}
@@ -59,10 +55,7 @@ func (w *Worker) giveUpAsked(ctx context.Context) {
 	}
 	w.mu.Unlock()
 	for c, indexes := range asked {
-		left, err := c.giveUp(ctx, indexes)
-		if err != nil && ctx.Err() == nil {
-			w.log.Warn("items can't be given back", "chunk", c.name.chunk, c.named(indexes), "error", err)
-		}
+		left := c.giveUp(indexes)
 		w.mu.Lock()
 		if _, newer := w.asked[c]; !newer && len(left) > 0 && w.chunks[c.name] == c {
 			w.asked[c] = wanted{left, now.Add(giveUpAgain)}
@@ -72,58 +65,29 @@ func (w *Worker) giveUpAsked(ctx context.Context) {
 }
 
 // giveUp gives back those items that have not begun, and returns those that the worker has
-// claimed and not begun. After an unknown commit nothing is given back: what was taken from
-// the worker then is assigned to it again.
-func (c *chunk) giveUp(ctx context.Context, indexes []int) (left []int, err error) {
+// taken and not begun.
+func (c *chunk) giveUp(indexes []int) (left []int) {
 	w := c.worker
 	if w.stopping.Load() {
-		return nil, nil // which gives back all
+		return nil // which gives back all
 	}
-	var places, at []int
-	var ids []layout.ID
+	var unbegun []int
 	c.mu.Lock()
 	for _, i := range indexes {
 		if _, runs := c.running[i]; c.begun && !c.dropped && !runs && c.states[i] == itemOpen {
-			places, ids = append(places, i), append(ids, c.ids[i])
+			unbegun = append(unbegun, i)
 		}
 	}
 	c.mu.Unlock()
-	if c.isDirect() {
-		at = w.runner.withdraw(c, ids)
-	} else {
-		at, err = c.withdraw(ctx, ids)
-	}
-	w.counts.givenUp.Add(int64(len(at)))
-	for n, i := range places {
-		if len(at) > 0 && at[0] == n {
-			at = at[1:]
-			c.end(ended{index: i, outcome: returned(i, "it had not begun")})
+	back := w.runner.withdraw(c, unbegun)
+	w.counts.givenUp.Add(int64(len(back)))
+	for _, i := range unbegun {
+		if len(back) > 0 && back[0] == i {
+			back = back[1:]
+			c.end(ended{index: i, outcome: returned(i, "it had not begun"), void: true})
 		} else {
 			left = append(left, i)
 		}
 	}
-	signal.Send(c.ring)
-	return left, err
-}
-
-// withdraw removes those of some futures that the worker has not claimed, and returns their
-// places among them. They are removed at once, so that the same attempts can come again.
-func (c *chunk) withdraw(ctx context.Context, ids []layout.ID) (at []int, err error) {
-	cluster := c.worker.node.cluster
-	outcomes, err := cluster.Unassign(ctx, c.worker.node.worker.ID(), ids)
-	var gone []layout.ID
-	for n, o := range outcomes {
-		if o == fdbmodel.Applied {
-			at, gone = append(at, n), append(gone, ids[n])
-		}
-	}
-	// Nothing runs them from here on.
-	_, failed := cluster.CancelMany(ctx, gone, "the head wants it back")
-	if failed == nil {
-		_, failed = cluster.DiscardMany(ctx, gone)
-	}
-	if failed != nil {
-		c.worker.log.Warn("items that are given back can't be removed", "chunk", c.name.chunk, "error", failed)
-	}
-	return at, err
+	return left
 }

@@ -51,8 +51,8 @@ func (w *Worker) answer(ctx context.Context, peer string, m protocol.Message) pr
 }
 
 // Blob implements Handler.
-func (h *handler) Blob(ctx context.Context, peer, id string) (io.ReadSeekCloser, int64, error) {
-	return (*Worker)(h).blobs.open(ctx, peer, id)
+func (h *handler) Blob(_ context.Context, peer, id string) (io.ReadSeekCloser, int64, error) {
+	return (*Worker)(h).blobs.open(peer, id)
 }
 
 // PeerChanged implements Handler.

@@ -343,6 +343,7 @@ func TestAConnectionThatChangesDuringHello(t *testing.T) {
 		}
 		w := run(t, options(n))
 		require.NoError(t, clock.Sleep(t.Context(), clock.Real{}, time.Second))
+		synctest.Wait()
 		require.Len(t, h.hellos, 2)
 		require.NoError(t, w.end())
 	})

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -156,14 +155,12 @@ func (l *link) greet(ctx context.Context, peer Peer) error {
 	}
 	for _, id := range r.Unknown {
 		if c := l.worker.chunk(chunkName{l.head, id}); c != nil {
-			c.drop(ctx, "the head does not know its chunk")
+			c.drop("the head does not know its chunk")
 		}
 	}
 	for _, c := range l.worker.chunksOf(l.head) {
 		c.release()
-		l.worker.lookNow.Store(true)
 	}
-	signal.Send(l.worker.news)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.peer.Session != peer.Session || !l.peer.Connected || l.again {
@@ -233,7 +230,7 @@ func (l *link) report(ctx context.Context, peer Peer) {
 			return
 		}
 		if ack, ok := answer.(*protocol.Ack); ok && err == nil {
-			l.heed(ctx, c, ack)
+			l.heed(c, ack)
 			told = true
 			continue
 		}
@@ -253,11 +250,11 @@ func (l *link) report(ctx context.Context, peer Peer) {
 }
 
 // heed does what the answer to a message on a chunk asks for.
-func (l *link) heed(ctx context.Context, c *chunk, ack *protocol.Ack) {
+func (l *link) heed(c *chunk, ack *protocol.Ack) {
 	switch ack.Code {
 	case protocol.CodeNotAuthorized:
 		l.greetAgain()
 	case protocol.CodeGone, protocol.CodeNotFound:
-		c.drop(ctx, "the head does not want it")
+		c.drop("the head does not want it")
 	}
 }

@@ -65,7 +65,7 @@ func (w *Worker) nameAttr(a slog.Attr) []slog.Attr {
 	c := at.chunk
 	names := []slog.Attr{slog.String("head", c.name.head), slog.String("chunk", c.name.chunk)}
 	if c.order != nil { // nodes of b7s know an item by its place alone
-		return append(names, slog.String("request", c.record.Request), slog.Int("item", at.index))
+		return append(names, slog.String("request", c.request), slog.Int("item", at.index))
 	}
 	it := c.items[at.index]
 	return append([]slog.Attr{slog.Any(futureKey, it.future), slog.Int("attempt", int(it.attempt))}, names...)

@@ -392,19 +392,16 @@ func (r *running) idle() {
 	require.Zero(r.t, s.Chunks)
 	require.Zero(r.t, s.Items)
 	require.Zero(r.t, s.Bytes)
-	require.Zero(r.t, r.cached.Load())
-	if d := r.runner; d != nil {
-		d.mu.Lock()
-		require.Empty(r.t, d.items)
-		require.Zero(r.t, d.kept)
-		require.Zero(r.t, d.lines.n)
-		d.mu.Unlock()
-	}
-	counts, err := r.node.cluster.Counts(context.Background())
+	r.runner.mu.Lock()
+	defer r.runner.mu.Unlock()
+	require.Empty(r.t, r.runner.items)
+	require.Empty(r.t, r.runner.spools)
+	require.Zero(r.t, r.runner.lines.n)
+	require.Zero(r.t, r.has.unsent)
+	require.Empty(r.t, r.blobs.known)
+	all, err := (&journal{worker: r.Worker}).read(context.Background())
 	require.NoError(r.t, err)
-	for key, n := range counts {
-		require.Zero(r.t, n, "%+v", key)
-	}
+	require.Empty(r.t, all)
 }
 
 // goOrder is an order of a Go function, with an item for each list of arguments.

@@ -49,7 +49,7 @@ func (w *Worker) Stats() Stats {
 		ModuleBytes: n.fetchedBytes.Load(), Hellos: n.greeted.Load(), GivenUp: n.givenUp.Load(),
 	}
 	w.mu.Lock()
-	s.Chunks, s.Items, s.Bytes, s.ByHead = len(w.chunks), w.items, w.bytes, w.headUses()
+	s.Chunks, s.Items, s.Bytes, s.ByHead = w.has.chunks, w.has.items, w.has.bytes, w.headUses()
 	w.mu.Unlock()
 	s.Heads = len(w.liveLinks())
 	if local := w.local(); local != nil {

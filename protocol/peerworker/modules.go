@@ -63,8 +63,6 @@ func (m *moduleCache) isHere(ctx context.Context, head, cid string) (bool, error
 	m.mu.Unlock()
 	if here {
 		m.use(head, cid)
-	}
-	if here {
 		return true, nil
 	}
 	stored, err := modules.Of(m.worker.node.cluster).List(ctx)
@@ -220,10 +218,10 @@ func (m *moduleCache) awaitRoom(ctx context.Context, head, cid string) error {
 func (m *moduleCache) used() map[string]map[string]bool {
 	used := map[string]map[string]bool{}
 	for _, c := range m.worker.all() {
-		if used[c.record.Module] == nil {
-			used[c.record.Module] = map[string]bool{}
+		if used[c.module] == nil {
+			used[c.module] = map[string]bool{}
 		}
-		used[c.record.Module][m.worker.party(c.name.head)] = true
+		used[c.module][m.worker.party(c.name.head)] = true
 	}
 	return used
 }

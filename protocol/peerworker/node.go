@@ -13,14 +13,12 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// What the local cluster is made with. Its retention removes what a crash has left
-// behind; results that wait for a head are younger.
+// What the local cluster is made with, which has the worker and its modules, and no futures.
 const (
 	localCluster   = "peer"
-	localShards    = 4
+	localShards    = 1
 	localHeartbeat = time.Second
 	localDeadAfter = 15 * time.Second
-	localRetention = 7 * 24 * time.Hour
 )
 
 // node is the worker's own cluster, with a worker of package workers.
@@ -40,9 +38,7 @@ func openNode(ctx context.Context, o *Options) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peerworker: the worker's own store: %w", err)
 	}
-	config := layout.Config{
-		Shards: localShards, Heartbeat: localHeartbeat, DeadAfter: localDeadAfter, Retention: localRetention,
-	}
+	config := layout.Config{Shards: localShards, Heartbeat: localHeartbeat, DeadAfter: localDeadAfter}
 	cluster, err := fdbmodel.Open(ctx, db, localCluster, fdbmodel.Options{Config: config})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -103,4 +99,10 @@ func (n *node) drain() error {
 // info is what the worker registered with.
 func (n *node) info(ctx context.Context) (layout.WorkerInfo, error) {
 	return n.cluster.Registered(ctx, n.worker.ID())
+}
+
+// transact runs fn in a transaction of the store, which is repeated after an unknown commit.
+func (n *node) transact(ctx context.Context, fn func(kv.Attempt) error) error {
+	_, err := n.cluster.Transact(ctx, kv.Options{Tag: "futura-peer"}, fn)
+	return err
 }

@@ -45,7 +45,7 @@ type Options struct {
 	// Listen left out. Run closes it.
 	Network Network
 	// State is the directory of the worker's own store, which one process at a time
-	// may use. Results that no head has acknowledged are in it across a restart.
+	// may use. Orders, and results that no head has acknowledged, are in it across a restart.
 	// Defaults to none: memory.
 	State string
 

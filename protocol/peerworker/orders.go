@@ -35,6 +35,9 @@ type refusal struct {
 	message string
 }
 
+// Error implements error.
+func (r *refusal) Error() string { return r.message }
+
 func refuse(code protocol.Code, format string, args ...any) *refusal {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
@@ -144,39 +147,20 @@ func sizeOf(m *protocol.WorkOrderBatch) int64 {
 	return size
 }
 
-// owner is what items have in common of which so many may run at a time, empty if any number
-// may.
-func (o *order) owner() string {
-	if o.Concurrency == 0 {
-		return ""
-	}
-	return chunkName{o.name.head, o.RequestID}.owner()
-}
-
-// begin makes an order a chunk. If its module is here its futures are made before it
-// returns; else once the module is.
+// begin makes an order a chunk, whose items begin once its module is here.
 func (w *Worker) begin(ctx context.Context, o *order) *refusal {
-	c := newChunk(w, o.name, record{
-		Head: o.name.head, Chunk: o.ChunkID, Request: o.RequestID, Ticket: o.Ticket, Module: o.Module, Items: len(o.items),
-		Owner: o.owner(),
-	}, o.items)
+	c := newChunk(w, o.name, o.WorkOrderBatch, len(o.items), o.items)
 	c.release() // the head wants it
-	w.cancelling.Lock()
-	admitted := w.admit(c, o.size)
-	w.cancelling.Unlock()
-	if !admitted {
+	if !w.admit(c, o.size) {
 		return refuse(protocol.CodeConflict, "the chunk is here")
 	}
-	var err error
-	if w.options.State != "" {
-		err = w.node.writeRecord(ctx, c.owner, &c.record, c.items)
+	err := w.runner.hold(c, w.submissions(o, c))
+	if err == nil {
+		err = w.journal.begin(ctx, c, o.WorkOrderBatch)
 	}
 	here := true
 	if err == nil && o.Module != "" {
 		here, err = w.modules.isHere(ctx, o.name.head, o.Module)
-	}
-	if err == nil && here {
-		err = w.submit(ctx, o, c)
 	}
 	if err != nil {
 		w.abandon(ctx, c)
@@ -186,10 +170,14 @@ func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 	w.counts.items.Add(int64(len(o.items)))
 	w.reportSoon(o.name.head)
 	if here {
+		w.runner.start(c)
 		w.runChunk(c)
 		return nil
 	}
-	w.spawn(func() { w.beginLater(o, c) })
+	w.spawn(func() {
+		w.startLater(c)
+		w.runChunk(c)
+	})
 	return nil
 }
 
@@ -203,32 +191,40 @@ func (w *Worker) reportSoon(head string) {
 	}
 }
 
-// beginLater fetches the module of an order first.
-func (w *Worker) beginLater(o *order, c *chunk) {
-	err := w.modules.fetch(w.ctx, o.name.head, o.Module)
+// startLater starts a chunk once its module is here.
+func (w *Worker) startLater(c *chunk) {
+	here, err := true, error(nil)
+	if c.module != "" && !c.isOver() {
+		here, err = w.modules.isHere(w.ctx, c.name.head, c.module)
+	}
+	if err == nil && !here {
+		err = w.modules.fetch(w.ctx, c.name.head, c.module)
+	}
 	if err == nil {
-		err = w.submit(w.ctx, o, c)
+		w.runner.start(c)
+	} else if w.ctx.Err() == nil {
+		c.giveBack(c.openItems(), err)
 	}
-	if err != nil && w.ctx.Err() == nil {
-		w.rare.Warn("an order can't be run", "head", o.name.head, "chunk", o.ChunkID, c.named(nil), "error", err)
-		for i := range c.ids {
-			c.end(ended{index: i, outcome: returned(i, cut(err.Error()))})
-		}
-		signal.Send(c.ring)
+}
+
+// giveBack ends items that can't be run here.
+func (c *chunk) giveBack(indexes []int, why error) {
+	c.worker.rare.Warn("an order can't be run", "head", c.name.head, "chunk", c.name.chunk, c.named(indexes), "error", why)
+	c.worker.runner.withdraw(c, indexes)
+	for _, i := range indexes {
+		c.end(ended{index: i, outcome: returned(i, cut(why.Error())), void: true})
 	}
-	w.runChunk(c)
 }
 
 // abandon forgets a chunk that could not be begun.
 func (w *Worker) abandon(ctx context.Context, c *chunk) {
-	ctx = context.WithoutCancel(ctx)
-	c.drop(ctx, "its order could not be taken")
+	c.drop("its order could not be taken")
 	c.mu.Lock()
 	for i := range c.states {
 		c.settleItem(i, 0)
 	}
 	c.mu.Unlock()
-	if err := w.forget(ctx, []*chunk{c}); err != nil {
+	if err := w.forget(context.WithoutCancel(ctx), []*chunk{c}); err != nil {
 		w.log.Warn("a chunk that was not begun can't be removed", "chunk", c.name.chunk, "error", err)
 		w.remove(c)
 	}
@@ -245,43 +241,27 @@ func refusalOf(err error) *refusal {
 	return refuse(protocol.CodeUnavailable, "%v", err)
 }
 
-// submit makes the futures of an order's items.
-func (w *Worker) submit(ctx context.Context, o *order, c *chunk) error {
+// submissions are the items of an order as the worker runs them.
+func (w *Worker) submissions(o *order, c *chunk) []fdbmodel.Submission {
 	subs := make([]fdbmodel.Submission, len(c.ids))
 	env := environment(&o.Template.Config)
 	for i := range subs {
 		subs[i] = o.submission(i)
-		subs[i].ID, subs[i].Assigned = c.ids[i], w.node.worker.ID()
-		subs[i].Spec.Owner, subs[i].Spec.Env = futuresOwner, env
+		subs[i].ID, subs[i].Spec.Env = c.ids[i], env
+		if o.Concurrency > 0 { // of all orders with the same request
+			subs[i].Spec.Owner = chunkName{o.name.head, o.RequestID}.owner()
+			subs[i].Spec.Parallel = int(min(o.Concurrency, math.MaxInt32))
+		}
 		setTrace(&subs[i].Spec, o.Items[i].Trace)
 	}
-	if c.record.Owner != "" {
-		for i := range subs {
-			subs[i].Spec.Owner, subs[i].Spec.Parallel = c.record.Owner, int(min(o.Concurrency, math.MaxInt32))
-		}
-	}
-	if c.isDirect() {
-		return w.runner.submit(c, subs)
-	}
-	made, err := w.node.cluster.Submit(ctx, subs)
-	if err != nil {
-		return err
-	}
-	var existed []int
-	for i := range made {
-		if made[i].Existed {
-			existed = append(existed, i)
-		}
-	}
-	return c.takeOver(ctx, subs, existed)
+	return subs
 }
 
-// submission is the future of an item.
+// submission is an item as the worker runs it.
 func (o *order) submission(i int) fdbmodel.Submission {
 	it, config := &o.Items[i], &o.Template.Config
 	sub := fdbmodel.Submission{Args: it.Args, Spec: layout.Spec{
 		Function: o.function, Codec: it.Codec, Argv: o.Arguments[i], Priority: uint8(o.Priority),
-		MaxRetries: itemRetries, Backoff: layout.Backoff{Base: itemBackoff, Max: itemBackoff},
 		Timeout: time.Duration(min(it.TimeoutMS, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
 	}}
 	sub.Spec.Requirements.RAM = memoryOf(config)

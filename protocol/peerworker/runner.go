@@ -10,12 +10,16 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 )
 
-// runner has the items of Futura's orders run by the worker of the own cluster without
-// making them futures there: it keeps them, and how they ended, in memory.
+// runner has items run by the worker of the own cluster without making them futures there: it
+// keeps them, and how they ended, in memory.
+//
+// An attempt that is ordered again runs once: the new order is answered with how it ended. But
+// a cancel is that of the order, and so is the wish of a function to be run later, which the
+// head has heeded. Neither is an answer to a new order: the attempt is run once more, after
+// what was cancelled has stopped. A result that came in spite of a cancel answers both.
 type runner struct {
 	worker *Worker
 	info   layout.WorkerInfo // what the worker offers
@@ -25,9 +29,6 @@ type runner struct {
 	mu    sync.Mutex
 	items map[layout.ID]*attempt
 	lines lines
-	kept  int64 // bytes of the results of items that are over
-	// keptOf is that by head.
-	keptOf map[string]int64
 	// spools have values that are large, of items that the worker has.
 	spools map[layout.ID]*spool
 }
@@ -36,9 +37,10 @@ type runner struct {
 type runState uint8
 
 const (
-	runWaits runState = iota
-	runTaken          // the worker has it
-	runOver           // it has an outcome
+	runHeld runState = iota // it may not begin
+	runWaits
+	runTaken // the worker has it
+	runOver  // it has an outcome
 )
 
 // attempt is one of a future of a head.
@@ -63,8 +65,7 @@ type attempt struct {
 }
 
 func newRunner(w *Worker) *runner {
-	return &runner{worker: w, items: map[layout.ID]*attempt{}, keptOf: map[string]int64{},
-		spools: map[layout.ID]*spool{}}
+	return &runner{worker: w, items: map[layout.ID]*attempt{}, spools: map[layout.ID]*spool{}}
 }
 
 // Attach implements workers.Source.
@@ -86,8 +87,9 @@ func (r *runner) check(sub *fdbmodel.Submission) error {
 	return r.info.CanRun(spec)
 }
 
-// submit has the items of a chunk run. Those that have ended end again.
-func (r *runner) submit(c *chunk, subs []fdbmodel.Submission) error {
+// hold takes the items of a chunk that are open, to run once they are started. Those that have
+// ended end again.
+func (r *runner) hold(c *chunk, subs []fdbmodel.Submission) error {
 	for i := range subs {
 		if err := r.check(&subs[i]); err != nil {
 			return fmt.Errorf("items[%d]: %w", i, err)
@@ -97,11 +99,13 @@ func (r *runner) submit(c *chunk, subs []fdbmodel.Submission) error {
 	r.mu.Lock()
 	for i := range subs {
 		sub := &subs[i]
+		if !c.wants(i) {
+			continue
+		}
 		fresh := &attempt{id: sub.ID, head: c.name.head, chunk: c, spec: &sub.Spec, args: sub.Args}
 		switch x := r.items[sub.ID]; {
 		case x == nil || x.void:
 			r.items[sub.ID] = fresh
-			r.lines.add(fresh)
 		case x.state == runOver:
 			x.chunk = c
 			over = append(over, x.endedAt(i))
@@ -115,16 +119,44 @@ func (r *runner) submit(c *chunk, subs []fdbmodel.Submission) error {
 	for _, e := range over {
 		c.end(e)
 	}
-	signal.Send(c.ring)
-	r.news()
 	return nil
+}
+
+// recall takes an item that was over before the worker was started.
+func (r *runner) recall(x *attempt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.items[x.id] = x
+}
+
+// discard forgets an item that has not begun, or is over.
+func (r *runner) discard(id layout.ID) {
+	r.mu.Lock()
+	x := r.items[id]
+	delete(r.items, id)
+	r.mu.Unlock()
+	if x != nil && x.outcome.Blob != nil {
+		r.worker.blobs.drop(blobName{x.head, x.outcome.Blob.ID}, id)
+	}
+}
+
+// start has the items of a chunk run.
+func (r *runner) start(c *chunk) {
+	r.mu.Lock()
+	for _, id := range c.ids {
+		if x := r.items[id]; x != nil && x.chunk == c && x.state == runHeld {
+			r.lines.add(x)
+		}
+	}
+	r.mu.Unlock()
+	r.news()
 }
 
 // endedAt is the outcome of an item that is over, at a place of a chunk.
 func (x *attempt) endedAt(index int) ended {
 	o := x.outcome
 	o.Index = index
-	return ended{index: index, size: x.size, outcome: &o, kept: true}
+	return ended{index: index, size: x.size, outcome: &o, void: x.void}
 }
 
 // Take implements workers.Source.
@@ -141,19 +173,6 @@ func (r *runner) Take(request fdbmodel.ClaimRequest) (futures []fdbmodel.Claimed
 		futures[i] = x.claimed()
 	}
 	return futures, r.lines.n > 0
-}
-
-// isFull reports whether results wait for their heads that are as much as the worker keeps.
-// It is called under mu.
-func (r *runner) isFull() bool { return r.kept > r.worker.options.MaxBytes }
-
-// keep counts the result of an item that is over, and with a negative size forgets it. It is
-// called under mu.
-func (r *runner) keep(head string, size int64) {
-	r.kept += size
-	if r.keptOf[head] += size; r.keptOf[head] == 0 {
-		delete(r.keptOf, head)
-	}
 }
 
 // End implements workers.Source.
@@ -200,24 +219,26 @@ func (x *attempt) again(c *fdbmodel.Completion) *attempt {
 
 // over ends an item for the chunk that has it.
 func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, void bool) {
+	blob := outcome.Blob
 	r.mu.Lock()
+	c, forgotten := x.chunk, r.items[x.id] != x
+	if c.order != nil {
+		outcome, size = c.fit(outcome, size)
+	}
 	x.state, x.outcome, x.size, x.void = runOver, outcome, size, void
 	x.args, x.next = nil, nil
 	r.lines.free(x)
-	r.keep(x.head, size)
-	full := r.isFull()
-	c := x.chunk
 	r.mu.Unlock()
 	w := r.worker
-	if full {
-		signal.Send(w.news) // so that it is told
+	if blob != nil && (forgotten || outcome.Blob == nil) {
+		w.blobs.drop(blobName{x.head, blob.ID}, x.id)
 	}
 	w.mu.Lock()
 	at, found := w.places[x.id]
 	w.mu.Unlock()
 	// A chunk that has only now taken the item over sees itself how it ended.
-	if found && at.chunk == c && c.end(x.endedAt(at.index)) {
-		signal.Send(c.ring)
+	if found && at.chunk == c {
+		c.end(x.endedAt(at.index))
 	}
 }
 
@@ -239,7 +260,7 @@ func (r *runner) cancel(c *chunk, ids []layout.ID, reason string) {
 			stop = append(stop, id)
 			continue
 		}
-		r.lines.leave(x, runTaken)
+		r.leave(x, runTaken)
 		unbegun = append(unbegun, x)
 	}
 	r.mu.Unlock()
@@ -252,23 +273,31 @@ func (r *runner) cancel(c *chunk, ids []layout.ID, reason string) {
 }
 
 // withdraw forgets those of some items of a chunk that the worker has not taken, and returns
-// their places among them.
-func (r *runner) withdraw(c *chunk, ids []layout.ID) (at []int) {
+// them.
+func (r *runner) withdraw(c *chunk, indexes []int) (unbegun []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, id := range ids {
-		switch x := r.items[id]; {
+	for _, i := range indexes {
+		switch x := r.items[c.ids[i]]; {
 		case x == nil || x.chunk != c:
-		case x.state == runWaits:
-			r.lines.leave(x, runOver)
-			delete(r.items, id)
-			at = append(at, i)
+		case x.state == runHeld || x.state == runWaits:
+			r.leave(x, runOver)
+			delete(r.items, x.id)
+			unbegun = append(unbegun, i)
 		case x.next != nil:
 			x.next = nil
-			at = append(at, i)
+			unbegun = append(unbegun, i)
 		}
 	}
-	return at
+	return unbegun
+}
+
+// leave has an item wait no longer that was held or waits. It is called under mu.
+func (r *runner) leave(x *attempt, state runState) {
+	if x.state == runWaits {
+		r.lines.leave(x, state)
+	}
+	x.state = state
 }
 
 // forget forgets items of a chunk. What still runs of them is stopped, and how it ends
@@ -281,21 +310,17 @@ func (r *runner) forget(c *chunk, ids []layout.ID) {
 		switch {
 		case x == nil || x.chunk != c:
 			continue
-		case x.state == runWaits:
-			r.lines.leave(x, runOver)
+		case x.state == runHeld || x.state == runWaits:
+			r.leave(x, runOver)
 		case x.state == runTaken:
 			r.lines.free(x)
 			stop = append(stop, id)
-		default:
-			r.keep(x.head, -x.size)
-			if x.outcome.Blob != nil {
-				r.worker.blobs.drop(blobName{x.head, x.outcome.Blob.ID}, id)
-			}
+		case x.outcome.Blob != nil:
+			r.worker.blobs.drop(blobName{x.head, x.outcome.Blob.ID}, id)
 		}
 		delete(r.items, id)
 	}
 	r.mu.Unlock()
-	r.news()
 	for _, id := range stop {
 		r.stop(id)
 	}

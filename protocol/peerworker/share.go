@@ -2,7 +2,6 @@ package peerworker
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 )
@@ -29,13 +28,14 @@ const (
 type use struct {
 	chunks, items int
 	bytes         int64
+	unsent        int64     // bytes of what a head may take at any time
 	asked         time.Time // when it was last refused; zero once it was not
 	refused       int64     // orders that had no room
 }
 
 func (u *use) add(v use) {
 	u.chunks, u.items, u.bytes = u.chunks+v.chunks, u.items+v.items, u.bytes+v.bytes
-	u.refused += v.refused
+	u.unsent, u.refused = u.unsent+v.unsent, u.refused+v.refused
 }
 
 // within reports whether a part of some bounds takes a use.
@@ -226,27 +226,29 @@ func (w *Worker) bytesShare(head string, most int64) int64 {
 	return most / int64(max(c.parties, 1))
 }
 
-// fullHeads are those whose items don't begin: once results wait for heads that are as much as
-// the worker keeps, those with more than their shares of them, and beyond maxOvercommit times that
-// all.
-func (w *Worker) fullHeads() map[string]bool {
-	r, most := w.runner, w.options.MaxBytes
-	r.mu.Lock()
-	kept := r.kept
-	var of map[string]int64
-	if r.isFull() {
-		of = maps.Clone(r.keptOf)
-		for key := range r.lines.by {
-			of[key.head] += 0
+// fullHeads are those whose items don't begin: once what waits for heads is as much as the worker
+// keeps, those with more than their shares of it, and beyond maxOvercommit times that all.
+func (w *Worker) fullHeads() (full map[string]bool) {
+	most := w.options.MaxBytes
+	w.mu.Lock()
+	unsent, by := w.has.unsent, map[string]int64{}
+	if unsent > most {
+		for head, u := range w.uses {
+			by[head] = u.unsent
 		}
 	}
-	r.mu.Unlock()
-	if of == nil {
-		return nil
+	w.mu.Unlock()
+	for head, n := range by {
+		if unsent > maxOvercommit*most || n > w.bytesShare(head, most) {
+			if full == nil {
+				full = map[string]bool{}
+			}
+			full[head] = true
+		}
 	}
-	full := make(map[string]bool, len(of))
-	for head, n := range of {
-		full[head] = kept > maxOvercommit*most || n > w.bytesShare(head, most)
+	if !w.full.Swap(full != nil) && full != nil {
+		w.log.Warn("results wait for their heads, and are as much as this worker keeps; it begins nothing of these until "+
+			"they are acknowledged", "bytes", unsent, "most", most)
 	}
 	return full
 }

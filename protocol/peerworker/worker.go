@@ -1,7 +1,6 @@
 package peerworker
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/ratelog"
-	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -30,7 +28,8 @@ type Worker struct {
 	incarnation string
 	functions   map[string]workers.Function
 	node        *node
-	runner      *runner // nil if items are futures of the store, which remembers them
+	runner      *runner
+	journal     *journal // nil without Options.State
 	modules     *moduleCache
 	// functionsOfB7S are those that heads of b7s have installed.
 	functionsOfB7S *installedFunctions
@@ -48,26 +47,18 @@ type Worker struct {
 	links  map[string]*link
 	chunks map[chunkName]*chunk
 	places map[layout.ID]place
-	maybe  []place           // of items that may have ended
 	asked  map[*chunk]wanted // items that their heads want back
 	news   chan struct{}
-	// cancelling is held while futures of a chunk are cancelled or removed, so that none of them
-	// becomes another chunk's meanwhile.
-	cancelling sync.Mutex
-	// lookNow has all open items looked at.
-	lookNow atomic.Bool
 	// numbered is the number of the newest chunk.
 	numbered uint64
-	items    int
-	bytes    int64
+	has      use             // by all heads
 	uses     map[string]*use // by head
 	// forgotten counts orders of forgotten heads that had no room.
 	forgotten int64
-	cached    atomic.Int64 // bytes of outcomes in memory
-	full      atomic.Bool  // nothing begins
+	full      atomic.Bool // items of some head don't begin
 }
 
-// place is where the item of a future is.
+// place is where an item is.
 type place struct {
 	chunk *chunk
 	index int
@@ -99,9 +90,10 @@ func New(o Options) (*Worker, error) {
 		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, asked: map[*chunk]wanted{}, places: map[layout.ID]place{},
 		uses: map[string]*use{},
 	}
-	if o.State == "" {
-		w.runner = newRunner(w)
+	if o.State != "" {
+		w.journal = &journal{worker: w}
 	}
+	w.runner = newRunner(w)
 	w.modules, w.blobs, w.functionsOfB7S = newModules(w), newBlobs(w), newInstalled(w)
 	return w, nil
 }
@@ -175,7 +167,7 @@ func (w *Worker) Run(ctx context.Context) error {
 }
 
 func (w *Worker) start(ctx context.Context) error {
-	if err := errors.Join(w.recall(ctx), w.functionsOfB7S.recall(ctx)); err != nil {
+	if err := w.functionsOfB7S.recall(ctx); err != nil {
 		return err
 	}
 	o := workers.Options{
@@ -185,52 +177,24 @@ func (w *Worker) start(ctx context.Context) error {
 		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
 		DrainTimeout: w.options.DrainTimeout, Logger: slog.New(headNames{w.log.Handler(), w}),
 	}
-	o.StreamsOutput, o.OnLanded = len(w.options.Middleware) == 0, w.landed
-	if w.runner != nil {
-		o.Source = w.runner
-	}
+	o.StreamsOutput, o.Source = len(w.options.Middleware) == 0, w.runner
 	if err := w.node.start(ctx, o, w.functions); err != nil {
 		return err
 	}
-	if w.runner != nil {
-		var err error
-		if w.runner.info, err = w.node.info(ctx); err != nil {
-			return err
-		}
+	var err error
+	if w.runner.info, err = w.node.info(ctx); err != nil {
+		return err
 	}
 	for _, h := range w.heads {
 		w.linkOf(h.peer)
 	}
-	for _, c := range w.all() {
-		w.runChunk(c)
-	}
-	// So that Hello says what is kept.
-	if err := w.collect(ctx, true); err != nil {
-		return err
-	}
-	w.spawn(func() { w.collectLoop(w.ctx) })
-	return w.network.Serve((*handler)(w))
-}
-
-// recall takes up the chunks that the store has.
-func (w *Worker) recall(ctx context.Context) error {
-	found, unreadable, err := w.node.readRecords(ctx)
-	if err != nil {
-		return err
-	}
-	for _, err := range unreadable {
-		w.log.Error("a chunk can't be read; its results are lost", "error", err)
-	}
-	// An item that several have is the newest one's.
-	slices.SortFunc(found, func(a, b stored) int { return cmp.Compare(a.Number, b.Number) })
-	for _, s := range found {
-		c := newChunk(w, chunkName{s.Head, s.Chunk}, s.record, s.items)
-		w.admit(c, 0)
-		if s.B7S {
-			c.drop(ctx, "its head waits no longer")
+	if w.journal != nil { // before Hello says what is kept
+		if err := w.recall(ctx); err != nil {
+			return err
 		}
 	}
-	return nil
+	w.spawn(func() { w.keepLoop(w.ctx) })
+	return w.network.Serve((*handler)(w))
 }
 
 // fail ends Run with an error.
@@ -244,14 +208,11 @@ func (w *Worker) fail(err error) {
 // spawn runs fn, for which Run waits.
 func (w *Worker) spawn(fn func()) { w.work.Go(fn) }
 
-// runChunk sees a chunk to its end, once its futures are made.
+// runChunk sees a chunk to its end.
 func (w *Worker) runChunk(c *chunk) {
 	c.mu.Lock()
 	c.begun = true
 	c.mu.Unlock()
-	if !c.isDirect() {
-		signal.Send(w.news) // some may have ended already
-	}
 	w.spawn(func() { c.deliver(w.ctx) })
 }
 
@@ -356,7 +317,7 @@ func (w *Worker) hello(ctx context.Context, head string) (*protocol.Hello, error
 			m.Running = append(m.Running, c.name.chunk)
 		}
 		if unsent > open {
-			m.Kept = append(m.Kept, protocol.Kept{ChunkID: c.name.chunk, Ticket: c.record.Ticket})
+			m.Kept = append(m.Kept, protocol.Kept{ChunkID: c.name.chunk, Ticket: c.ticket})
 		}
 	}
 	return m, nil
