@@ -147,9 +147,6 @@ type Options struct {
 	// many workers died with, and those that no worker could run. Hooks are called from several goroutines, and hold up
 	// the worker until they return. Default to none.
 	OnAttemptFailed, OnFailed func(Failure)
-	// OnLanded is called with futures after the store has recorded their ends, or has refused
-	// them since their claims were lost. It must not block. Defaults to none.
-	OnLanded func([]layout.ID)
 	// Source has futures for the worker that the store does not have. Defaults to none.
 	Source Source
 	// StreamsOutput says that all middleware passes on what functions return as it is, so that

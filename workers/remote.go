@@ -206,18 +206,12 @@ func callRemote(ctx context.Context, r Remote, call RemoteCall) (out RemoteOutco
 
 // tellLanded tells which claims have ended.
 func (w *Worker) tellLanded(ended []fdbmodel.Completion) {
-	tell := w.options.OnLanded
-	if w.options.Remote == nil && tell == nil || len(ended) == 0 {
+	if w.options.Remote == nil || len(ended) == 0 {
 		return
 	}
 	ids := make([]layout.ID, len(ended))
 	for i := range ended {
 		ids[i] = ended[i].Future.ID
 	}
-	if tell != nil {
-		tell(ids)
-	}
-	if w.options.Remote != nil {
-		w.options.Remote.Landed(ids)
-	}
+	w.options.Remote.Landed(ids)
 }
