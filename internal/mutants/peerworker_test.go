@@ -37,7 +37,7 @@ func peerMutants() []mutant {
 		{name: "the oldest module goes first", file: "protocol/peerworker/modules.go", by: on("TestModulesOfAHead"),
 			old: "if of[m.here[idle[i].CID].party] > of[", new: "if of[m.here[idle[i].CID].party] < 0*of["},
 		{name: "lines name the ids of the worker", file: "protocol/peerworker/logs.go", by: on("TestLinesNameFutures"),
-			old: "if a.Key != futureKey || !ok {", new: "if true {"},
+			old: "if a.Key != futureKey || !ok {", new: "if ok || !ok {"},
 		{name: "a cancel outlives its order", file: "protocol/peerworker/runner.go", by: on("TestACancelIsOf|Snoozed"),
 			old: "case x == nil || x.void:", new: "case x == nil:"},
 		{name: "an order waits for no cancel", file: "protocol/peerworker/runner.go", by: on("TestACancelIsOfItsOrder"),
