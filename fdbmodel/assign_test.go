@@ -318,7 +318,7 @@ func TestIdleWorkerIsCalledToItsAssignment(t *testing.T) {
 	others.Cancel()
 }
 
-func TestOwnerBellRings(t *testing.T) {
+func TestOwnerWakeChanges(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	w := a.register()

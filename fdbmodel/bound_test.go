@@ -111,7 +111,7 @@ func TestWhatMustBeNearFailsWithTheObject(t *testing.T) {
 }
 
 // TestWhatMustBeNearIsUnreadable has the only copy of an object, or the future that made
-// it, be unreadable: the future that must be near it waits, and is settled once in a call
+// it, be unreadable: the future that must be near it waits, and is resolved once in a call
 // and not again at once; the error names both, others go on,
 // and it is assigned once the record can be read.
 func TestWhatMustBeNearIsUnreadable(t *testing.T) {

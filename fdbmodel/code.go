@@ -94,7 +94,7 @@ func (r *resolvedNames) remove(name string) {
 func (c *Cluster) resolveModule(ctx context.Context, name string) (string, error) {
 	var id string
 	err := c.View(ctx, func(tx kv.Attempt) error {
-		asked, info := tx.Snapshot().Get(c.keys.Alias(name)), tx.Snapshot().Get(c.keys.CodeInfo(name))
+		asked, info := tx.Snapshot().Get(c.keys.Alias(name)), tx.Snapshot().Get(c.keys.ModuleInfo(name))
 		value, err := asked.Wait(ctx)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (c *Cluster) resolveModule(ctx context.Context, name string) (string, error
 // RequireModule returns ErrNotFound unless a module is stored, and is not being removed. The
 // transaction conflicts with its removal.
 func (c *Cluster) RequireModule(ctx context.Context, tx kv.Tx, id string) error {
-	return c.requireModule(ctx, id, tx.Get(c.keys.CodeInfo(id)))
+	return c.requireModule(ctx, id, tx.Get(c.keys.ModuleInfo(id)))
 }
 
 // requireModule returns ErrNotFound unless the info of a module was found, of one
@@ -132,7 +132,7 @@ func (c *Cluster) requireModule(ctx context.Context, id string, info kv.Pending[
 		return fmt.Errorf("%w: module %s; store it first", ErrNotFound, id)
 	}
 	var found layout.Module
-	if err := layout.Decode(c.keys.CodeInfo(id), value, &found); err != nil {
+	if err := layout.Decode(c.keys.ModuleInfo(id), value, &found); err != nil {
 		return err
 	}
 	if found.Retired != 0 {
@@ -157,7 +157,7 @@ func (n *neededModules) prepare(tx kv.Tx, _ int, s *Submission) {
 	if n.asked == nil {
 		n.asked, n.stored = map[string]kv.Pending[[]byte]{}, map[string]bool{}
 	}
-	n.asked[id] = tx.Get(n.cluster.keys.CodeInfo(id))
+	n.asked[id] = tx.Get(n.cluster.keys.ModuleInfo(id))
 }
 
 // check returns ErrNotFound unless the function's module is stored.

@@ -73,7 +73,7 @@ func (w *WriteSet) insertLinked(ctx context.Context, inputs *edge.Inputs, row *l
 		w.Apply(row, &failed)
 		*row = failed
 	case resolve:
-		w.edges.Mark(row.ID, &layout.SettlingRecord{})
+		w.edges.Mark(row.ID, &layout.ResolveRecord{})
 	}
 	return nil
 }

@@ -53,16 +53,16 @@ func failForGood(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 
 func requireSound(s *modeltest.Stage) audit.Report { return s.RequireSound() }
 
-func settleAll(s *modeltest.Stage) {
+func resolveAll(s *modeltest.Stage) {
 	for more := true; more; {
 		var err error
 		_, more, err = s.C.ResolveEdges(s.Ctx)
 		require.NoError(s.T, err)
 	}
-	requireSettled(s)
+	requireResolved(s)
 }
 
-func requireSettled(s *modeltest.Stage) { s.RequireSettled() }
+func requireResolved(s *modeltest.Stage) { s.RequireResolved() }
 
 func TestInputsOfADiamond(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestInputsOfADiamond(t *testing.T) {
 	notices, _, err := s.Box.Listen(s.Ctx)
 	require.NoError(t, err)
 	require.Len(t, notices, 4)
-	requireSettled(s)
+	requireResolved(s)
 	for _, id := range []layout.ID{bottom, left, right, top} {
 		require.NoError(t, s.C.Discard(s.Ctx, id))
 	}
@@ -135,7 +135,7 @@ func TestFailureUpstreamNamesTheChain(t *testing.T) {
 		chain = append(chain, after(s, chain[len(chain)-1]))
 	}
 	endAll(s, failForGood)
-	settleAll(s)
+	resolveAll(s)
 	last := chain[len(chain)-1]
 	row, err := s.C.Get(s.Ctx, last)
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestFailureUpstreamNamesTheChain(t *testing.T) {
 	}
 	require.Equal(t, int64(40), s.Counted(layout.Blocked))
 	require.Equal(t, 41, endAll(s, realize))
-	settleAll(s)
+	resolveAll(s)
 	require.Equal(t, layout.Realized, s.State(last))
 }
 
@@ -176,10 +176,10 @@ func TestCancelledInput(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, layout.KindUpstream, row.Exception.Kind)
 	require.Contains(t, row.Exception.Message, "cancelled: nor this")
-	requireSettled(s)
+	requireResolved(s)
 }
 
-// TestManyInputs links more inputs than a spec holds, and cuts off what settles
+// TestManyInputs links more inputs than a spec holds, and cuts off what resolves
 // edges now and then: a janitor does the rest.
 func TestManyInputs(t *testing.T) {
 	t.Parallel()
@@ -191,19 +191,19 @@ func TestManyInputs(t *testing.T) {
 			s := modeltest.NewStage(t)
 			inputs := submitMany(s, n)
 			want := layout.Realized
-			s.Faults.FailNext(faultkv.UnknownLate, func(tag string) bool { return tag == "futura-settle" })
+			s.Faults.FailNext(faultkv.UnknownLate, func(tag string) bool { return tag == "futura-resolve" })
 			id := after(s, inputs...)
 			require.Equal(t, layout.Blocked, s.State(id))
 			if endAll(s, end) == n+1 {
 				require.Equal(t, "realized", name)
 			}
-			settleAll(s)
+			resolveAll(s)
 			if name == "failed" {
 				want = layout.Failed
 			}
 			endAll(s, realize)
 			require.Equal(t, want, s.State(id))
-			settleAll(s)
+			resolveAll(s)
 			for _, input := range inputs {
 				require.NoError(t, s.C.Discard(s.Ctx, input))
 			}
@@ -224,9 +224,9 @@ func TestManyDependants(t *testing.T) {
 	turn := fdbmodel.ResolveRounds * fdbmodel.MaxPiece
 	require.Equal(t, n > turn, s.Counted(layout.Blocked) > 0, "of more than 1,024 others tell the rest")
 	require.ErrorIs(t, s.C.Discard(s.Ctx, input), fdbmodel.ErrTransition)
-	settleAll(s)
+	resolveAll(s)
 	require.Equal(t, n, endAll(s, realize))
-	requireSettled(s)
+	requireResolved(s)
 }
 
 func TestInvalidInputs(t *testing.T) {
@@ -318,15 +318,15 @@ func TestSubmitTxWithInputs(t *testing.T) {
 	require.Equal(t, layout.Realized, s.State(answers[0].ID))
 }
 
-// TestRemovedBeforeItsEdgesAreSettled has a future cancelled and removed while its edges
-// are to be settled, by a process that died before it did.
-func TestRemovedBeforeItsEdgesAreSettled(t *testing.T) {
+// TestRemovedBeforeItsEdgesAreResolved has a future cancelled and removed while its edges
+// are to be resolved, by a process that died before it did.
+func TestRemovedBeforeItsEdgesAreResolved(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	id := after(s, s.Submit())
-	mark := s.C.Keys().Settling(id)
+	mark := s.C.Keys().Resolve(id)
 	_, err := kv.Transact(s.Ctx, s.C.Database(), s.C.RetryPolicy(kv.Options{}), func(tx kv.Attempt) error {
-		tx.Set(mark, layout.Encode(&layout.SettlingRecord{}))
+		tx.Set(mark, layout.Encode(&layout.ResolveRecord{}))
 		return nil
 	})
 	require.NoError(t, err)

@@ -272,7 +272,7 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	for i := range ends {
 		e := &ends[i]
 		if e.held && completions[i].Future.begun {
-			tx.Clear(c.keys.Begun(r.info.ID, completions[i].Future.ID))
+			tx.Clear(c.keys.Suspect(r.info.ID, completions[i].Future.ID))
 		}
 		if f.outcomes[i] = e.outcome; e.outcome != Applied {
 			continue

@@ -75,7 +75,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 			return nil, err
 		}
 		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
-		answers[i].settle = slices.Contains(w.edges.Marks, index.Mark{ID: s.ID})
+		answers[i].resolve = slices.Contains(w.edges.Marks, index.Mark{ID: s.ID})
 		if row.Line != nil {
 			inLanes[i] = &row
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/results"
 )
 
-// TestCallerThatIsGoneLeavesMarks has a caller settle the marks of all, and end
+// TestCallerThatIsGoneLeavesMarks has a caller resolve the marks of all, and end
 // before it does.
 func TestCallerThatIsGoneLeavesMarks(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,7 @@ func (r *remade) take(w *fdbmodel.Registration, n int) map[layout.ID]*fdbmodel.C
 	return taken
 }
 
-// endOnly ends a future in a process that then dies: nothing is settled.
+// endOnly ends a future in a process that then dies: nothing is resolved.
 func (r *remade) endOnly(w *fdbmodel.Registration, f *fdbmodel.ClaimedFuture) {
 	outcomes, err := w.End(r.ctx, []fdbmodel.Completion{modeltest.KeepObject(f)})
 	require.NoError(r, err)
@@ -122,7 +122,7 @@ func TestTwoLooksAtOnce(t *testing.T) {
 	held := r.take(first, 2)
 	r.endOnly(first, held[r.y])
 	r.endOnly(first, held[r.z])
-	r.hooks[3].Call["futura-settle"] = func() { require.NoError(t, r.c.CheckAgain(r.ctx, r.user, r.y)) }
+	r.hooks[3].Call["futura-resolve"] = func() { require.NoError(t, r.c.CheckAgain(r.ctx, r.user, r.y)) }
 	require.NoError(t, r.processes[3].CheckAgain(r.ctx, r.user, r.z))
 	require.Len(t, r.take(r.worker(1), 1), 1)
 	report, err := audit.Check(r.ctx, r.c, audit.Options{})
@@ -147,7 +147,7 @@ func TestOldLookLeavesANewMark(t *testing.T) {
 	require.NoError(t, err)
 
 	janitor := r.processes[3]
-	r.hooks[3].Call["futura-settle"] = func() { // both inputs end, and neither end sees the other
+	r.hooks[3].Call["futura-resolve"] = func() { // both inputs end, and neither end sees the other
 		third := r.worker(2)
 		ofY, ofZ, byY, byZ, hooks := r.take(second, 1), r.take(third, 1), second, third, r.hooks[1]
 		if ofY[r.y] == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
-// pieces counts what commits that settle edges write.
+// pieces counts what commits that resolve edges write.
 type pieces struct {
 	kv.Database
 	commits []int // the keys that each has written
@@ -27,7 +27,7 @@ type pieceTx struct {
 // Begin implements kv.Database.
 func (p *pieces) Begin(o kv.Options) kv.Tx {
 	tx := p.Database.Begin(o)
-	if o.Tag != "futura-settle" {
+	if o.Tag != "futura-resolve" {
 		return tx
 	}
 	return &pieceTx{Tx: tx, to: p}
@@ -104,7 +104,7 @@ func TestDependantsEndInPieces(t *testing.T) {
 		_, more, err = c.ResolveEdges(s.Ctx)
 		require.NoError(t, err)
 	}
-	requireSettled(s)
+	requireResolved(s)
 	require.Zero(t, s.Counted(layout.Blocked))
 	db.taken()
 	_, _, err = c.Cancel(s.Ctx, s.Submit(), "")

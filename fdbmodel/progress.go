@@ -48,13 +48,13 @@ func (r *Registration) WriteProgress(ctx context.Context, collect func() []Progr
 		for i := range all {
 			id := all[i].Future.ID
 			for _, key := range [][]byte{
-				keys.State(id, layout.StateClaim), keys.State(id, layout.StateResult), keys.Stage(id),
+				keys.State(id, layout.StateClaim), keys.State(id, layout.StateResult), keys.Progress(id),
 			} {
 				tx.AddReadConflictKey(key)
 			}
 		}
 		for i := range all {
-			tx.Set(keys.Stage(all[i].Future.ID), layout.Encode(all[i].record()))
+			tx.Set(keys.Progress(all[i].Future.ID), layout.Encode(all[i].record()))
 		}
 		written = len(all)
 		return nil
@@ -65,6 +65,6 @@ func (r *Registration) WriteProgress(ctx context.Context, collect func() []Progr
 // reportLast writes the progress that comes with the end of an attempt.
 func (w *WriteSet) reportLast(c *Completion) {
 	if p := c.Progress; p != nil && (c.Result != nil || c.Exception != nil) {
-		w.Tx.Set(w.Keys.Stage(c.Future.ID), layout.Encode(p.record()))
+		w.Tx.Set(w.Keys.Progress(c.Future.ID), layout.Encode(p.record()))
 	}
 }

@@ -151,7 +151,7 @@ func (w *WriteSet) endBatch(ctx context.Context, event Event, item kv.KeyValue, 
 			continue
 		}
 		if event.Kind == EventRelinquish {
-			tx.Clear(c.keys.Begun(event.Token.Worker, id)) // those of a dead worker are still needed
+			tx.Clear(c.keys.Suspect(event.Token.Worker, id)) // those of a dead worker are still needed
 		}
 		w.Apply(&row, &after)
 		ended.changed++

@@ -66,12 +66,12 @@ type Submitted struct {
 	Differs  string
 	Replaced layout.ID
 
-	spec   *layout.Spec
-	worker layout.WorkerID
-	place  *layout.Place                        // where it waits, nil if it does not
-	admits notify.Demands                       // of others, which it found in line
-	settle bool                                 // its inputs are to be linked, or those that use it to be told
-	mail   map[layout.SessionID][]layout.Notice // of the one that it replaced
+	spec    *layout.Spec
+	worker  layout.WorkerID
+	place   *layout.Place                        // where it waits, nil if it does not
+	admits  notify.Demands                       // of others, which it found in line
+	resolve bool                                 // its inputs are to be linked, or its dependants to be notified
+	mail    map[layout.SessionID][]layout.Notice // of the one that it replaced
 }
 
 // Submit makes futures and returns once they are durable. It takes any number,

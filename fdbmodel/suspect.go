@@ -11,15 +11,15 @@ import (
 )
 
 // Begin records that the worker is about to run a future. Call it, and wait for
-// it, before a run of a suspect: a future whose Attempts.Suspicion is not 0. If
-// the worker dies during the run, the death counts as a crash of the suspect,
+// it, before a run of a poison candidate: a future whose Attempts.Suspicion is not 0.
+// If the worker dies during the run, the death counts as a crash of the candidate,
 // and of no future that is less suspicious. Begin returns ErrReaped if the worker
 // was declared dead; then the future is not to be run. Finish removes the record.
 // An unknown commit is retried and harmless.
 func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 	f.begun = true
-	key := r.cluster.keys.Begun(r.info.ID, f.ID)
-	value := layout.Encode(&layout.Begun{Sequence: f.Token.Sequence, Deaths: f.Attempts.Suspicion()})
+	key := r.cluster.keys.Suspect(r.info.ID, f.ID)
+	value := layout.Encode(&layout.SuspectRecord{Sequence: f.Token.Sequence, Deaths: f.Attempts.Suspicion()})
 	_, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-begin"}, func(tx kv.Attempt) error {
 		if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {
 			return err
@@ -33,16 +33,16 @@ func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 	return err
 }
 
-// begunPage is the most records of Begin that are read of a dead worker: those
+// suspectPage is the most records of Begin that are read of a dead worker: those
 // beyond it don't count.
-const begunPage = 4096
+const suspectPage = 4096
 
 // culprits returns the futures that may have killed a dead worker, with the
 // sequences of their claims: of those that it had recorded with Begin, the ones
 // with the most deaths before.
 func (c *Cluster) culprits(ctx context.Context, tx kv.Reader, worker layout.WorkerID) (map[layout.ID]int64, error) {
-	prefix := c.keys.Worker(worker, layout.WorkerBegun)
-	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: begunPage}).Wait(ctx)
+	prefix := c.keys.Worker(worker, layout.WorkerSuspect)
+	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: suspectPage}).Wait(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (c *Cluster) culprits(ctx context.Context, tx kv.Reader, worker layout.Work
 	for _, item := range page.Items {
 		rest := tuple.NewReader(item.Key[len(prefix):])
 		id := layout.ID(rest.UUID())
-		var begun layout.Begun
+		var begun layout.SuspectRecord
 		if rest.Err() != nil || layout.Decode(item.Key, item.Value, &begun) != nil {
 			continue // an audit reports it
 		}

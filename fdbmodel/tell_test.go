@@ -91,7 +91,7 @@ func eachLength(t *testing.T, fn func(t *testing.T, e *enders, more []layout.ID)
 	}
 }
 
-// end realizes the future of a worker and settles nothing after it.
+// end realizes the future of a worker and resolves nothing after it.
 func (e *enders) end(worker int) {
 	outcomes, err := e.workers[worker].End(e.ctx, []fdbmodel.Completion{
 		{Future: &e.claimed[worker], Result: &layout.Result{Value: []byte("v")}}})
@@ -99,7 +99,7 @@ func (e *enders) end(worker int) {
 	require.Equal(e, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
 }
 
-// fail fails the future of a worker for good, and settles nothing after it.
+// fail fails the future of a worker for good, and resolves nothing after it.
 func (e *enders) fail(worker int) {
 	_, err := e.workers[worker].End(e.ctx, []fdbmodel.Completion{failForGood(&e.claimed[worker])})
 	require.NoError(e, err)
@@ -129,8 +129,8 @@ func (e *enders) requireMarks(want int) {
 	require.Equal(e, want, marks)
 }
 
-// settleAll is a janitor of another process.
-func (e *enders) settleAll() {
+// resolveAll is a janitor of another process.
+func (e *enders) resolveAll() {
 	c, err := fdbmodel.Open(e.ctx, e.db, "enders", fdbmodel.Options{})
 	require.NoError(e, err)
 	for more := true; more; {
@@ -160,11 +160,11 @@ func TestFewUsersAreToldByTheEndItself(t *testing.T) {
 // of which sees the other: a janitor looks where both processes died.
 func TestInputsThatEndAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, settle := range map[string]func(*enders){
-		"a janitor":      (*enders).settleAll,
+	for name, resolve := range map[string]func(*enders){
+		"a janitor":      (*enders).resolveAll,
 		"who ended them": func(e *enders) { e.c.ResolveMarked(e.ctx) },
 		"both at one time": func(e *enders) {
-			e.db.Call["futura-settle"] = e.settleAll
+			e.db.Call["futura-resolve"] = e.resolveAll
 			e.c.ResolveMarked(e.ctx)
 		},
 	} {
@@ -183,7 +183,7 @@ func TestInputsThatEndAtOnce(t *testing.T) {
 				why, err = inspect.Explain(e.ctx, e.c, waits[0])
 				require.NoError(t, err)
 				require.Contains(t, why.Text, "that are not over: "+e.inputs[2].String()+" (go:f, ready).")
-				settle(e)
+				resolve(e)
 				e.requireAll(users, layout.Ready)
 				e.requireAll(waits, layout.Blocked)
 				e.requireMarks(0)
@@ -201,7 +201,7 @@ func TestInputsThatEndOneByOne(t *testing.T) {
 		e.end(0)
 		e.requireAll(users, layout.Blocked)
 		e.requireMarks(1)
-		e.settleAll()
+		e.resolveAll()
 		e.requireAll(users, layout.Blocked)
 		e.claim(1)
 		e.end(1)
@@ -220,7 +220,7 @@ func TestInputThatHasFailed(t *testing.T) {
 		e.fail(0)
 		e.end(1)
 		e.requireAll(users, layout.Blocked)
-		e.settleAll()
+		e.resolveAll()
 		e.requireAll(users, layout.Failed)
 	})
 }
@@ -233,7 +233,7 @@ func TestInputThatCannotBeRead(t *testing.T) {
 	users := e.submit(1, e.inputs[:2]...)
 	e.claim(0, 1)
 	e.end(0)
-	e.settleAll()
+	e.resolveAll()
 	key := e.c.Keys().State(e.inputs[0], layout.StateResult)
 	swap := func(value []byte) (old []byte) {
 		_, err := kv.Transact(e.ctx, e.db, e.c.RetryPolicy(kv.Options{}), func(tx kv.Attempt) (err error) {
@@ -250,7 +250,7 @@ func TestInputThatCannotBeRead(t *testing.T) {
 	e.requireAll(users, layout.Blocked)
 	swap(value)
 	e.requireMarks(1)
-	e.settleAll()
+	e.resolveAll()
 	e.requireAll(users, layout.Ready)
 }
 
@@ -282,14 +282,14 @@ func TestUserThatEndsMeanwhile(t *testing.T) {
 				require.NoError(t, e.c.Discard(e.ctx, users[0]))
 			}
 			e.end(0)
-			e.settleAll()
+			e.resolveAll()
 		})
 	}
 }
 
-// TestSettlementsAtOnce lets two settlements tell many users of two inputs, neither
+// TestResolutionsAtOnce lets two resolutions tell many users of two inputs, neither
 // of which sees the other.
-func TestSettlementsAtOnce(t *testing.T) {
+func TestResolutionsAtOnce(t *testing.T) {
 	t.Parallel()
 	eachLength(t, func(t *testing.T, e *enders, more []layout.ID) {
 		users := e.submit(fdbmodel.MaxNotified+1, append(e.inputs[:2:2], more...)...)
@@ -298,17 +298,17 @@ func TestSettlementsAtOnce(t *testing.T) {
 		e.end(0)
 		e.end(1)
 		e.requireMarks(2)
-		e.db.Call["futura-settle"] = func() { require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[1])) }
+		e.db.Call["futura-resolve"] = func() { require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[1])) }
 		require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[0]))
 		e.requireAll(users, layout.Ready)
 		e.requireAll(waits, layout.Blocked)
 		e.requireMarks(1) // the second try relies on no key, so it leaves a mark
-		e.settleAll()
+		e.resolveAll()
 		e.requireAll(waits, layout.Blocked)
 	})
 }
 
-// TestEndWhileAnotherIsTold ends an input while a settlement tells of the other one,
+// TestEndWhileAnotherIsTold ends an input while a resolution tells of the other one,
 // and does not see that.
 func TestEndWhileAnotherIsTold(t *testing.T) {
 	t.Parallel()
@@ -316,9 +316,9 @@ func TestEndWhileAnotherIsTold(t *testing.T) {
 		users := e.submit(fdbmodel.MaxNotified+1, append(e.inputs[:2:2], more...)...)
 		e.claim(0, 1)
 		e.end(0)
-		e.db.Call["futura-settle"] = func() { e.end(1) }
+		e.db.Call["futura-resolve"] = func() { e.end(1) }
 		require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[0]))
-		e.settleAll()
+		e.resolveAll()
 		e.requireAll(users, layout.Ready)
 	})
 }
@@ -336,15 +336,15 @@ func TestAnInputThatEndsWhileOthersAreLinked(t *testing.T) {
 			e.end(0)
 			return
 		}
-		e.db.Call["futura-settle"] = end
+		e.db.Call["futura-resolve"] = end
 	}
-	e.db.Call["futura-settle"] = end
+	e.db.Call["futura-resolve"] = end
 	inputs := append([]layout.ID{e.inputs[0]}, e.over(1200)...)
 	users := e.submit(1, append(inputs, e.inputs[1])...)
-	e.settleAll()
+	e.resolveAll()
 	require.Equal(t, 2, calls, "some are linked and others are not")
 	e.requireAll(users, layout.Blocked)
 	e.end(1)
-	e.settleAll()
+	e.resolveAll()
 	e.requireAll(users, layout.Ready)
 }

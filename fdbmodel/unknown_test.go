@@ -41,7 +41,7 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Blocked, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Blocked))
 		},
-		"futura-settle": func(s *modeltest.Stage, strike func()) {
+		"futura-resolve": func(s *modeltest.Stage, strike func()) {
 			input := s.Submit()
 			id := after(s, input)
 			strike()
@@ -53,11 +53,11 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Failed, s.State(id))
 			require.Equal(s.T, int64(2), s.Counted(layout.Failed))
 		},
-		"futura-settle of links": func(s *modeltest.Stage, strike func()) {
+		"futura-resolve of links": func(s *modeltest.Stage, strike func()) {
 			inputs := submitMany(s, 200)
 			strike()
 			id := after(s, inputs...)
-			settleAll(s)
+			resolveAll(s)
 			require.Equal(s.T, layout.Blocked, s.State(id))
 			require.Equal(s.T, 201, endAll(s, realize))
 			require.Equal(s.T, int64(201), s.Counted(layout.Realized))
@@ -91,12 +91,12 @@ func TestUnknownResults(t *testing.T) {
 			s.Finish(s.Worker, realize(&f[0]))
 			s.Faults.Flush()
 			s.Finish(s.Worker, realize(&f[1]))
-			settleAll(s)
+			resolveAll(s)
 			require.Equal(s.T, layout.Ready, s.State(first))
 			require.Equal(s.T, layout.Ready, s.State(both))
 			require.Equal(s.T, int64(2), s.Counted(layout.Ready))
 		},
-		"futura-settle of looks": func(s *modeltest.Stage, strike func()) {
+		"futura-resolve of checks": func(s *modeltest.Stage, strike func()) {
 			input, other := s.Submit(), s.Submit()
 			both := after(s, input, other)
 			f := s.Claim(s.Worker)
@@ -106,7 +106,7 @@ func TestUnknownResults(t *testing.T) {
 			s.Faults.Flush()
 			require.Equal(s.T, layout.Blocked, s.State(both))
 			s.Finish(s.Worker, realize(&f[1]))
-			settleAll(s)
+			resolveAll(s)
 			require.Equal(s.T, layout.Ready, s.State(both))
 		},
 		"futura-finish of a failure": func(s *modeltest.Stage, strike func()) {
@@ -154,7 +154,7 @@ func TestUnknownResults(t *testing.T) {
 			s.Finish(s.Worker, fdbmodel.Completion{Future: &held[0], Block: true})
 			require.Equal(s.T, layout.Blocked, s.State(user))
 			require.Equal(s.T, int64(1), s.Counted(layout.Blocked))
-			settleAll(s)
+			resolveAll(s)
 			require.Equal(s.T, 2, endAll(s, modeltest.KeepObject))
 		},
 		"futura-cancel": func(s *modeltest.Stage, strike func()) {
@@ -188,7 +188,7 @@ func TestUnknownResults(t *testing.T) {
 			strike()
 			require.NoError(s.T, s.C.Retry(s.Ctx, user))
 			require.Equal(s.T, layout.Blocked, s.State(user))
-			settleAll(s)
+			resolveAll(s)
 			require.Equal(s.T, 2, endAll(s, realize))
 		},
 		"futura-discard": func(s *modeltest.Stage, strike func()) {

@@ -47,7 +47,7 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 	var marks []index.Mark
 	var mail map[layout.SessionID][]layout.Notice
 	for i := range submitted {
-		if submitted[i].settle {
+		if submitted[i].resolve {
 			marks = append(marks, index.Mark{ID: submitted[i].ID})
 		}
 		if replaced := submitted[i].Replaced; !replaced.IsZero() {

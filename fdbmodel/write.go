@@ -176,7 +176,7 @@ func (w *WriteSet) claim(entries []layout.ReadyEntry, token layout.Token) {
 func (w *WriteSet) unclaim(e *layout.ReadyEntry) {
 	w.Tx.Clear(w.Keys.State(e.ID, layout.StateClaim))
 	w.Tx.Set(e.Key, e.Value())
-	w.owners.Ring(e.Owner)
+	w.owners.Wake(e.Owner)
 	w.counters.Move(e.ID, e.Class.Queue, e.Owner, layout.Claimed, layout.Ready)
 }
 

@@ -29,7 +29,7 @@ const (
 	foldEvery      = time.Hour
 	foldAfter      = time.Minute // since a janitor began
 	expireEvery    = time.Second
-	settleEvery    = time.Second
+	resolveEvery   = time.Second
 	misfitsEvery   = 10 * time.Second // or a quarter of the time after which they end
 	replaceEvery   = 2 * time.Second
 	measureEvery   = 2 * time.Second
@@ -47,7 +47,7 @@ const (
 
 // janitor keeps the cluster clean, if it is this worker's turn: it takes back
 // futures of dead workers, makes delayed futures ready, removes futures whose
-// retention has passed, tells futures of their inputs, finds workers again for
+// retention has passed, resolves dependencies, finds workers again for
 // those that must be near an object, fires schedules, ends what no worker can run, and
 // sweeps unreferenced chunks.
 type janitor struct {
@@ -123,7 +123,7 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 		{name: "promote", every: promoteEvery, run: inBatches(j.maintain.PromoteDue)},
 		{name: "admission to lanes", every: promoteEvery, run: inBatches(lanes.Of(cluster).AdmitDue)},
 		{name: "sweep of lanes", every: sweepEvery, run: atIntervals(j.sweepLanes)},
-		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
+		{name: "resolution of dependencies", every: resolveEvery, run: j.resolveEdges},
 		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
 		{name: "end of what is overdue", every: overdueEvery, run: inBatches(j.maintain.EndOverdue)},
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
@@ -281,8 +281,8 @@ func (j *janitor) reapWorker(ctx context.Context, m *fdbmodel.Member) error {
 	return err
 }
 
-// settleEdges settles what those who ended futures have left.
-func (j *janitor) settleEdges(ctx context.Context, now time.Time) (next time.Time, err error) {
+// resolveEdges resolves the dependencies that processes have left after ends of futures.
+func (j *janitor) resolveEdges(ctx context.Context, now time.Time) (next time.Time, err error) {
 	if _, more, err := j.cluster.ResolveEdges(ctx); err != nil || !more {
 		return time.Time{}, err
 	}

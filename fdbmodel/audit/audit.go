@@ -53,8 +53,8 @@ const (
 	// linked to them.
 	InvariantBlocked Invariant = "blocked"
 	// InvariantEdge: a future that is not over is known to its inputs, and waits
-	// for those that have not told it that they have ended. Edges that are to be
-	// settled are a note.
+	// for those that have not notified it of their end. Dependencies that are to be
+	// resolved are a note.
 	InvariantEdge Invariant = "edge"
 	// InvariantLane: a lane has admitted the futures that it counts; none is in line for
 	// a lane that has room, unless it is paused, is held back, or waits for its turn;
@@ -87,7 +87,7 @@ const (
 	// InvariantDone: every finished future but the held ones is in the done
 	// list, so that it is eventually removed.
 	InvariantDone Invariant = "done"
-	// InvariantMail: a mailbox with mail has a bell, and both belong to a
+	// InvariantMail: a mailbox with mail has a wake key, and both belong to a
 	// session.
 	InvariantMail Invariant = "mail"
 	// InvariantWorker: a worker has a record, a heartbeat and its address, or

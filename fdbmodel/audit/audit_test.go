@@ -77,7 +77,7 @@ func TestCheckNotes(t *testing.T) {
 		}},
 		{"wake of a worker that has left", only(audit.InvariantWorker),
 			func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-				tx.Set(p.C.Keys().Worker("gone", layout.WorkerWake), layout.EncodeBell())
+				tx.Set(p.C.Keys().Worker("gone", layout.WorkerWake), layout.EncodeWake())
 			}},
 		{"pieces of nobody's result", only(audit.InvariantChunks), func(t *testing.T, p *modeltest.Population, _ kv.Tx) {
 			token := layout.Token{Worker: "gone", Sequence: 4}
@@ -88,7 +88,7 @@ func TestCheckNotes(t *testing.T) {
 			tx.Clear(p.C.Keys().Session("s"))
 		}},
 		{"module without its end", only(audit.InvariantModule), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().CodeBody("bafk", 0), []byte("x"))
+			tx.Set(p.C.Keys().ModulePiece("bafk", 0), []byte("x"))
 		}},
 		{"newer spec", only(audit.InvariantNewer), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().Spec(p.IDs[layout.Claimed]), []byte{layout.RecordVersion + 1})

@@ -86,7 +86,7 @@ var breakRow = []breakage{
 		tx.Set(tuple.AppendString(p.C.Keys().AssignedTo(p.Worker.ID()), "q"), []byte("go:f"))
 	}},
 	{"group that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(tuple.AppendString(p.C.Keys().OwnerBell("g"), "x"), []byte("go:f"))
+		tx.Set(tuple.AppendString(p.C.Keys().OwnerWake("g"), "x"), []byte("go:f"))
 	}},
 	{"batch that is not listed", only(audit.InvariantBatch), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().BatchAt(7, "b"))
@@ -216,8 +216,8 @@ var breakRow = []breakage{
 	}},
 	{"a worker that runs what it does not hold", only(audit.InvariantClaim),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().Begun(p.Worker.ID(), p.IDs[layout.Claimed]),
-				layout.Encode(&layout.Begun{Sequence: p.Claim.Sequence + 1}))
+			tx.Set(p.C.Keys().Suspect(p.Worker.ID(), p.IDs[layout.Claimed]),
+				layout.Encode(&layout.SuspectRecord{Sequence: p.Claim.Sequence + 1}))
 		}},
 	{"negative number of failed attempts", only(audit.InvariantAttempts),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
@@ -369,8 +369,8 @@ var breakRest = []breakage{
 		key := tuple.AppendStamp(p.C.Keys().DoneOf(3), [10]byte{}, 0)
 		tx.Set(key, layout.Encode(&layout.DoneEntry{IDs: []byte("x")}))
 	}},
-	{"mail without a bell", only(audit.InvariantMail), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Bell("s"))
+	{"mail without a wake key", only(audit.InvariantMail), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().SessionWake("s"))
 	}},
 	{"mail that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0), []byte{layout.RecordVersion, 0, 0, 0, 1})
@@ -419,15 +419,15 @@ var breakRest = []breakage{
 	{"piece of a module gone", only(audit.InvariantModule), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		cid, err := modules.CID([]byte("not really a module"))
 		require.NoError(t, err)
-		tx.Clear(p.C.Keys().CodeBody(cid, 0))
+		tx.Clear(p.C.Keys().ModulePiece(cid, 0))
 	}},
 	{"pieces of a module misnumbered", only(audit.InvariantModule),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			module := []byte("not really a module")
 			cid, err := modules.CID(module)
 			require.NoError(t, err)
-			tx.Clear(p.C.Keys().CodeBody(cid, 0))
-			tx.Set(p.C.Keys().CodeBody(cid, 1), module)
+			tx.Clear(p.C.Keys().ModulePiece(cid, 0))
+			tx.Set(p.C.Keys().ModulePiece(cid, 1), module)
 		}},
 	{"config gone", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Config())

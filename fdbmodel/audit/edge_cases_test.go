@@ -105,8 +105,8 @@ var breakEdges = []breakage{
 		key := tuple.AppendStamp(p.C.Keys().CopiesOf(layout.ID{9}), [10]byte{1}, 0)
 		tx.Set(key, layout.Encode(&layout.CopyRecord{Worker: p.Worker.ID(), Object: "h"}))
 	}},
-	{"settling one that does not exist", only(audit.InvariantEdge),
+	{"resolving one that does not exist", only(audit.InvariantEdge),
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().Settling(layout.ID{9}), layout.Encode(&layout.SettlingRecord{}))
+			tx.Set(p.C.Keys().Resolve(layout.ID{9}), layout.Encode(&layout.ResolveRecord{}))
 		}},
 }

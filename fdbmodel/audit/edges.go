@@ -40,7 +40,7 @@ func (p *page) checkEdges(r *layout.Row) {
 
 // checkBlocked looks for what will unblock a future.
 func (p *page) checkBlocked(r *layout.Row) {
-	marks := p.tx.GetRange(kv.Prefix(p.keys.Settling(r.ID)), kv.RangeOptions{Limit: 1}) // a look too
+	marks := p.tx.GetRange(kv.Prefix(p.keys.Resolve(r.ID)), kv.RangeOptions{Limit: 1}) // a pending check too
 	waits := p.waits(r)
 	p.judges = append(p.judges, func(ctx context.Context) error {
 		marked, err := marks.Wait(ctx)
@@ -49,7 +49,7 @@ func (p *page) checkBlocked(r *layout.Row) {
 		}
 		key := p.keys.State(r.ID, layout.StateBlocked)
 		if n := r.Spec.CountInputs(); r.Blocked.Linked < n {
-			p.broken(InvariantBlocked, key, "future %s is linked to %d of %d inputs, and nobody links the others", r.ID,
+			p.broken(InvariantBlocked, key, "future %s is linked to %d of %d inputs, and the others won't be linked", r.ID,
 				r.Blocked.Linked, n)
 			return nil
 		}
@@ -58,7 +58,7 @@ func (p *page) checkBlocked(r *layout.Row) {
 		case err != nil:
 			return err
 		case !failed.IsZero():
-			p.broken(InvariantEdge, key, "future %s waits for input %s, which has failed and does not tell it", r.ID, failed)
+			p.broken(InvariantEdge, key, "future %s waits for input %s, which has failed and does not notify it", r.ID, failed)
 		case !waiting:
 			p.broken(InvariantBlocked, key, "future %s is blocked and waits for no input", r.ID)
 		}
@@ -66,9 +66,9 @@ func (p *page) checkBlocked(r *layout.Row) {
 	})
 }
 
-// waits requests whether a blocked future waits for an input: one that is listed, or,
-// where none are, one that is not over or is to tell it so. Of those it returns one that
-// has failed and tells nobody.
+// waits requests whether a blocked future waits for an input: a listed one, or, without a
+// list, one that is not over or is yet to notify it. It returns an input that has failed
+// and won't notify it, if there is one.
 func (p *page) waits(r *layout.Row) func(context.Context) (waiting bool, failed layout.ID, err error) {
 	if r.Spec.ListsInputs() {
 		list := p.tx.GetRange(kv.Prefix(p.keys.InputsOf(r.ID)), kv.RangeOptions{Limit: 1})
@@ -80,7 +80,7 @@ func (p *page) waits(r *layout.Row) func(context.Context) (waiting bool, failed 
 	waiting, failed := 0, layout.ID{}
 	for _, id := range layout.UnpackIDs(r.Spec.Inputs) {
 		waiting++ // until it is read, and if it can't be
-		marked := p.mark(id)
+		marked := p.toResolve(id)
 		p.row(id, func(input *layout.Row) {
 			if input.Spec == nil || !input.State().Terminal() || *marked {
 				return
@@ -94,10 +94,10 @@ func (p *page) waits(r *layout.Row) func(context.Context) (waiting bool, failed 
 	return func(context.Context) (bool, layout.ID, error) { return waiting > 0, failed, nil }
 }
 
-// mark requests whether edges of a future are to be settled.
-func (p *page) mark(id layout.ID) *bool {
+// toResolve requests whether dependencies of a future are to be resolved.
+func (p *page) toResolve(id layout.ID) *bool {
 	marked := new(bool)
-	p.get(p.keys.Settling(id), func(value []byte) { *marked = value != nil })
+	p.get(p.keys.Resolve(id), func(value []byte) { *marked = value != nil })
 	return marked
 }
 
@@ -117,13 +117,13 @@ func (p *page) checkInput(it *item) {
 			p.broken(InvariantEdge, it.Raw, "future %s waits for %s, which is not an input of it", id, input)
 		}
 	})
-	marked := p.mark(input)
+	marked := p.toResolve(input)
 	p.row(input, func(r *layout.Row) {
 		switch {
 		case r.Spec == nil:
 			p.broken(InvariantEdge, it.Raw, "future %s waits for input %s, which does not exist", id, input)
 		case r.State().Terminal() && !*marked:
-			p.broken(InvariantEdge, it.Raw, "future %s waits for input %s, which is %v and does not tell it", id, input,
+			p.broken(InvariantEdge, it.Raw, "future %s waits for input %s, which is %v and does not notify it", id, input,
 				r.State())
 		}
 	})
@@ -143,7 +143,7 @@ func (p *page) checkDependant(it *item) {
 			p.broken(InvariantEdge, it.Raw, "future %s is used by %s and not marked as one that is used", input, id)
 		}
 	})
-	marked := p.mark(id)
+	marked := p.toResolve(id)
 	p.row(id, func(r *layout.Row) {
 		switch {
 		case r.Spec == nil:
@@ -171,13 +171,13 @@ func (p *page) checkCopy(it *item) {
 	})
 }
 
-// checkSettling notes edges that are to be settled.
-func (p *page) checkSettling(it *item) {
+// checkResolve notes dependencies that are to be resolved.
+func (p *page) checkResolve(it *item) {
 	p.row(it.ID, func(r *layout.Row) {
 		if r.Spec == nil {
-			p.broken(InvariantEdge, it.Raw, "edges of future %s are to be settled, which does not exist", it.ID)
+			p.broken(InvariantEdge, it.Raw, "dependencies of future %s are to be resolved, which does not exist", it.ID)
 			return
 		}
-		p.note(InvariantEdge, it.Raw, "edges of future %s are to be settled", it.ID)
+		p.note(InvariantEdge, it.Raw, "dependencies of future %s are to be resolved", it.ID)
 	})
 }

@@ -9,7 +9,7 @@ import (
 // checkLife checks what is kept of the attempts of a future.
 func (p *page) checkLife(r *layout.Row) {
 	if g := r.Progress; g != nil {
-		key := p.keys.Stage(r.ID)
+		key := p.keys.Progress(r.ID)
 		switch {
 		case g.Check() != nil:
 			p.broken(InvariantProgress, key, "future %s: %v", r.ID, g.Check())

@@ -13,7 +13,7 @@ import (
 // breakLife are writes into what is kept of attempts.
 var breakLife = []breakage{
 	{"progress below 0", only(audit.InvariantProgress), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Stage(p.IDs[layout.Claimed]), layout.Encode(&layout.ProgressRecord{
+		tx.Set(p.C.Keys().Progress(p.IDs[layout.Claimed]), layout.Encode(&layout.ProgressRecord{
 			Token: p.Claim, Attempt: 1, Done: -1,
 		}))
 	}},
@@ -21,11 +21,11 @@ var breakLife = []breakage{
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 			later := layout.Token{Worker: p.Claim.Worker, Sequence: p.Claim.Sequence + 1}
 			record := &layout.ProgressRecord{Token: later, Attempt: 1}
-			tx.Set(p.C.Keys().Stage(p.IDs[layout.Claimed]), layout.Encode(record))
+			tx.Set(p.C.Keys().Progress(p.IDs[layout.Claimed]), layout.Encode(record))
 		}},
 	{"progress of no future", only(audit.InvariantSpec), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		record := &layout.ProgressRecord{Token: p.Claim, Attempt: 1}
-		tx.Set(p.C.Keys().Stage(layout.ID{9}), layout.Encode(record))
+		tx.Set(p.C.Keys().Progress(layout.ID{9}), layout.Encode(record))
 	}},
 	{"empty history", only(audit.InvariantHistory), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateHistory), layout.Encode(&layout.HistoryRecord{}))

@@ -18,9 +18,9 @@ func (p *page) checkWorker(items []item) {
 			alive, info = it, it.Record.(*layout.WorkerInfo)
 		case layout.WorkerHeartbeat:
 			beat = it
-		case layout.WorkerBegun:
+		case layout.WorkerSuspect:
 			left = it
-			p.checkBegun(it, id, alive != nil)
+			p.checkSuspect(it, id, alive != nil)
 		default:
 			left = it
 		}
@@ -44,18 +44,18 @@ func (p *page) checkWorker(items []item) {
 	})
 }
 
-// checkBegun compares what a worker is recorded to run with the future's claim. A
+// checkSuspect compares what a worker is recorded to run with the future's claim. A
 // dead worker's record stays until all its claims have been taken back.
-func (p *page) checkBegun(it *item, worker layout.WorkerID, alive bool) {
-	begun, readable := it.Record.(*layout.Begun)
+func (p *page) checkSuspect(it *item, worker layout.WorkerID, alive bool) {
+	suspect, readable := it.Record.(*layout.SuspectRecord)
 	if !readable || it.err != nil || !alive {
 		return
 	}
 	p.row(it.ID, func(row *layout.Row) {
-		token := layout.Token{Worker: worker, Sequence: begun.Sequence}
+		token := layout.Token{Worker: worker, Sequence: suspect.Sequence}
 		if row.State() != layout.Claimed || row.Claim.Token != token {
 			p.broken(InvariantClaim, it.Raw, "worker %s is recorded to run future %s by claim %d, and it is %v", worker, it.ID,
-				begun.Sequence, row.State())
+				suspect.Sequence, row.State())
 		}
 	})
 }
@@ -86,7 +86,7 @@ func (p *page) checkIdle(it *item) {
 	})
 }
 
-// checkMail checks what a mailbox says, and looks for its bell.
+// checkMail checks what a mailbox says, and looks for its wake key.
 func (p *page) checkMail(it *item) {
 	for _, n := range it.Notices {
 		if !n.State.Terminal() {
@@ -94,15 +94,15 @@ func (p *page) checkMail(it *item) {
 		}
 	}
 	session := layout.SessionID(it.Text("session"))
-	if bell := p.keys.Bell(session); p.first(bell) {
-		p.require(bell, func() { p.broken(InvariantMail, it.Raw, "session %s has mail and no bell", session) })
+	if wake := p.keys.SessionWake(session); p.first(wake) {
+		p.require(wake, func() { p.broken(InvariantMail, it.Raw, "session %s has mail and no wake key", session) })
 	}
 }
 
-// checkBell looks for the session of a bell.
-func (p *page) checkBell(it *item) {
+// checkSessionWake looks for the session of a wake key.
+func (p *page) checkSessionWake(it *item) {
 	session := layout.SessionID(it.Text("session"))
 	p.require(p.keys.Session(session), func() {
-		p.note(InvariantMail, it.Raw, "session %s has no record; its bell is to be swept", session)
+		p.note(InvariantMail, it.Raw, "session %s has no record; its wake key is to be swept", session)
 	})
 }

@@ -116,7 +116,7 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkFuture(items)
 	case layout.SubWorkers:
 		p.checkWorker(items)
-	case layout.SubCode:
+	case layout.SubModules:
 		p.checkModule(items)
 	case layout.SubSchedules:
 		p.checkSchedules(it)
@@ -143,8 +143,8 @@ func (p *page) compare(items []item) {
 		p.checkBatch(it)
 	case layout.KeyBatchChunk, layout.KeyBatchTime:
 		p.checkPartOfBatch(it)
-	case layout.KeyBell:
-		p.checkBell(it)
+	case layout.KeySessionWake:
+		p.checkSessionWake(it)
 	case layout.KeyChunk:
 		p.checkChunk(it)
 	case layout.KeyConfig, layout.KeyLimits:
@@ -168,9 +168,9 @@ func (p *page) compare(items []item) {
 			it.ID = entry.ID
 		}
 		p.checkLine(it)
-	case layout.KeySettling:
-		p.checkSettling(it)
-	case layout.KeyLook:
+	case layout.KeyResolve:
+		p.checkResolve(it)
+	case layout.KeyPendingCheck:
 		p.note(InvariantEdge, it.Raw, "input %s of future %s has ended, and whether it waits for others is to be looked at",
 			it.Future("input"), it.ID)
 	case layout.KeyIdle:

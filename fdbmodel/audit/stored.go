@@ -116,7 +116,7 @@ func (p *page) checkAlias(it *item) {
 		return
 	}
 	cid := it.Record.(*layout.AliasRecord).CID
-	p.require(p.keys.CodeInfo(cid), func() {
+	p.require(p.keys.ModuleInfo(cid), func() {
 		p.broken(InvariantAlias, it.Raw, "the alias stands for module %.80s, which is not stored", cid)
 	})
 }

@@ -116,7 +116,7 @@ func (k *checker) scan(ctx context.Context, span layout.Span) error {
 // isWhole reports whether the keys of a subspace that share their first part
 // are checked together.
 func isWhole(subspace string) bool {
-	return subspace == layout.SubFutures || subspace == layout.SubWorkers || subspace == layout.SubCode
+	return subspace == layout.SubFutures || subspace == layout.SubWorkers || subspace == layout.SubModules
 }
 
 // readWhole reads a page that doesn't end within keys that are checked

@@ -118,7 +118,7 @@ func (s *Batches) update(ctx context.Context, id string, change func(kv.Reader, 
 
 func (s *Batches) write(tx kv.Tx, b *layout.BatchRecord) {
 	tx.Set(s.keys.BatchRecord(b.ID), layout.Encode(b))
-	tx.SetVersionstampedValue(s.keys.OwnerBell(b.ID), layout.EncodeBell(), layout.StampOffset)
+	tx.SetVersionstampedValue(s.keys.OwnerWake(b.ID), layout.EncodeWake(), layout.StampOffset)
 }
 
 // List returns up to limit batches in the order of their creation, starting

@@ -121,7 +121,7 @@ func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 			c.Keys().Claims(w, row.Claim.Sequence), c.Keys().Cancelled(w, row.ID))
 	}
 	if row.Blocked != nil || row.State().Terminal() {
-		keys = append(keys, c.Keys().Settling(row.ID))
+		keys = append(keys, c.Keys().Resolve(row.ID))
 	}
 	if row.State() == layout.Realized {
 		// Result and list were written by one transaction, and so share a stamp.

@@ -103,7 +103,7 @@ func TestDescribeForeignKeys(t *testing.T) {
 	for _, key := range [][]byte{
 		k.Global("future"), k.Shard(3, "cfg"), k.Global(layout.SubFutures), append(k.Spec(modeltest.GoldenID), 0),
 		k.Row(modeltest.GoldenID),
-		k.State(modeltest.GoldenID, "other"), tuple.AppendString(k.Bell("s"), "x"), k.Shard(300, layout.SubReady),
+		k.State(modeltest.GoldenID, "other"), tuple.AppendString(k.SessionWake("s"), "x"), k.Shard(300, layout.SubReady),
 		k.Shard(3, layout.SubResults),
 	} {
 		d := layout.DescribeKey(key)
@@ -116,7 +116,7 @@ func TestDescribeForeignKeys(t *testing.T) {
 func TestDescribeLargePieces(t *testing.T) {
 	t.Parallel()
 	k := layout.NewKeyspace("test")
-	d := inspect.DescribeValue(k.CodeBody("c", 0), []byte(strings.Repeat("é", 1000)))
+	d := inspect.DescribeValue(k.ModulePiece("c", 0), []byte(strings.Repeat("é", 1000)))
 	data := d.Fields["data"].(map[string]any)
 	require.Equal(t, 2000, data["bytes"])
 	require.Equal(t, strings.Repeat("é", inspect.ViewedData/2), data["text"])

@@ -78,15 +78,15 @@ func checkVersion(key, value []byte, head int) error {
 // Mark is the value of a key whose presence is all that matters.
 func Mark() []byte { return []byte{RecordVersion} }
 
-// Bell is the record of a stamped key that changes only to make a watch fire.
-type Bell struct{}
+// WakeRecord is the record of a stamped key that changes only to make a watch fire.
+type WakeRecord struct{}
 
-// Wake is the record of the key that a worker watches while it is idle.
-type Wake struct {
+// WorkerWakeRecord is the record of the key that a worker watches while it is idle.
+type WorkerWakeRecord struct {
 	// Shard is the shard of the futures that the worker is woken for, and 1; 0
 	// stands for any.
 	Shard int `msgpack:"s"`
 }
 
-// EncodeBell returns the value of a Bell, stamped.
-func EncodeBell() []byte { return EncodeStamped(&Bell{}) }
+// EncodeWake returns the value of a WakeRecord, stamped.
+func EncodeWake() []byte { return EncodeStamped(&WakeRecord{}) }

@@ -73,8 +73,8 @@ func (d Deaths) Without(worker WorkerID) Deaths {
 // MarshalJSON implements json.Marshaler: a list without empty entries.
 func (d Deaths) MarshalJSON() ([]byte, error) { return json.Marshal(d[:d.Len()]) }
 
-// Begun is the record of a suspect that a worker is about to run, or runs.
-type Begun struct {
+// SuspectRecord is the record of a poison candidate that a worker is about to run, or runs.
+type SuspectRecord struct {
 	Sequence int64 `msgpack:"s" json:"sequence"`         // of the claim
 	Deaths   int   `msgpack:"d,omitempty" json:"deaths"` // of its workers before
 }

@@ -12,20 +12,20 @@ import (
 const (
 	rootName = "futura"
 
-	SubFutures   = "futures"
-	subInputs    = "inputs"
-	subUses      = "dependants"
-	subSettling  = "resolve"
-	SubReady     = "ready"
-	SubAssigned  = "assignments"
-	subBatches   = "batches"
-	subHeld      = "held"
-	SubOwners    = "owners"
-	subDelayed   = "delayed"
-	SubLanes     = "lanes"
-	SubLine      = "line"
-	SubLanesDue  = "lanes-due"
-	subLaneKinds = "lane-kinds"
+	SubFutures    = "futures"
+	subInputs     = "inputs"
+	subDependants = "dependants"
+	subResolve    = "resolve"
+	SubReady      = "ready"
+	SubAssigned   = "assignments"
+	subBatches    = "batches"
+	subHeld       = "held"
+	SubOwners     = "owners"
+	subDelayed    = "delayed"
+	SubLanes      = "lanes"
+	SubLine       = "line"
+	SubLanesDue   = "lanes-due"
+	subLaneKinds  = "lane-kinds"
 
 	SubLaneTotals = "lane-totals"
 	SubLaneTurns  = "lane-turns"
@@ -35,7 +35,7 @@ const (
 	SubListed    = "listed"
 	SubResults   = "results"
 	SubMailbox   = "mailbox"
-	SubBell      = "wake"
+	SubWake      = "wake"
 	SubSessions  = "sessions"
 	SubWorkers   = "workers"
 	SubCounts    = "counts"
@@ -44,16 +44,16 @@ const (
 	subIncoming  = "incoming"
 	subAddresses = "addresses"
 	subJanitor   = "janitor"
-	SubCode      = "modules"
+	SubModules   = "modules"
 	SubAliases   = "aliases"
 	SubJobs      = "jobs"
 	SubSchedules = "schedules"
 	SubPauses    = "pauses"
 
-	RowArgs  = "args"
-	RowSpec  = "spec"
-	rowStage = "stage" // between spec and state, for reads of both
-	rowState = "state"
+	RowArgs     = "args"
+	RowSpec     = "spec"
+	rowProgress = "stage" // between spec and state, for reads of both
+	rowState    = "state"
 
 	StateAttempts    = "attempts"
 	StateBlocked     = "blocked"
@@ -68,16 +68,16 @@ const (
 	stateSubscribers = "subscribers"
 
 	WorkerAlive     = "alive"
-	WorkerBegun     = "suspect"
+	WorkerSuspect   = "suspect"
 	WorkerClaims    = "claims"
 	WorkerHeartbeat = "heartbeat"
 	WorkerWake      = "wake"
 	WorkerAssigned  = "assigned"
 	WorkerCancelled = "cancelled"
 
-	ownerBell     = "wake"
+	ownerWake     = "wake"
 	ownerOpenPart = "open"
-	LookPart      = "check"
+	CheckPart     = "check"
 
 	batchByID       = "by-id"
 	batchByTime     = "by-time"
@@ -89,8 +89,8 @@ const (
 	ChunkResult = "result"
 	ChunkStderr = "stderr"
 
-	CodeInfo = "info"
-	CodeBody = "body"
+	ModuleInfo = "info"
+	ModuleBody = "body"
 )
 
 // Keyspace makes every key of one cluster. It has one function per kind of key;
@@ -147,9 +147,9 @@ func (k Keyspace) Args(id ID) []byte { return tuple.AppendString(k.Row(id), RowA
 // Spec returns the key of the immutable part of a future.
 func (k Keyspace) Spec(id ID) []byte { return tuple.AppendString(k.Row(id), RowSpec) }
 
-// Stage returns the key of a future's progress. Reads of its mutable records leave it
+// Progress returns the key of a future's progress. Reads of its mutable records leave it
 // out.
-func (k Keyspace) Stage(id ID) []byte { return tuple.AppendString(k.Row(id), rowStage) }
+func (k Keyspace) Progress(id ID) []byte { return tuple.AppendString(k.Row(id), rowProgress) }
 
 // State returns the key of one mutable record of a future.
 func (k Keyspace) State(id ID, field string) []byte {
@@ -189,7 +189,7 @@ func (k Keyspace) HasDependants(id ID) []byte { return k.State(id, stateDependan
 
 // DependantsOf returns the prefix of the futures that use a future's result.
 func (k Keyspace) DependantsOf(id ID) []byte {
-	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), subUses), id)
+	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), subDependants), id)
 }
 
 // Dependant returns the key that says that a future uses the result of another.
@@ -203,19 +203,19 @@ func (k Keyspace) InputsOf(id ID) []byte {
 // Input returns the key that says that a future waits for an input.
 func (k Keyspace) Input(id, input ID) []byte { return tuple.AppendUUID(k.InputsOf(id), input) }
 
-// SettlingOf returns the prefix of a shard's futures whose edges are to be
-// settled.
-func (k Keyspace) SettlingOf(shard int) []byte { return k.Shard(shard, subSettling) }
+// ResolveOf returns the prefix of a shard's futures whose dependencies are to be
+// resolved.
+func (k Keyspace) ResolveOf(shard int) []byte { return k.Shard(shard, subResolve) }
 
-// Settling returns the key that says that a future's edges are to be settled.
-func (k Keyspace) Settling(id ID) []byte {
-	return tuple.AppendUUID(k.SettlingOf(id.Shard(k.Shards)), id)
+// Resolve returns the key that says that a future's dependencies are to be resolved.
+func (k Keyspace) Resolve(id ID) []byte {
+	return tuple.AppendUUID(k.ResolveOf(id.Shard(k.Shards)), id)
 }
 
-// Look returns the key that says that an input of a future has ended, and that
-// somebody is to look whether the future still waits for others.
-func (k Keyspace) Look(id, input ID) []byte {
-	return tuple.AppendUUID(tuple.AppendString(k.Settling(id), LookPart), input)
+// PendingCheck returns the key that says that an input of a future has ended. It is to be
+// checked whether the future still waits for others.
+func (k Keyspace) PendingCheck(id, input ID) []byte {
+	return tuple.AppendUUID(tuple.AppendString(k.Resolve(id), CheckPart), input)
 }
 
 // OtherEnd returns the future that the last part of a key names, such as the one
@@ -330,9 +330,9 @@ func (k Keyspace) Owner(owner string) []byte {
 	return tuple.AppendString(k.Shard(ShardOf(owner, k.Shards), SubOwners), owner)
 }
 
-// OwnerBell returns the key that changes with an owner's futures.
-func (k Keyspace) OwnerBell(owner string) []byte {
-	return tuple.AppendString(k.Owner(owner), ownerBell)
+// OwnerWake returns the key that changes with an owner's futures.
+func (k Keyspace) OwnerWake(owner string) []byte {
+	return tuple.AppendString(k.Owner(owner), ownerWake)
 }
 
 // OwnerOpenOf returns the prefix of the counters of an owner's futures with workers.
@@ -382,9 +382,9 @@ func (k Keyspace) Mailbox(session SessionID) []byte {
 	return tuple.AppendString(k.Shard(ShardOf(string(session), k.Shards), SubMailbox), string(session))
 }
 
-// Bell returns the key that changes with a session's mail.
-func (k Keyspace) Bell(session SessionID) []byte {
-	return tuple.AppendString(k.Shard(ShardOf(string(session), k.Shards), SubBell), string(session))
+// SessionWake returns the key that changes with a session's mail.
+func (k Keyspace) SessionWake(session SessionID) []byte {
+	return tuple.AppendString(k.Shard(ShardOf(string(session), k.Shards), SubWake), string(session))
 }
 
 // Session returns the key of a session's heartbeat.
@@ -412,9 +412,9 @@ func (k Keyspace) Claims(w WorkerID, seq int64) []byte {
 	return tuple.AppendInt(k.Worker(w, WorkerClaims), seq)
 }
 
-// Begun returns the key that says that a worker runs a suspect.
-func (k Keyspace) Begun(w WorkerID, id ID) []byte {
-	return tuple.AppendUUID(k.Worker(w, WorkerBegun), id)
+// Suspect returns the key that says that a worker runs a poison candidate.
+func (k Keyspace) Suspect(w WorkerID, id ID) []byte {
+	return tuple.AppendUUID(k.Worker(w, WorkerSuspect), id)
 }
 
 // Cancelled returns the key that asks a worker to stop a future.
@@ -458,17 +458,17 @@ func (k Keyspace) Janitor() []byte { return k.Global(subJanitor) }
 // Incoming returns the key that marks a cluster that is being copied into.
 func (k Keyspace) Incoming() []byte { return k.Global(subIncoming) }
 
-// CodeOf returns the prefix of a module.
-func (k Keyspace) CodeOf(cid string) []byte { return tuple.AppendString(k.Global(SubCode), cid) }
+// ModuleOf returns the prefix of a module.
+func (k Keyspace) ModuleOf(cid string) []byte { return tuple.AppendString(k.Global(SubModules), cid) }
 
-// CodeInfo returns the key of a module's description.
-func (k Keyspace) CodeInfo(cid string) []byte {
-	return tuple.AppendString(k.CodeOf(cid), CodeInfo)
+// ModuleInfo returns the key of a module's description.
+func (k Keyspace) ModuleInfo(cid string) []byte {
+	return tuple.AppendString(k.ModuleOf(cid), ModuleInfo)
 }
 
-// CodeBody returns the key of one piece of a module.
-func (k Keyspace) CodeBody(cid string, i int) []byte {
-	return tuple.AppendInt(tuple.AppendString(k.CodeOf(cid), CodeBody), int64(i))
+// ModulePiece returns the key of one piece of a module.
+func (k Keyspace) ModulePiece(cid string, i int) []byte {
+	return tuple.AppendInt(tuple.AppendString(k.ModuleOf(cid), ModuleBody), int64(i))
 }
 
 // Alias returns the key that maps a module's alias to its id.

@@ -92,7 +92,7 @@ const (
 	KeyBatch         = "batch"
 	KeyBatchChunk    = "batch chunk"
 	KeyBatchTime     = "batch time"
-	KeyBell          = "session wake"
+	KeySessionWake   = "session wake"
 	KeyDependant     = "dependant"
 	KeyChunk         = "chunk"
 	KeyConfig        = "config"
@@ -106,13 +106,13 @@ const (
 	KeyLaneDue       = "lane due"
 	KeyLaneKind      = "lane kind"
 	KeyLaneTurn      = "lane turn"
-	KeyLook          = "pending check"
+	KeyPendingCheck  = "pending check"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
 	KeySchedule      = "schedule"
 	KeyScheduleState = "schedule state"
 	KeyScheduleTime  = "schedule time"
-	KeySettling      = "resolve"
+	KeyResolve       = "resolve"
 
 	KeyJob         = "job"
 	KeyJobLease    = "job lease"
@@ -205,10 +205,10 @@ func globalKinds() []KeyKind {
 			carried, "the order of batches", "its creator"},
 		{KeyConfig, SubConfig, false, nil, FormatRecord, of[Config](), "", carried,
 			"the settings that all processes of the cluster share", "the first process that opens it, configure"},
-		{"module", SubCode, false, in(text("cid"), fixed(CodeInfo)), FormatRecord, of[Module](), "", carried,
+		{"module", SubModules, false, in(text("cid"), fixed(ModuleInfo)), FormatRecord, of[Module](), "", carried,
 			"a WASM module", "modules.Put"},
-		{"module piece", SubCode, false, in(text("cid"), fixed(CodeBody), index("piece")), FormatPiece, nil, "data", carried,
-			"90,000 bytes of a module", "modules.Put"},
+		{"module piece", SubModules, false, in(text("cid"), fixed(ModuleBody), index("piece")), FormatPiece, nil, "data",
+			carried, "90,000 bytes of a module", "modules.Put"},
 		{KeyIdle, subIdle, false, in(text("queue"), text("worker")), FormatRecord, of[IdleRecord](), "", LeftOut,
 			"an idle worker, with its free capacity and its functions", "a worker with nothing to do"},
 		{KeyIncoming, subIncoming, false, nil, FormatRecord, of[IncomingRecord](), "", LeftOut,
@@ -249,7 +249,7 @@ func rowKinds() []KeyKind {
 		row("args", in(fixed(RowArgs)), FormatData, nil, "data", "arguments of 1 to 16 KiB", "submit"),
 		row("spec", in(fixed(RowSpec)), FormatRecord, of[Spec](), "",
 			"the part of a future that never changes; arguments below 1 KiB", "submit"),
-		row("progress", in(fixed(rowStage)), FormatRecord, of[ProgressRecord](), "",
+		row("progress", in(fixed(rowProgress)), FormatRecord, of[ProgressRecord](), "",
 			"the progress that an attempt has told, with the token of its claim",
 			"the holder of the claim, at most once a second"),
 		row("attempts", state(StateAttempts), FormatRecord, of[Attempts](), "",
@@ -299,8 +299,8 @@ func placeKinds() []KeyKind {
 		shard(PlaceHeld, subHeld, in(text("owner"), number("failed"), number("due_ms"), priority(), home(futureID())),
 			FormatText, nil, "function", carried, "the function of a future that waits to be assigned",
 			"every transition that makes it wait"),
-		shard("owner wake", SubOwners, in(home(text("owner")), fixed(ownerBell)), FormatStamped, of[Bell](), "", LeftOut,
-			"changes when a held future ends, is assigned or waits again, and with the batch", "the transitions that do so"),
+		shard("owner wake", SubOwners, in(home(text("owner")), fixed(ownerWake)), FormatStamped, of[WakeRecord](), "",
+			LeftOut, "changes when a held future ends, is assigned or waits again, and with the batch", "the transitions that do so"),
 		shard(KeyOwnerOpen, SubOwners, in(home(text("owner")), fixed(ownerOpenPart), text("reason")), FormatCounter, nil,
 			"futures", carried, "how many held futures are with workers", "assign, and every end of an assignment, by addition"),
 		shard(PlaceDelayed, subDelayed, in(number("due_ms"), home(futureID())), formatEmpty, nil, "", carried,
@@ -318,12 +318,12 @@ func placeKinds() []KeyKind {
 		shard(KeyInput, subInputs, in(home(futureID()), inputID()), formatMark, nil, "", carried,
 			"a blocked future with more than "+strconv.Itoa(MaxUnlistedInputs)+" inputs waits for this one",
 			"submit; cleared once the input has ended"),
-		shard(KeyDependant, subUses, in(home(inputID()), futureID()), formatMark, nil, "", carried,
+		shard(KeyDependant, subDependants, in(home(inputID()), futureID()), formatMark, nil, "", carried,
 			"a future that is not over uses the result of this input", "submit; cleared when the future ends"),
-		shard(KeySettling, subSettling, in(home(futureID())), FormatRecord, of[SettlingRecord](), "", carried,
+		shard(KeyResolve, subResolve, in(home(futureID())), FormatRecord, of[ResolveRecord](), "", carried,
 			"dependencies of the future are to be resolved, and how far that is",
 			"submit, retry, every transition that ends it"),
-		shard(KeyLook, subSettling, in(home(futureID()), fixed(LookPart), inputID()), formatMark, nil, "", carried,
+		shard(KeyPendingCheck, subResolve, in(home(futureID()), fixed(CheckPart), inputID()), formatMark, nil, "", carried,
 			"this input has ended, and it is to be checked whether the future waits for others",
 			"the end of an input; cleared by the check"),
 		shard(KeyChunk, subChunks, in(home(futureID()), choice("kind", ChunkArgs, ChunkInputs, ChunkResult, ChunkStderr),
@@ -342,7 +342,7 @@ func placeKinds() []KeyKind {
 			"futures that finished in one transaction", "every transition that ends futures"),
 		shard(KeyMail, SubMailbox, in(home(text("session")), versionstamp()), FormatNotices, of[Notice](), "", LeftOut,
 			"futures of a session that finished in one transaction", "every transition that ends futures"),
-		shard(KeyBell, SubBell, in(home(text("session"))), FormatStamped, of[Bell](), "", LeftOut,
+		shard(KeySessionWake, SubWake, in(home(text("session"))), FormatStamped, of[WakeRecord](), "", LeftOut,
 			"changes with the mailbox; the session's only watch", "every transition that ends futures"),
 		shard("session", SubSessions, in(home(text("session"))), FormatRecord, of[SessionRecord](), "", LeftOut,
 			"sign of life of a process that awaits", "the session"),
@@ -363,17 +363,17 @@ func memberKinds() []KeyKind {
 			"register", fixed(WorkerAlive)),
 		worker("heartbeat", LeftOut, FormatRecord, of[Heartbeat](), "its change is the worker's sign of life", "the worker",
 			fixed(WorkerHeartbeat)),
-		worker("suspect", LeftOut, FormatRecord, of[Begun](),
-			"the worker runs a suspect: a future with which another one died", "the worker, before such a run",
-			fixed(WorkerBegun), futureID()),
+		worker("suspect", LeftOut, FormatRecord, of[SuspectRecord](),
+			"the worker runs a poison candidate: a future with which another worker died", "the worker, before such a run",
+			fixed(WorkerSuspect), futureID()),
 		worker("claims", carried, FormatRecord, of[ClaimBatch](), "the futures that one claim took", "claim",
 			fixed(WorkerClaims), number("sequence")),
 		worker("cancelled", LeftOut, formatMark, nil, "a future that the worker should stop",
 			"cancel; cleared by the worker's heartbeat", fixed(WorkerCancelled), futureID()),
 		worker("assigned", carried, formatMark, nil, "futures wait, or waited, for this worker alone", "assign",
 			fixed(WorkerAssigned)),
-		worker("worker wake", LeftOut, FormatStamped, of[Wake](), "changes when there is work; the worker's only watch",
-			"submit", fixed(WorkerWake)),
+		worker("worker wake", LeftOut, FormatStamped, of[WorkerWakeRecord](),
+			"changes when there is work; the worker's only watch", "submit", fixed(WorkerWake)),
 	}
 }
 

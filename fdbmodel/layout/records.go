@@ -251,17 +251,17 @@ func (a Attempts) Suspicion() int { return max(a.Deaths.Len(), a.Crashes) }
 // BlockedRecord says that a future waits for its inputs.
 type BlockedRecord struct {
 	// Linked is how many of its inputs, in their order, are linked to it: each of
-	// those is realized, or tells it when it ends.
+	// those is realized, or notifies it when it ends.
 	Linked int `msgpack:"n,omitempty" json:"linked"`
-	// Objects says that results of inputs are, or are to be, objects, so that who
-	// unblocks it looks for the worker that has them.
+	// Objects says that results of inputs are, or are to be, objects, so that the
+	// worker that has them is looked for when it is unblocked.
 	Objects bool `msgpack:"o,omitempty" json:"objects,omitempty"`
 }
 
-// SettlingRecord says how far the edges of a future are settled.
-type SettlingRecord struct {
-	// Told is the last dependant that was told that the future has ended.
-	Told ID `msgpack:"t,omitempty" json:"told,omitzero"`
+// ResolveRecord says how far the dependencies of a future are resolved.
+type ResolveRecord struct {
+	// Notified is the last dependant that was notified of the future's end.
+	Notified ID `msgpack:"t,omitempty" json:"told,omitzero"`
 	// Released is how many of its inputs, in their order, the future no longer
 	// uses.
 	Released int `msgpack:"r,omitempty" json:"released,omitempty"`

@@ -59,7 +59,7 @@ func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error)
 			return err
 		}
 		if len(page.Items) == 0 {
-			watch = tx.Watch(m.Cluster.Keys().Bell(m.session))
+			watch = tx.Watch(m.Cluster.Keys().SessionWake(m.session))
 			return nil
 		}
 		for _, item := range page.Items {

@@ -191,7 +191,7 @@ func (m *Machine) Step() {
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
 		m.janitor, m.infeasible, m.infeasible, m.replace, m.assign, m.assign, m.unassign, m.store, m.unstore,
-		m.settle, m.lose, m.lose, m.leaveCopies, m.leaveCopies,
+		m.resolve, m.lose, m.lose, m.leaveCopies, m.leaveCopies,
 		m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report,
@@ -240,7 +240,7 @@ func (m *Machine) verify(allowed change) {
 	}
 	for i := range rows {
 		m.compare(m.Rows[rows[i].ID], &rows[i], func(before, after *layout.Row) bool {
-			return allowed(before, after) || m.isSettled(before, after, now) || isNear(before, after) ||
+			return allowed(before, after) || m.isResolved(before, after, now) || isNear(before, after) ||
 				isAdmitted(before, after) || isCalled(before, after) || m.endsOver(before, after) ||
 				(isNeeded(m.Rows, rows[i].ID) || isNeeded(now, rows[i].ID)) && m.isLost(before, after)
 		})

@@ -28,8 +28,8 @@ func (m *Machine) isUpstream(r *layout.Row) bool {
 }
 
 // isSettled reports whether a change follows from the inputs of a future, which
-// any operation may settle that ends one of them.
-func (m *Machine) isSettled(before, after *layout.Row, now map[layout.ID]*layout.Row) bool {
+// any operation may resolve that ends one of them.
+func (m *Machine) isResolved(before, after *layout.Row, now map[layout.ID]*layout.Row) bool {
 	if before == nil || after == nil || before.State() != layout.Blocked {
 		return false
 	}
@@ -161,8 +161,8 @@ func (m *Machine) verifyInputs(now map[layout.ID]*layout.Row) {
 	}
 }
 
-func (m *Machine) settle(ctx context.Context) (change, error) {
+func (m *Machine) resolve(ctx context.Context) (change, error) {
 	n, more, err := m.C.ResolveEdges(ctx)
-	m.logf("settle: %d %t %v", n, more, err)
+	m.logf("resolve: %d %t %v", n, more, err)
 	return none, err
 }

@@ -36,7 +36,7 @@ func isNear(before, after *layout.Row) bool {
 	return false
 }
 
-// isLost reports whether the result of a future was lost, which a settlement reports
+// isLost reports whether the result of a future was lost, which a resolution reports
 // of what another future must be near.
 func (m *Machine) isLost(before, after *layout.Row) bool {
 	if before == nil || after == nil || before.Object() == "" || m.awaits(before) {

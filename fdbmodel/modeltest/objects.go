@@ -85,8 +85,8 @@ func (s *Stage) RequireSound() audit.Report {
 	return report
 }
 
-// RequireSettled audits the cluster, and requires that no edges are to be settled.
-func (s *Stage) RequireSettled() {
+// RequireResolved audits the cluster, and requires that no dependencies are to be resolved.
+func (s *Stage) RequireResolved() {
 	for _, note := range s.RequireSound().Notes {
 		require.NotEqual(s.T, audit.InvariantEdge, note.Invariant, note.Text)
 	}

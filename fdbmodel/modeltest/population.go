@@ -235,9 +235,9 @@ func (p *Population) Enrich(t *testing.T) {
 	p.EnterIdleRing(t)
 	p.Write(t, func(tx kv.Tx) {
 		tx.Set(p.C.Keys().Incoming(), layout.Encode(&layout.IncomingRecord{Writer: "w"}))
-		tx.Set(p.C.Keys().Settling(p.IDs[layout.Blocked]), layout.Encode(&layout.SettlingRecord{Released: 1}))
+		tx.Set(p.C.Keys().Resolve(p.IDs[layout.Blocked]), layout.Encode(&layout.ResolveRecord{Released: 1}))
 		p.limit(tx)
-		tx.Set(p.C.Keys().Look(p.IDs[layout.Blocked], p.Inputs[1]), layout.Mark())
+		tx.Set(p.C.Keys().PendingCheck(p.IDs[layout.Blocked], p.Inputs[1]), layout.Mark())
 	})
 }
 

@@ -33,7 +33,7 @@ func (s *Modules) Remove(ctx context.Context, id string, force bool) (layout.Mod
 		}
 	}
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
-		key := s.keys.CodeInfo(id)
+		key := s.keys.ModuleInfo(id)
 		asked, aliases := tx.Get(key), kv.Prefix(s.keys.Global(layout.SubAliases))
 		value, err := asked.Wait(ctx)
 		if err != nil || value == nil {
@@ -49,7 +49,7 @@ func (s *Modules) Remove(ctx context.Context, id string, force bool) (layout.Mod
 		if was.Aliases, err = s.clearAliases(ctx, tx, aliases, id); err != nil {
 			return err
 		}
-		tx.ClearRange(kv.Prefix(s.keys.CodeOf(id)))
+		tx.ClearRange(kv.Prefix(s.keys.ModuleOf(id)))
 		return nil
 	})
 	return was, err
@@ -60,7 +60,7 @@ func (s *Modules) Remove(ctx context.Context, id string, force bool) (layout.Mod
 func (s *Modules) retire(ctx context.Context, id string, at int64) (layout.Module, error) {
 	info := layout.Module{CID: id}
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
-		key := s.keys.CodeInfo(id)
+		key := s.keys.ModuleInfo(id)
 		value, err := tx.Get(key).Wait(ctx)
 		if err == nil && value == nil {
 			err = fmt.Errorf("module %s: %w", id, fdbmodel.ErrNotFound)

@@ -46,10 +46,10 @@ func TestOneBadRecordFailsNoList(t *testing.T) {
 	newer, err := modules.Of(c).Put(t.Context(), []byte("newer"), "third")
 	require.NoError(t, err)
 	_, err = kv.Transact(t.Context(), db, kv.Retry{}, func(tx kv.Attempt) error {
-		tx.Set(c.Keys().CodeInfo(bad.CID), []byte("\x01no record"))
-		tx.Set(c.Keys().CodeInfo(newer.CID), []byte("\xff"))
+		tx.Set(c.Keys().ModuleInfo(bad.CID), []byte("\x01no record"))
+		tx.Set(c.Keys().ModuleInfo(newer.CID), []byte("\xff"))
 		tx.Set(c.Keys().Alias("damaged"), []byte("\x01no record"))
-		tx.Set(append(c.Keys().Global(layout.SubCode), 0xff), nil) // not even a key of one
+		tx.Set(append(c.Keys().Global(layout.SubModules), 0xff), nil) // not even a key of one
 		return nil
 	})
 	require.NoError(t, err)

@@ -66,7 +66,7 @@ func (s *Modules) Put(ctx context.Context, module []byte, alias string) (layout.
 	}
 	info := layout.Module{CID: id, Size: int64(len(module)), StoredAt: layout.Millis(s.cluster.Now())}
 	for removed := true; removed; {
-		if err := pieces.Put(ctx, s.cluster, module, func(i int) []byte { return s.keys.CodeBody(id, i) }); err != nil {
+		if err := pieces.Put(ctx, s.cluster, module, func(i int) []byte { return s.keys.ModulePiece(id, i) }); err != nil {
 			return info, err
 		}
 		if removed, err = s.putInfo(ctx, info, alias); err != nil {
@@ -85,7 +85,7 @@ func (s *Modules) Put(ctx context.Context, module []byte, alias string) (layout.
 func (s *Modules) putInfo(ctx context.Context, info layout.Module, alias string) (removed bool, err error) {
 	id, value := info.CID, layout.Encode(&info)
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
-		first, last := tx.Get(s.keys.CodeBody(id, 0)), tx.Get(s.keys.CodeBody(id, layout.Pieces(info.Size)-1))
+		first, last := tx.Get(s.keys.ModulePiece(id, 0)), tx.Get(s.keys.ModulePiece(id, layout.Pieces(info.Size)-1))
 		for _, piece := range []kv.Pending[[]byte]{first, last} {
 			found, err := piece.Wait(ctx)
 			if err != nil {
@@ -96,8 +96,8 @@ func (s *Modules) putInfo(ctx context.Context, info layout.Module, alias string)
 			}
 		}
 		// The late twin of an attempt can't undo what follows its retry.
-		tx.AddReadConflictKey(s.keys.CodeInfo(id))
-		tx.Set(s.keys.CodeInfo(id), value)
+		tx.AddReadConflictKey(s.keys.ModuleInfo(id))
+		tx.Set(s.keys.ModuleInfo(id), value)
 		if alias == "" {
 			return nil
 		}
@@ -117,7 +117,7 @@ func (s *Modules) Get(ctx context.Context, id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := pieces.Read(ctx, s.cluster, info.Size, func(i int) []byte { return s.keys.CodeBody(id, i) })
+	module, err := pieces.Read(ctx, s.cluster, info.Size, func(i int) []byte { return s.keys.ModulePiece(id, i) })
 	if err != nil {
 		return nil, fmt.Errorf("module %s: %w", id, err)
 	}
@@ -155,7 +155,7 @@ func (r *Reader) ReadAt(ctx context.Context, p []byte, offset int64) error {
 		return fmt.Errorf("%d bytes at %d of a module of %d bytes: not multiples of %d", len(p), offset, r.size, r.Unit())
 	}
 	err := pieces.Fill(ctx, r.modules.cluster, p, layout.Pieces(r.size), int(offset/layout.ChunkSize),
-		func(i int) []byte { return r.modules.keys.CodeBody(r.id, i) })
+		func(i int) []byte { return r.modules.keys.ModulePiece(r.id, i) })
 	if err != nil {
 		err = fmt.Errorf("module %s: %w", r.id, err)
 	}
@@ -165,7 +165,7 @@ func (r *Reader) ReadAt(ctx context.Context, p []byte, offset int64) error {
 func (s *Modules) moduleInfo(ctx context.Context, id string) (layout.Module, error) {
 	info := layout.Module{CID: id}
 	err := s.cluster.View(ctx, func(tx kv.Attempt) error {
-		key := s.keys.CodeInfo(id)
+		key := s.keys.ModuleInfo(id)
 		value, err := tx.Snapshot().Get(key).Wait(ctx)
 		if err != nil {
 			return err
@@ -200,7 +200,7 @@ func (s *Modules) List(ctx context.Context) ([]layout.Module, error) {
 		return nil, err
 	}
 	var modules []layout.Module
-	prefix := s.keys.Global(layout.SubCode)
+	prefix := s.keys.Global(layout.SubModules)
 	r := kv.Prefix(prefix)
 	for {
 		var page kv.Page
@@ -218,7 +218,7 @@ func (s *Modules) List(ctx context.Context) ([]layout.Module, error) {
 			r.Begin = kv.After(page.Items[0].Key)
 			continue
 		}
-		r.Begin = kv.AfterPrefix(s.keys.CodeOf(id))
+		r.Begin = kv.AfterPrefix(s.keys.ModuleOf(id))
 		info, err := s.moduleInfo(ctx, id)
 		switch {
 		case errors.Is(err, fdbmodel.ErrNotFound): // it is still being written

@@ -16,7 +16,7 @@ import (
 // this is for a cluster whose modules one process stores; another one's End might count
 // bytes that are not verified.
 func (s *Modules) Upload(ctx context.Context, cid string) *Upload {
-	key := func(i int) []byte { return s.keys.CodeBody(cid, i) }
+	key := func(i int) []byte { return s.keys.ModulePiece(cid, i) }
 	return &Upload{modules: s, ctx: ctx, cid: cid, hash: sha256.New(),
 		Upload: pieces.NewUpload(ctx, s.cluster, "module "+cid, MaxSize, key)}
 }

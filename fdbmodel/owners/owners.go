@@ -88,7 +88,7 @@ func (o Owners) Held(ctx context.Context, owner string, cursor []byte, limit int
 func (o Owners) Watch(ctx context.Context, owner string) (kv.Watch, error) {
 	var watch kv.Watch
 	_, err := o.cluster.Transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(o.keys.OwnerBell(owner))
+		watch = tx.Watch(o.keys.OwnerWake(owner))
 		return nil
 	})
 	if err != nil && watch != nil {

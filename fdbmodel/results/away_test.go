@@ -109,16 +109,16 @@ func TestAFutureWaitsForADirectoryThatItMustBeNear(t *testing.T) {
 	id := s.Submit(func(f *fdbmodel.Submission) {
 		f.Inputs, f.Spec.Near, f.Spec.MustBeNear = input, input[0], true
 	})
-	settle := func() {
+	resolve := func() {
 		_, _, err := s.C.ResolveEdges(s.Ctx)
 		require.NoError(t, err)
 	}
-	settle()
+	resolve()
 	require.Equal(t, layout.Realized, s.State(input[0]))
 	require.Equal(t, layout.Blocked, s.State(id))
 	next := s.Second()
 	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, next.ID(), input[0], s.Token(input[0]), false))
-	settle()
+	resolve()
 	claimed := s.Claim(next)
 	require.Len(t, claimed, 1)
 	require.Equal(t, id, claimed[0].ID)

@@ -74,14 +74,14 @@ func TestCopiesOfAResult(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, copies, 1)
 	require.NoError(t, second.Leave(s.Ctx))
-	s.RequireSettled()
+	s.RequireResolved()
 	state, err = results.Of(s.C).ReportLost(s.Ctx, id, s.Token(id), nil)
 	require.NoError(t, err)
 	require.Equal(t, layout.Ready, state)
 	row, err := s.C.Get(s.Ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, 1, row.Attempts.Rebuilt)
-	s.RequireSettled()
+	s.RequireResolved()
 	s.EndAll(modeltest.KeepObject)
 	require.NoError(t, s.C.Discard(s.Ctx, id))
 	require.Zero(t, s.RequireSound().Futures)
@@ -100,7 +100,7 @@ func TestLossThatMayNotBeRebuilt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, layout.KindLost, row.Exception.Kind)
 	require.Contains(t, row.Exception.Message, "cannot be rebuilt because its submit does not allow it")
-	s.RequireSettled()
+	s.RequireResolved()
 	born := s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{id} })
 	require.Equal(t, layout.Failed, s.State(born))
 }
@@ -147,7 +147,7 @@ func TestLostGraphIsRebuilt(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, loss, row.Attempts.Rebuilt)
 				}
-				s.RequireSettled()
+				s.RequireResolved()
 			}
 		})
 	}

@@ -178,7 +178,7 @@ func applyUnblock(r *layout.Row, e *Event) {
 	}
 }
 
-// applyLookAgain has the edges of the future settled, which finds a worker for it.
+// applyLookAgain has the dependencies of the future resolved, which finds a worker for it.
 func applyLookAgain(r *layout.Row, _ *Event) {
 	r.Attempts.Assigned, r.Attempts.Displaced, r.Attempts.Due = "", false, 0
 	r.Blocked = &layout.BlockedRecord{}

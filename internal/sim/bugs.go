@@ -57,7 +57,7 @@ const (
 	tagClaim   = "futura-claim"
 	tagFinish  = "futura-finish"
 	tagReap    = "futura-reap"
-	tagSettle  = "futura-settle"
+	tagResolve = "futura-resolve"
 	tagSubmit  = "futura-submit"
 	tagAssign  = "futura-assign"
 	tagDiscard = "futura-discard"
@@ -71,7 +71,7 @@ const (
 )
 
 // ends are the tags of transactions that end futures.
-var ends = []string{tagFinish, tagReap, "futura-cancel", tagSettle}
+var ends = []string{tagFinish, tagReap, "futura-cancel", tagResolve}
 
 func plantedBugs() []plantedBug {
 	return slices.Concat(edgeBugs(), claimBugs(), endingBugs(), batchBugs(), copyBugs(), lineageBugs(),
@@ -82,29 +82,29 @@ func plantedBugs() []plantedBug {
 func edgeBugs() []plantedBug {
 	return []plantedBug{
 		{name: "wake-up lost", text: "an input stays on the list of those that a future waits for",
-			tags: []string{tagFinish, tagSettle}, write: drop(clearKey, layout.KeyInput)},
+			tags: []string{tagFinish, tagResolve}, write: drop(clearKey, layout.KeyInput)},
 		{name: "edge lost", text: "of several inputs, a future waits for the first only",
-			tags: []string{tagSubmit, tagSettle}, write: dropFurtherInputs},
-		{name: "list linked in part", text: "of a long list of inputs, only the first is linked", tags: []string{tagSettle},
+			tags: []string{tagSubmit, tagResolve}, write: dropFurtherInputs},
+		{name: "list linked in part", text: "of a long list of inputs, only the first is linked", tags: []string{tagResolve},
 			write: linkInPart},
-		{name: "settling lost", text: "nobody is told that a future ended", tags: ends,
-			write: drop(setKey, layout.KeySettling)},
-		{name: "use lost", text: "an input does not know who uses it", tags: []string{tagSubmit, tagSettle},
+		{name: "resolution lost", text: "nobody is told that a future ended", tags: ends,
+			write: drop(setKey, layout.KeyResolve)},
+		{name: "use lost", text: "an input does not know who uses it", tags: []string{tagSubmit, tagResolve},
 			write: drop(setKey, layout.KeyDependant)},
 		{name: "use released early", text: "the end of a future's input ends its use",
-			tags: []string{tagFinish, tagSettle}, write: releaseEarly},
+			tags: []string{tagFinish, tagResolve}, write: releaseEarly},
 		{name: "used input removed", text: "a discard and an expiry don't see who uses the result",
 			tags: []string{tagDiscard, tagExpire}, page: hide(layout.KeyDependant)},
 		{name: "still blocked", text: "a future without open inputs stays blocked",
-			tags: []string{tagFinish, tagSettle}, write: drop(clearKey, layout.PlaceBlocked)},
-		{name: "failed input counts", text: "a failed input counts as a realized one", tags: []string{tagSettle},
+			tags: []string{tagFinish, tagResolve}, write: drop(clearKey, layout.PlaceBlocked)},
+		{name: "failed input counts", text: "a failed input counts as a realized one", tags: []string{tagResolve},
 			page: realizeFailed},
 		{name: "end overlooked", text: "who looks what a future waits for does not see that its inputs have results",
-			tags: []string{tagSettle}, page: hide(layout.StateResult)},
-		{name: "running input counts", text: "a claimed input counts as a realized one", tags: []string{tagSettle},
+			tags: []string{tagResolve}, page: hide(layout.StateResult)},
+		{name: "running input counts", text: "a claimed input counts as a realized one", tags: []string{tagResolve},
 			page: realizeClaimed},
-		{name: "edges without conflicts", text: "what settles edges does not see what changes meanwhile",
-			tags: []string{tagSettle, tagSubmit}, blind: true},
+		{name: "edges without conflicts", text: "what resolves dependencies does not see what changes meanwhile",
+			tags: []string{tagResolve, tagSubmit}, blind: true},
 	}
 }
 
@@ -277,11 +277,11 @@ func showOwnClaim(t *tx, items []kv.KeyValue) []kv.KeyValue {
 
 // chargeAll makes a worker that began one suspect have begun all of its futures.
 func chargeAll(t *tx, items []kv.KeyValue) []kv.KeyValue {
-	if len(items) == 0 || !isKind(items[0].Key, layout.WorkerBegun) {
+	if len(items) == 0 || !isKind(items[0].Key, layout.WorkerSuspect) {
 		return items
 	}
 	key := layout.ParseKey(items[0].Key)
-	var first layout.Begun
+	var first layout.SuspectRecord
 	if layout.Decode(items[0].Key, items[0].Value, &first) != nil {
 		return items
 	}
@@ -289,7 +289,8 @@ func chargeAll(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	var all []kv.KeyValue
 	for id, sequence := range t.process.world.claimed[worker] {
 		all = append(all, kv.KeyValue{
-			Key: t.keys().Begun(worker, id), Value: layout.Encode(&layout.Begun{Sequence: sequence, Deaths: first.Deaths}),
+			Key:   t.keys().Suspect(worker, id),
+			Value: layout.Encode(&layout.SuspectRecord{Sequence: sequence, Deaths: first.Deaths}),
 		})
 	}
 	slices.SortFunc(all, func(a, b kv.KeyValue) int { return bytes.Compare(a.Key, b.Key) })

@@ -111,7 +111,7 @@ func forgetBlock(t *tx, m *mutation) {
 	if m.is(setKey, layout.PlaceBlocked) {
 		t.blocked = append(t.blocked, m.key.ID)
 	}
-	if !m.is(setKey, layout.KeySettling) || !slices.Contains(t.blocked, m.key.ID) {
+	if !m.is(setKey, layout.KeyResolve) || !slices.Contains(t.blocked, m.key.ID) {
 		m.do()
 	}
 }

@@ -268,7 +268,7 @@ func (t *tx) note(v verb, key, value []byte) {
 	m := mutation{verb: v, key: layout.ParseKey(key)}
 	w := t.process.world
 	switch {
-	case m.is(setKey, layout.WorkerBegun):
+	case m.is(setKey, layout.WorkerSuspect):
 		w.log.begun[m.key.ID]++
 	case m.is(stampValue, layout.StateClaim):
 		t.process.claims[m.key.ID] = slices.Clone(value)

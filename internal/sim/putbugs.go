@@ -38,7 +38,7 @@ func placeBugs() []plantedBug {
 			tags: []string{tagClone}, blind: true},
 		{name: "handed over to nobody", text: "who is to take over an object says that it did", deaf: true},
 		{name: "near forgotten", text: "a future that must be near an object may run anywhere",
-			tags: []string{tagSettle, tagRead}, page: showSpecs(forgetNear)},
+			tags: []string{tagResolve, tagRead}, page: showSpecs(forgetNear)},
 		{name: "bound to the dead", text: "what waits for a dead worker alone goes on waiting", tags: []string{tagReap},
 			page: hide(layout.PlaceAssigned)},
 	}

@@ -103,7 +103,7 @@ func (r *resolution) bind(ctx context.Context, f *nearby.Future) error {
 func (r *resolution) linkAgain(row *layout.Row) {
 	row.Blocked = &layout.BlockedRecord{Objects: true}
 	r.changes.Place(row)
-	r.edges.Mark(row.ID, &layout.SettlingRecord{})
+	r.edges.Mark(row.ID, &layout.ResolveRecord{})
 }
 
 // linkLater has the edges of a blocked future resolved again by a janitor, not at once:
@@ -111,7 +111,7 @@ func (r *resolution) linkAgain(row *layout.Row) {
 func (r *resolution) linkLater(row *layout.Row, err error) {
 	row.Blocked = &layout.BlockedRecord{Objects: true}
 	r.changes.Place(row)
-	r.tx.Set(r.Keys.Settling(row.ID), layout.Encode(&layout.SettlingRecord{}))
+	r.tx.Set(r.Keys.Resolve(row.ID), layout.Encode(&layout.ResolveRecord{}))
 	r.unreadable = append(r.unreadable, fmt.Errorf("future %s waits for what can't be read: future %s, which it must be "+
 		"near: %w", row.ID, row.Spec.Near, err))
 }

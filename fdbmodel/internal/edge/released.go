@@ -25,7 +25,7 @@ func RequireReleased(ctx context.Context, tx kv.Reader, keys layout.Keyspace, ro
 	if !row.Dependants && row.Spec.InputsRef == nil {
 		return nil
 	}
-	asked := tx.Get(keys.Settling(row.ID))
+	asked := tx.Get(keys.Resolve(row.ID))
 	prefix := keys.DependantsOf(row.ID)
 	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func RequireReleased(ctx context.Context, tx kv.Reader, keys layout.Keyspace, ro
 		return fmt.Errorf("future %s is an input of future %s, which may still need it: discard is %w; cancel or discard "+
 			"that one first", row.ID, key.ID, state.ErrTransition)
 	case mark != nil:
-		return fmt.Errorf("future %s has just ended, and its edges are not settled: discard is %w; try again", row.ID,
+		return fmt.Errorf("future %s has just ended, and its dependencies are not resolved: discard is %w; try again", row.ID,
 			state.ErrTransition)
 	}
 	return nil

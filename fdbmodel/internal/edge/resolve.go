@@ -30,7 +30,7 @@ func (r *Resolver) Resolve(ctx context.Context) (resolved int, more bool, err er
 	var marks []index.Mark
 	err = r.Model.View(ctx, func(tx kv.Attempt) error {
 		marks = nil
-		scan := shards.Read(tx.Snapshot(), r.Keys.Shards, r.Keys.SettlingOf, maxMarks)
+		scan := shards.Read(tx.Snapshot(), r.Keys.Shards, r.Keys.ResolveOf, maxMarks)
 		for len(marks) < shards.MaxRefills*maxMarks {
 			item, skip, err := scan.Next(ctx)
 			if err != nil || item.Key == nil {
@@ -39,7 +39,7 @@ func (r *Resolver) Resolve(ctx context.Context) (resolved int, more bool, err er
 			rest := tuple.NewReader(item.Key[skip:])
 			next := index.Mark{ID: layout.ID(rest.UUID())}
 			if len(rest.Rest()) > 0 {
-				rest.Expect(layout.LookPart)
+				rest.Expect(layout.CheckPart)
 				next.Input = layout.ID(rest.UUID())
 			}
 			if rest.Done() == nil && !r.marked.knows(next) {
@@ -97,7 +97,7 @@ func (r *Resolver) ResolveMarks(ctx context.Context, marks []index.Mark,
 		}
 	}
 	var s *resolution
-	result, err := r.Model.Transact(ctx, kv.Options{Tag: "futura-settle"}, func(tx kv.Attempt) error {
+	result, err := r.Model.Transact(ctx, kv.Options{Tag: "futura-resolve"}, func(tx kv.Attempt) error {
 		changes := r.Model.Write(tx)
 		s = &resolution{Resolver: r, tx: tx, changes: changes, edges: changes.Edges(), inputs: NewInputs(tx, r.Keys),
 			limit: MaxPiece / max(1, len(ids)), changed: map[layout.ID]bool{}}
@@ -160,8 +160,8 @@ func (r *resolution) check(ctx context.Context, marks []index.Mark) error {
 	}
 	for _, m := range marks {
 		if !slices.Contains(unreadable, m.ID) {
-			r.tx.AddReadConflictKey(keys.Look(m.ID, m.Input))
-			r.tx.Clear(keys.Look(m.ID, m.Input))
+			r.tx.AddReadConflictKey(keys.PendingCheck(m.ID, m.Input))
+			r.tx.Clear(keys.PendingCheck(m.ID, m.Input))
 			r.resolved++
 		}
 	}
@@ -169,7 +169,7 @@ func (r *resolution) check(ctx context.Context, marks []index.Mark) error {
 }
 
 // unblock unblocks those of some futures that wait for no input. It returns those of
-// which only a newer version can tell.
+// which only a newer version knows.
 func (r *resolution) unblock(ctx context.Context, ids []layout.ID) (unreadable []layout.ID, err error) {
 	keys := r.Keys
 	others := check{tx: r.tx.Snapshot(), keys: keys}
@@ -207,7 +207,7 @@ func (r *resolution) run(ctx context.Context, ids []layout.ID) error {
 	keys := r.Keys
 	rows, marks := make([]read.Pending, len(ids)), make([]kv.Pending[[]byte], len(ids))
 	for i, id := range ids {
-		rows[i], marks[i] = read.Record(r.tx, keys, id), r.tx.Get(keys.Settling(id))
+		rows[i], marks[i] = read.Record(r.tx, keys, id), r.tx.Get(keys.Resolve(id))
 	}
 	steps := make([]step, 0, len(ids))
 	for i, id := range ids {
@@ -223,7 +223,7 @@ func (r *resolution) run(ctx context.Context, ids []layout.ID) error {
 		if err != nil {
 			return err
 		}
-		if value == nil || layout.Decode(keys.Settling(id), value, &next.mark) != nil {
+		if value == nil || layout.Decode(keys.Resolve(id), value, &next.mark) != nil {
 			continue // it is resolved, or an audit reports it
 		}
 		r.askDependants(&next)
@@ -250,7 +250,7 @@ func (r *resolution) run(ctx context.Context, ids []layout.ID) error {
 // step is the next step for one future.
 type step struct {
 	row      layout.Row
-	mark     layout.SettlingRecord
+	mark     layout.ResolveRecord
 	users    kv.Pending[kv.Page] // the next futures to notify that it has ended
 	notifies bool
 }
@@ -262,8 +262,8 @@ func (r *resolution) askDependants(next *step) {
 	}
 	keys, id := r.Keys, next.row.ID
 	users := kv.Prefix(keys.DependantsOf(id))
-	if !next.mark.Told.IsZero() {
-		users.Begin = kv.After(keys.Dependant(id, next.mark.Told))
+	if !next.mark.Notified.IsZero() {
+		users.Begin = kv.After(keys.Dependant(id, next.mark.Notified))
 	}
 	next.notifies, next.users = true, r.tx.GetRange(users, kv.RangeOptions{Limit: r.limit})
 }
@@ -290,7 +290,7 @@ func (r *resolution) one(ctx context.Context, next *step) error {
 			return nil
 		}
 	}
-	r.tx.Clear(r.Keys.Settling(row.ID))
+	r.tx.Clear(r.Keys.Resolve(row.ID))
 	return nil
 }
 
@@ -312,7 +312,7 @@ func (r *resolution) link(ctx context.Context, row *layout.Row) error {
 		return err
 	}
 	if failure != nil {
-		r.tx.Clear(keys.Settling(row.ID))
+		r.tx.Clear(keys.Resolve(row.ID))
 		r.apply(row, state.Event{Kind: state.EventUpstream, Exception: failure})
 		return nil
 	}
@@ -321,10 +321,10 @@ func (r *resolution) link(ctx context.Context, row *layout.Row) error {
 		r.inputs.haveObjects(row, inputs...)}
 	if linked.Blocked.Linked < n {
 		r.changes.Place(&linked)
-		r.edges.Mark(row.ID, &layout.SettlingRecord{})
+		r.edges.Mark(row.ID, &layout.ResolveRecord{})
 		return nil
 	}
-	r.tx.Clear(keys.Settling(row.ID))
+	r.tx.Clear(keys.Resolve(row.ID))
 	if waiting == 0 && row.Spec.ListsInputs() {
 		page, err := r.tx.GetRange(kv.Prefix(keys.InputsOf(row.ID)), kv.RangeOptions{Limit: 1}).Wait(ctx)
 		if err != nil {
@@ -355,7 +355,7 @@ func (r *resolution) notify(ctx context.Context, next *step) (more bool, err err
 		if !ok {
 			continue // an audit reports it
 		}
-		mark.Told = user
+		mark.Notified = user
 		if row.State() == layout.Failed {
 			r.failing = append(r.failing, failing{user, upstream(row)})
 			continue
@@ -367,7 +367,7 @@ func (r *resolution) notify(ctx context.Context, next *step) (more bool, err err
 
 // release ends the use of the next inputs by a future that has ended and that
 // had too many to release them at once.
-func (r *resolution) release(ctx context.Context, row *layout.Row, mark *layout.SettlingRecord) (more bool, err error) {
+func (r *resolution) release(ctx context.Context, row *layout.Row, mark *layout.ResolveRecord) (more bool, err error) {
 	if row.Spec.InputsRef == nil || mark.Released >= row.Spec.CountInputs() {
 		return false, nil
 	}
@@ -406,7 +406,7 @@ func (r *resolution) blocked(ctx context.Context, p read.Pending) (*layout.Row, 
 	row, _, err := p.Wait(ctx)
 	switch {
 	case layout.IsUnreadable(err):
-		r.tx.Set(r.Keys.Settling(p.ID), layout.Encode(&layout.SettlingRecord{}))
+		r.tx.Set(r.Keys.Resolve(p.ID), layout.Encode(&layout.ResolveRecord{}))
 		return nil, nil
 	case err != nil || row.Spec == nil || row.State() != layout.Blocked:
 		return nil, err

@@ -32,7 +32,7 @@ func (c *Calls) Update(before, after *layout.Row) {
 func (c *Calls) Flush(context.Context) error {
 	for _, worker := range c.Workers {
 		c.Tx.Set(c.Keys.Worker(worker, layout.WorkerAssigned), layout.Mark())
-		c.Tx.SetVersionstampedValue(c.Keys.Worker(worker, layout.WorkerWake), layout.EncodeBell(), layout.StampOffset)
+		c.Tx.SetVersionstampedValue(c.Keys.Worker(worker, layout.WorkerWake), layout.EncodeWake(), layout.StampOffset)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (e *Edges) Update(before, after *layout.Row) {
 	case after.State().Terminal():
 		e.leave(before, after)
 	case after.State() == layout.Blocked:
-		e.Mark(after.ID, &layout.SettlingRecord{})
+		e.Mark(after.ID, &layout.ResolveRecord{})
 	}
 }
 
@@ -46,7 +46,7 @@ func (e *Edges) leave(before, after *layout.Row) {
 		e.release(after)
 	}
 	if after.Dependants && !e.Notified[after.ID] || spec.InputsRef != nil {
-		e.Mark(after.ID, &layout.SettlingRecord{})
+		e.Mark(after.ID, &layout.ResolveRecord{})
 	}
 }
 
@@ -55,7 +55,7 @@ func (e *Edges) remove(row *layout.Row) {
 		e.release(row)
 	}
 	if row.Spec.HasInputs() || row.Spec.Unique != nil {
-		e.Tx.Clear(e.Keys.Settling(row.ID)) // left by one that was cancelled or replaced
+		e.Tx.Clear(e.Keys.Resolve(row.ID)) // left by one that was cancelled or replaced
 	}
 }
 
@@ -67,15 +67,15 @@ func (e *Edges) release(row *layout.Row) {
 }
 
 // Mark has the edges of a future resolved after the commit.
-func (e *Edges) Mark(id layout.ID, record *layout.SettlingRecord) {
-	e.Tx.Set(e.Keys.Settling(id), layout.Encode(record))
+func (e *Edges) Mark(id layout.ID, record *layout.ResolveRecord) {
+	e.Tx.Set(e.Keys.Resolve(id), layout.Encode(record))
 	e.Marks = append(e.Marks, Mark{ID: id})
 }
 
 // MarkCheck has it checked whether a future still waits for other inputs than one that
 // has ended. Each mark has its own key: clearing one conflicts with no other.
 func (e *Edges) MarkCheck(id, input layout.ID) {
-	e.Tx.Set(e.Keys.Look(id, input), layout.Mark())
+	e.Tx.Set(e.Keys.PendingCheck(id, input), layout.Mark())
 	e.Marks = append(e.Marks, Mark{id, input})
 }
 

@@ -14,7 +14,7 @@ const (
 	MaxInlineNotice = 512
 )
 
-// Mail tells waiting sessions of the futures that have ended.
+// Mail notifies waiting sessions of the futures that have ended.
 type Mail struct {
 	*Set
 	// Notices are those of the transaction, by session.
@@ -78,5 +78,5 @@ func (m *Mail) send(session layout.SessionID, notices []layout.Notice) {
 		n++
 	}
 	put()
-	m.Tx.SetVersionstampedValue(m.Keys.Bell(session), layout.EncodeBell(), layout.StampOffset)
+	m.Tx.SetVersionstampedValue(m.Keys.SessionWake(session), layout.EncodeWake(), layout.StampOffset)
 }

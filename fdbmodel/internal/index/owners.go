@@ -10,8 +10,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Owners tell the processes that drive owners of held futures to look, and count what is
-// with workers for them.
+// Owners wake the processes that drive owners of held futures, and count what is with
+// workers for them.
 type Owners struct {
 	*Set
 	// Losing is set while a worker dies or leaves: its chunks count what it loses.
@@ -22,7 +22,7 @@ type Owners struct {
 	lost    map[layout.OpenKey]int
 }
 
-// Update implements Index. An owner's process has to look if a future has ended, was
+// Update implements Index. It wakes an owner's process if a future has ended, was
 // assigned, or waits for an assignment.
 func (o *Owners) Update(before, after *layout.Row) {
 	if before != nil {
@@ -33,7 +33,7 @@ func (o *Owners) Update(before, after *layout.Row) {
 	}
 	o.countOpen(after, 1)
 	if after.State() != layout.Claimed {
-		o.Ring(after.Spec.Owner)
+		o.Wake(after.Spec.Owner)
 	}
 	if o.Losing && before != nil && before.Open() && !after.Open() {
 		if o.lost == nil {
@@ -43,8 +43,8 @@ func (o *Owners) Update(before, after *layout.Row) {
 	}
 }
 
-// Ring has the process of an owner look. Futures that are not held have an empty owner.
-func (o *Owners) Ring(owner string) {
+// Wake wakes the process of an owner. Futures that are not held have an empty owner.
+func (o *Owners) Wake(owner string) {
 	if owner == "" {
 		return
 	}
@@ -72,7 +72,7 @@ func (o *Owners) Flush(ctx context.Context) error {
 		}
 	}
 	for owner := range o.changed {
-		o.Tx.SetVersionstampedValue(o.Keys.OwnerBell(owner), layout.EncodeBell(), layout.StampOffset)
+		o.Tx.SetVersionstampedValue(o.Keys.OwnerWake(owner), layout.EncodeWake(), layout.StampOffset)
 	}
 	return o.flushLost(ctx)
 }

@@ -82,7 +82,7 @@ func (n *Notifier) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed
 			if !found {
 				continue
 			}
-			value := layout.EncodeStamped(&layout.Wake{Shard: shard + 1})
+			value := layout.EncodeStamped(&layout.WorkerWakeRecord{Shard: shard + 1})
 			tx.SetVersionstampedValue(n.keys.Worker(worker, layout.WorkerWake), value, layout.StampOffset)
 			// A worker that is alive looks for work and returns to the ring. A
 			// vanished one must not take a second hint from the others.
@@ -131,7 +131,7 @@ func (n *Notifier) wakeNear(ctx context.Context, version kv.Version, placed Dema
 		if value == nil || layout.Decode(key, value, &idle) != nil || !fitsIdle(&idle, d) {
 			continue
 		}
-		wake := layout.EncodeStamped(&layout.Wake{Shard: d.Shard + 1})
+		wake := layout.EncodeStamped(&layout.WorkerWakeRecord{Shard: d.Shard + 1})
 		tx.SetVersionstampedValue(n.keys.Worker(d.Near, layout.WorkerWake), wake, layout.StampOffset)
 		tx.Clear(key)
 		placed[d]--
@@ -193,7 +193,7 @@ func (w *Worker) WokenFor(ctx context.Context, tx kv.Reader) (int, error) {
 	if err != nil || value == nil {
 		return -1, err
 	}
-	var wake layout.Wake
+	var wake layout.WorkerWakeRecord
 	stamp, err := layout.DecodeStamped(key, value, &wake)
 	if err != nil || stamp == w.wokenAt || wake.Shard > shards {
 		return -1, nil // unknown, or of a newer version

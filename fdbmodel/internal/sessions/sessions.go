@@ -26,7 +26,7 @@ func All(ctx context.Context, s Store) (map[layout.SessionID][]byte, error) {
 	all, keys := map[layout.SessionID][]byte{}, s.Keys()
 	for shard := range keys.Shards {
 		err := s.View(ctx, func(tx kv.Attempt) error {
-			for _, sub := range []string{layout.SubSessions, layout.SubMailbox, layout.SubBell} {
+			for _, sub := range []string{layout.SubSessions, layout.SubMailbox, layout.SubWake} {
 				if err := add(ctx, tx.Snapshot(), keys.Shard(shard, sub), sub == layout.SubSessions, all); err != nil {
 					return err
 				}
@@ -71,7 +71,7 @@ func Drop(ctx context.Context, s Store, session layout.SessionID) error {
 		// The late twin of an attempt can't drop a session that has come back.
 		tx.AddReadConflictKey(keys.Session(session))
 		tx.Clear(keys.Session(session))
-		tx.Clear(keys.Bell(session))
+		tx.Clear(keys.SessionWake(session))
 		tx.ClearRange(kv.Prefix(keys.Mailbox(session)))
 		return nil
 	})
