@@ -56,7 +56,7 @@ func TestHeartbeatsOfMany(t *testing.T) {
 	require.NoError(t, err)
 	_, err = pauses.Of(other).Resume(s.Ctx, layout.PauseFunction, "go:f")
 	require.NoError(t, err)
-	bury(s, workers[2].ID())
+	forceReap(s, workers[2].ID())
 
 	answers, err := s.C.HeartbeatMany(s.Ctx, beats)
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestUnknownHeartbeatsOfMany(t *testing.T) {
 		"futura-beat of many": func(s *modeltest.Stage, strike func()) {
 			workers, beats := crew(s, 3)
 			ids := []layout.ID{cancelledOn(s, workers[0]), {}, cancelledOn(s, workers[2])}
-			bury(s, workers[1].ID())
+			forceReap(s, workers[1].ID())
 			strike()
 			answers, err := s.C.HeartbeatMany(s.Ctx, beats)
 			require.NoError(s.T, err)

@@ -214,8 +214,8 @@ func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *WriteSet, pa
 			break
 		}
 		// What workers died with runs alone, so that it is known what kills them.
-		suspect := row.Attempts.Suspicion() > 0
-		if size += row.Spec.ArgsSize; more && (suspect || size > g.got.Settings.Bytes) {
+		candidate := row.Attempts.Suspicion() > 0
+		if size += row.Spec.ArgsSize; more && (candidate || size > g.got.Settings.Bytes) {
 			g.got.Full = true
 			break
 		}
@@ -226,7 +226,7 @@ func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *WriteSet, pa
 		w.Apply(&row, &after)
 		f.Spec, f.Attempts = row.Spec, after.Attempts
 		ids, g.got.Members, more = append(ids, f.ID), append(g.got.Members, f), true
-		if suspect {
+		if candidate {
 			g.got.Full = true
 			break
 		}

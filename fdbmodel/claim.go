@@ -54,7 +54,7 @@ type ClaimedFuture struct {
 	// few and all of them could be read.
 	Inputs []layout.Row
 	// Err is set if the future's records can't be read, and the claim could not
-	// be undone. It goes back with PutBack.
+	// be undone. It goes back with Reject.
 	Err error
 
 	class    layout.Class
@@ -98,7 +98,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	if req.Max <= 0 {
 		return ClaimAnswer{}, nil
 	}
-	if err := r.settleDoubts(ctx); err != nil {
+	if err := r.resolveClaims(ctx); err != nil {
 		return ClaimAnswer{}, err
 	}
 	r.mu.Lock()
@@ -117,7 +117,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	})
 	answer.Conflicts, answer.Hinted = result.Conflicts, r.wakes.Claimed(len(taken) > 0)
 	r.scan.RecordConflicts(result.Conflicts)
-	r.settleEntered(err == nil && result.Version != kv.NoVersion, result.Version)
+	r.endEntered(err == nil && result.Version != kv.NoVersion, result.Version)
 	if err == nil && len(taken) > 0 {
 		answer.Futures, err = r.readClaimed(ctx, token, taken, result.Version)
 	}
@@ -125,7 +125,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 		answer.Futures, taken, err = r.refuse(ctx, token, answer.Futures, taken)
 	}
 	if err != nil {
-		r.doubts = append(r.doubts, token.Sequence)
+		r.unresolved = append(r.unresolved, token.Sequence)
 		return ClaimAnswer{Conflicts: answer.Conflicts}, err
 	}
 	if len(taken) > 0 {
@@ -136,27 +136,27 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	return answer, nil
 }
 
-// settleDoubts gives back the futures of claims that ended with an error. A
+// resolveClaims gives back the futures of claims that ended with an error. A
 // commit of theirs that has yet to land conflicts with this one.
-func (r *Registration) settleDoubts(ctx context.Context) error {
+func (r *Registration) resolveClaims(ctx context.Context) error {
 	r.mu.Lock()
-	r.doubts, r.gathers = append(r.doubts, r.gathers...), nil
+	r.unresolved, r.gathers = append(r.unresolved, r.gathers...), nil
 	r.mu.Unlock()
-	for len(r.doubts) > 0 {
-		key := r.cluster.keys.Claims(r.info.ID, r.doubts[0])
+	for len(r.unresolved) > 0 {
+		key := r.cluster.keys.Claims(r.info.ID, r.unresolved[0])
 		_, err := r.cluster.Change(ctx, kv.Options{Tag: "futura-reap"}, func(_ kv.Attempt, w *WriteSet) error {
-			return r.settleDoubt(ctx, w, key)
+			return r.giveBackList(ctx, w, key)
 		})
 		if err != nil {
 			return err
 		}
-		r.doubts = r.doubts[1:]
+		r.unresolved = r.unresolved[1:]
 	}
 	return nil
 }
 
-// settleDoubt gives back the futures in a list of claims.
-func (r *Registration) settleDoubt(ctx context.Context, w *WriteSet, key []byte) error {
+// giveBackList gives back the futures in a list of claims.
+func (r *Registration) giveBackList(ctx context.Context, w *WriteSet, key []byte) error {
 	alive := r.askAlive(w.Tx)
 	list, err := w.Tx.Get(key).Wait(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *Registration) settleDoubt(ctx context.Context, w *WriteSet, key []byte)
 func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.Token, req ClaimRequest,
 ) (taken []layout.ReadyEntry, more bool, err error) {
 	listKey := r.cluster.keys.Claims(r.info.ID, token.Sequence)
-	r.settleEntered(false, kv.NoVersion)
+	r.endEntered(false, kv.NoVersion)
 	alive := r.askAlive(tx)
 	if tx.MaybeCommitted {
 		list, err := tx.Get(listKey).Wait(ctx)
@@ -248,8 +248,8 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 	return taken, nil
 }
 
-// settleEntered ends what the last attempt entered in the ledger of the process.
-func (r *Registration) settleEntered(landed bool, at kv.Version) {
+// endEntered ends what the last attempt entered in the claim cache of the process.
+func (r *Registration) endEntered(landed bool, at kv.Version) {
 	if landed {
 		r.cluster.claimed.Commit(r.entered, at, r.cluster.clock.Now())
 	} else {

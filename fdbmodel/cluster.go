@@ -77,9 +77,9 @@ type Cluster struct {
 	lost     lostListeners
 	// lineOrder tells futures apart that get in line with one transaction, in order.
 	lineOrder atomic.Int64
-	// handovers and fillings are the contests of those that finish and submit futures
-	// of lanes.
-	handovers, fillings *contest
+	// finishSerializer and submitSerializer are for transactions that finish and submit
+	// futures of lanes.
+	finishSerializer, submitSerializer *serializer
 
 	openingMu   sync.Mutex
 	openingDone bool
@@ -99,7 +99,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 		return nil, err
 	}
 	c := &Cluster{db: db, name: name, keys: layout.NewKeyspace(name), clock: o.Clock, sleep: o.Sleep,
-		handovers: newContest(), fillings: newContest()}
+		finishSerializer: newSerializer(), submitSerializer: newSerializer()}
 	if c.clock == nil {
 		c.clock = clock.Real{}
 	}

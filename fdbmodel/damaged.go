@@ -8,36 +8,35 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// avoidance are lanes that a transaction over futures of many leaves alone.
-type avoidance []layout.Lane
+// skippedLanes are unreadable lanes that a transaction leaves alone.
+type skippedLanes []layout.Lane
 
-// maxAvoided is how many lanes such a transaction leaves alone at most.
-const maxAvoided = 1000
+// maxSkipped is the maximum number of lanes that a transaction leaves alone.
+const maxSkipped = 1000
 
-// aroundDamage calls run until it fails for another reason than lanes that can't be read,
-// each time with those that it met before: it must not change their futures, so that the
-// rest goes on.
-func aroundDamage(run func(avoid avoidance) error) error {
-	var avoid avoidance
+// skipUnreadable calls run with the unreadable lanes that it has met so far, until it meets
+// no further ones. run must not change futures of these lanes.
+func skipUnreadable(run func(skip skippedLanes) error) error {
+	var skip skippedLanes
 	for {
-		err := run(avoid)
+		err := run(skip)
 		var damaged *lane.DamagedError
-		if !errors.As(err, &damaged) || len(avoid) >= maxAvoided {
+		if !errors.As(err, &damaged) || len(skip) >= maxSkipped {
 			return err
 		}
-		before := len(avoid)
+		before := len(skip)
 		for _, l := range damaged.Lanes {
-			if !avoid.has(l) {
-				avoid = append(avoid, l)
+			if !skip.has(l) {
+				skip = append(skip, l)
 			}
 		}
-		if len(avoid) == before {
+		if len(skip) == before {
 			return err
 		}
 	}
 }
 
-func (a avoidance) has(lane layout.Lane) bool { return slices.Contains(a, lane) }
+func (a skippedLanes) has(lane layout.Lane) bool { return slices.Contains(a, lane) }
 
-// of reports whether the lane of a future is among them.
-func (a avoidance) of(row *layout.Row) bool { return row.Spec != nil && a.has(row.Spec.Lane) }
+// of reports whether the lane of a future is one of them.
+func (a skippedLanes) of(row *layout.Row) bool { return row.Spec != nil && a.has(row.Spec.Lane) }

@@ -31,7 +31,7 @@ const (
 const maxFinishTx = 1_000_000
 
 // Completion says how a worker's claim of a future ended. Exactly one of
-// Result, Exception, Relinquish, PutBack, Block, Snooze and Expire is set.
+// Result, Exception, Relinquish, Reject, Block, Snooze and Expire is set.
 type Completion struct {
 	Future *ClaimedFuture
 	// Result ends the future as realized.
@@ -44,9 +44,9 @@ type Completion struct {
 	RetryIn *time.Duration
 	// Relinquish gives the future back without counting an attempt.
 	Relinquish bool
-	// PutBack gives it back for another worker. This one passes it over until a backoff has
-	// passed, and so do all after more than a few have put it back.
-	PutBack bool
+	// Reject gives it back for another worker. This one passes it over until a backoff has
+	// passed, and so do all after more than a few have rejected it.
+	Reject bool
 	// Block gives it back until its inputs have results: that of one was lost. No
 	// attempt counts.
 	Block bool
@@ -172,8 +172,8 @@ func (c *Completion) event(now time.Time, jitter float64) Event {
 	case c.Exception != nil:
 		e.Kind, e.Exception, e.Permanent, e.RetryIn = EventFail, c.Exception, c.Permanent, c.RetryIn
 		e.Started = c.Started
-	case c.PutBack:
-		e.Kind = EventPutBack
+	case c.Reject:
+		e.Kind = EventReject
 	case c.Block:
 		e.Kind = EventBlock
 	case c.Snooze != nil:
@@ -195,9 +195,9 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	r.refuseEvents(f.events)
 	f.exhausted = r.exhausted(completions)
 	var result kv.Result
-	err := aroundDamage(func(avoid avoidance) (err error) {
-		f.leaveDependants = len(avoid) > 0
-		result, err = c.transactIn(ctx, f.contest(), kv.Options{Tag: "futura-finish"}, f.run)
+	err := skipUnreadable(func(skip skippedLanes) (err error) {
+		f.leaveDependants = len(skip) > 0
+		result, err = c.transactIn(ctx, f.serializer(), kv.Options{Tag: "futura-finish"}, f.run)
 		return err
 	})
 	if err != nil {
@@ -234,12 +234,12 @@ type finishing struct {
 	after           postCommit
 }
 
-// contest returns the contest that the transaction takes part in, nil for none.
-func (f *finishing) contest() *contest {
+// serializer returns the serializer that the transaction runs in, or nil.
+func (f *finishing) serializer() *serializer {
 	if slices.ContainsFunc(f.completions, func(c Completion) bool {
 		return c.Future.Spec != nil && !c.Future.Spec.Lane.IsZero()
 	}) {
-		return f.r.cluster.handovers
+		return f.r.cluster.finishSerializer
 	}
 	return nil
 }
@@ -280,7 +280,7 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 		w.Apply(&e.before, &e.after)
 		w.reportLast(&completions[i])
 		completions[i].After = afterOf(&e.after)
-		if f.events[i].Kind == EventPutBack && completions[i].After.State == layout.Ready {
+		if f.events[i].Kind == EventReject && completions[i].After.State == layout.Ready {
 			last := e.after.Attempts.Refused[e.after.Attempts.Refused.Len()-1]
 			completions[i].After.refusedUntil = time.UnixMilli(last.Until)
 		}

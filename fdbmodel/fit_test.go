@@ -82,12 +82,12 @@ func TestWhatMustBeNearAndCanRunNowhere(t *testing.T) {
 	})
 	row, err := s.C.Get(s.Ctx, id)
 	require.NoError(t, err)
-	require.True(t, row.Attempts.Displaced)
+	require.True(t, row.Attempts.Unplaceable)
 	require.Empty(t, s.Claim(large))
-	var misfits fit.Misfits
+	var unschedulable fit.Unschedulable
 	for range 10 {
 		s.Clock.Advance(30 * time.Second)
-		_, _, err := fit.EndInfeasible(s.Ctx, s.C, &misfits)
+		_, _, err := fit.EndInfeasible(s.Ctx, s.C, &unschedulable)
 		require.NoError(t, err)
 	}
 	row, err = s.C.Get(s.Ctx, id)

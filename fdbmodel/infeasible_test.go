@@ -19,21 +19,21 @@ import (
 
 const infeasibleAfter = 10 * time.Minute
 
-// misfits is a cluster whose janitor ends what no worker can run.
-type misfits struct {
+// unschedulable is a cluster whose janitor ends what no worker can run.
+type unschedulable struct {
 	mixed
-	memory fit.Misfits
+	memory fit.Unschedulable
 }
 
-func newMisfits(t *testing.T, wrap func(kv.Database) kv.Database) *misfits {
-	m := &misfits{mixed: mixed{
+func newUnschedulable(t *testing.T, wrap func(kv.Database) kv.Database) *unschedulable {
+	m := &unschedulable{mixed: mixed{
 		t: t, ctx: context.Background(), db: storetest.New(t), clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)),
 	}}
 	if wrap != nil {
 		m.db = wrap(m.db)
 	}
 	var err error
-	m.c, err = fdbmodel.Open(m.ctx, m.db, "misfits", fdbmodel.Options{Clock: m.clock, Config: layout.Config{
+	m.c, err = fdbmodel.Open(m.ctx, m.db, "unschedulable", fdbmodel.Options{Clock: m.clock, Config: layout.Config{
 		Shards: 4, InfeasibleAfter: infeasibleAfter,
 	}})
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func newMisfits(t *testing.T, wrap func(kv.Database) kv.Database) *misfits {
 }
 
 // look calls EndInfeasible until it has seen the whole index.
-func (m *misfits) look() (ended int) {
+func (m *unschedulable) look() (ended int) {
 	m.t.Helper()
 	for {
 		n, next, err := fit.EndInfeasible(m.ctx, m.c, &m.memory)
@@ -53,7 +53,7 @@ func (m *misfits) look() (ended int) {
 }
 
 // pass lets time pass, and looks meanwhile.
-func (m *misfits) pass(d time.Duration) (ended int) {
+func (m *unschedulable) pass(d time.Duration) (ended int) {
 	m.t.Helper()
 	for ; d > 0; d -= 30 * time.Second {
 		m.clock.Advance(min(d, 30*time.Second))
@@ -62,13 +62,13 @@ func (m *misfits) pass(d time.Duration) (ended int) {
 	return ended
 }
 
-func (m *misfits) row(id layout.ID) *layout.Row {
+func (m *unschedulable) row(id layout.ID) *layout.Row {
 	row, err := m.c.Get(m.ctx, id)
 	require.NoError(m.t, err)
 	return &row
 }
 
-func (m *misfits) check() {
+func (m *unschedulable) check() {
 	m.t.Helper()
 	report, err := audit.Check(m.ctx, m.c, audit.Options{})
 	require.NoError(m.t, err)
@@ -79,7 +79,7 @@ func (m *misfits) check() {
 // and has each end with the reason, and not before its time.
 func TestWhatNoWorkerCanRunEnds(t *testing.T) {
 	t.Parallel()
-	m := newMisfits(t, nil)
+	m := newUnschedulable(t, nil)
 	w := m.worker("")
 	wants := map[layout.ID]string{}
 	add := func(want string, n int, change func(*fdbmodel.Submission)) {
@@ -116,11 +116,11 @@ func TestWhatNoWorkerCanRunEnds(t *testing.T) {
 	m.check()
 }
 
-// TestTheTimeOfMisfitsBeginsAgain lets workers come in time, and lets nobody look
+// TestTheTimeOfUnschedulableBeginsAgain lets workers come in time, and lets nobody look
 // for a while.
-func TestTheTimeOfMisfitsBeginsAgain(t *testing.T) {
+func TestTheTimeOfUnschedulableBeginsAgain(t *testing.T) {
 	t.Parallel()
-	m := newMisfits(t, nil)
+	m := newUnschedulable(t, nil)
 	m.worker("")
 	id := m.submit(1, func(s *fdbmodel.Submission) { s.Spec.Queue = "other" })[0]
 	require.Zero(t, m.pass(infeasibleAfter))
@@ -149,7 +149,7 @@ func TestTheTimeOfMisfitsBeginsAgain(t *testing.T) {
 // known of.
 func TestNothingEndsWithoutWorkers(t *testing.T) {
 	t.Parallel()
-	m := newMisfits(t, nil)
+	m := newUnschedulable(t, nil)
 	m.submit(1, nil)
 	require.Zero(t, m.pass(2*infeasibleAfter))
 	w, err := m.c.Register(m.ctx, layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}})
@@ -164,7 +164,7 @@ func TestNothingEndsWithoutWorkers(t *testing.T) {
 // TestNotInThePool has futures that wait elsewhere.
 func TestNotInThePool(t *testing.T) {
 	t.Parallel()
-	m := newMisfits(t, nil)
+	m := newUnschedulable(t, nil)
 	w := m.worker("")
 	m.submit(1, func(s *fdbmodel.Submission) { s.Spec.Owner, s.Spec.Function = "owner", "go:g" })
 	m.submit(1, func(s *fdbmodel.Submission) {
@@ -187,7 +187,7 @@ type racingTx struct {
 }
 
 func (r *racing) Begin(o kv.Options) kv.Tx {
-	if o.Tag == "futura-misfits" {
+	if o.Tag == "futura-unschedulable" {
 		return racingTx{r.Database.Begin(o), r}
 	}
 	return r.Database.Begin(o)
@@ -206,7 +206,7 @@ func (t racingTx) Commit(ctx context.Context) (kv.Committed, error) {
 func TestClaimedMeanwhile(t *testing.T) {
 	t.Parallel()
 	store := &racing{}
-	m := newMisfits(t, func(db kv.Database) kv.Database {
+	m := newUnschedulable(t, func(db kv.Database) kv.Database {
 		store.Database = db
 		return store
 	})
@@ -221,11 +221,11 @@ func TestClaimedMeanwhile(t *testing.T) {
 	m.check()
 }
 
-// TestMisfitsAreFoundByKind counts the reads of a look at many of one kind, and
+// TestUnschedulableAreFoundByKind counts the reads of a look at many of one kind, and
 // finds the few behind them.
-func TestMisfitsAreFoundByKind(t *testing.T) {
+func TestUnschedulableAreFoundByKind(t *testing.T) {
 	t.Parallel()
-	m := newMisfits(t, nil)
+	m := newUnschedulable(t, nil)
 	m.worker("")
 	for i := range 30 {
 		m.submit(100, func(s *fdbmodel.Submission) { s.Spec.Queue = "crowd" })

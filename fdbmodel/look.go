@@ -134,7 +134,7 @@ func (s *selection) choose(found []layout.ReadyEntry) (more bool) {
 			if object {
 				s.objects--
 			}
-			delete(s.worker.rivals.left, e.ID)
+			delete(s.worker.avoided.left, e.ID)
 			s.taken = append(s.taken, *e)
 			s.worker.entered = append(s.worker.entered, *e)
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// maxNeighbours is how many workers another one remembers that have inputs of futures.
+// maxNeighbours is how many workers that have inputs of futures a worker remembers.
 const maxNeighbours = 256
 
-// neighbour is what a worker knows of one that has inputs of futures.
+// neighbour is what a worker knows of another worker that has inputs of futures.
 type neighbour struct {
 	info     *layout.WorkerInfo // nil if it is not registered
 	lookedAt time.Time
@@ -21,9 +21,9 @@ type neighbour struct {
 // isNear reports whether the worker that an entry is left to is registered.
 func (r *Registration) isNear(ctx context.Context, e *layout.ReadyEntry, now time.Time) bool {
 	id, _ := e.Near()
-	v := &r.rivals
+	v := &r.avoided
 	n, known := v.near[id]
-	if !known || now.Sub(n.lookedAt) >= rivalLifetime {
+	if !known || now.Sub(n.lookedAt) >= othersLifetime {
 		n = neighbour{lookedAt: now}
 		err := r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 			n.info, err = nearby.NewSearch(tx.Snapshot(), r.cluster.keys).Worker(ctx, id)

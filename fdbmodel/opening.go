@@ -82,19 +82,19 @@ func (c *Cluster) ReapConnection(ctx context.Context, connection string) (worker
 			continue
 		}
 		workers++
-		n, err := c.Bury(ctx, m.ID)
+		n, err := c.ForceReap(ctx, m.ID)
 		futures += n
 		errs = append(errs, err)
 	}
 	return workers, futures, errors.Join(errs...)
 }
 
-// Bury ends a worker that the caller knows to be dead, even if its heartbeat was still
-// seen to change: its futures go back to the pool, or fail, as ReapClaims says. A worker
-// that lives on finds that it was reaped, and can change nothing. It returns how many
-// futures the worker held, and nil for one that is unknown. An unknown commit is retried
+// ForceReap reaps a worker that the caller knows to be dead, even if its heartbeat still
+// changed: its futures go back to the pool, or fail, as ReapClaims says. A worker that lives
+// on finds that it was reaped, and can change nothing. It returns how many futures the
+// worker held, 0 for an unknown worker. An unknown commit is retried
 // and harmless.
-func (c *Cluster) Bury(ctx context.Context, worker layout.WorkerID) (int, error) {
+func (c *Cluster) ForceReap(ctx context.Context, worker layout.WorkerID) (int, error) {
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		return c.unregister(ctx, tx, worker)
 	})

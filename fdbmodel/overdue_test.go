@@ -90,7 +90,7 @@ func TestNoAttemptBeginsAfterTheTime(t *testing.T) {
 	wait := time.Second
 	for name, done := range map[string]fdbmodel.Completion{
 		"fail":       {Exception: &layout.Exception{Kind: layout.KindError, Message: "why"}},
-		"relinquish": {Relinquish: true}, "put back": {PutBack: true}, "snooze": {Snooze: &wait}, "expire": {Expire: true},
+		"relinquish": {Relinquish: true}, "reject": {Reject: true}, "snooze": {Snooze: &wait}, "expire": {Expire: true},
 	} {
 		s := modeltest.NewStage(t)
 		id := s.Submit(expires(s, time.Minute))

@@ -139,12 +139,12 @@ func (w *WriteSet) endBatch(ctx context.Context, event Event, item kv.KeyValue, 
 		if !found || row.Spec == nil || row.Claim == nil || row.Claim.Sequence != sequence {
 			continue
 		}
-		if w.Avoids(&row) {
+		if w.Skips(&row) {
 			kept = append(kept, id)
 			continue
 		}
-		begun, suspected := culprits[id]
-		event.Token.Sequence, event.Crash = sequence, suspected && begun == sequence
+		begun, isCandidate := culprits[id]
+		event.Token.Sequence, event.Crash = sequence, isCandidate && begun == sequence
 		event.Now, event.Jitter = c.clock.Now(), c.random.float()
 		after, outcome := Next(row, event)
 		if outcome != Applied {

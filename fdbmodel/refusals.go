@@ -13,7 +13,7 @@ import (
 // the index.
 const maxRefusals = 1024
 
-// refusals are the times until when a worker passes over the futures that it put back.
+// refusals are the times until when a worker passes over the futures that it rejected.
 type refusals []time.Time
 
 // room returns for how many more there is room.
@@ -22,16 +22,16 @@ func (r *refusals) room(now time.Time) int {
 	return maxRefusals - len(*r)
 }
 
-// name is what a put-back of the worker is remembered by.
+// name is what a rejection of the worker is remembered by.
 func (r *Registration) name() string { return notify.NameOf(r.info.ID, r.info.Labels) }
 
-// refuseEvents completes the events of put-backs. Two transactions at a time may go beyond
+// refuseEvents completes the events of rejections. Two transactions at a time may go beyond
 // the bound by as many as one of them ends.
 func (r *Registration) refuseEvents(events []Event) {
 	room := -1
 	for i := range events {
 		e := &events[i]
-		if e.Kind != EventPutBack {
+		if e.Kind != EventReject {
 			continue
 		}
 		if room < 0 {
@@ -44,7 +44,7 @@ func (r *Registration) refuseEvents(events []Event) {
 	}
 }
 
-// noteRefused keeps what the worker has put back and passes over.
+// noteRefused keeps what the worker has rejected and passes over.
 func (r *Registration) noteRefused(completions []Completion) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

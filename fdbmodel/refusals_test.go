@@ -11,14 +11,14 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// putBack has a worker claim up to n futures and put them back. It returns how many.
-func (f *failures) putBack(r *Registration, n int) int {
+// reject has a worker claim up to n futures and put them back. It returns how many.
+func (f *failures) reject(r *Registration, n int) int {
 	f.Helper()
 	answer, err := r.Claim(f.ctx, ClaimRequest{Free: layout.Resources{Slots: n, CPU: int64(n)}, Max: n})
 	require.NoError(f, err)
 	done := make([]Completion, len(answer.Futures))
 	for i := range done {
-		done[i] = Completion{Future: &answer.Futures[i], PutBack: true}
+		done[i] = Completion{Future: &answer.Futures[i], Reject: true}
 	}
 	_, err = r.Finish(f.ctx, done)
 	require.NoError(f, err)
@@ -43,39 +43,39 @@ func newRefusals(t *testing.T) *failures {
 	return f
 }
 
-// TestOthersTakeAtOnceWhatOnePutsBack has a worker put a future back: it passes it over until
+// TestOthersTakeAtOnceWhatOneRejects has a worker put a future back: it passes it over until
 // the backoff is over, and another one takes it at the same moment.
-func TestOthersTakeAtOnceWhatOnePutsBack(t *testing.T) {
+func TestOthersTakeAtOnceWhatOneRejects(t *testing.T) {
 	t.Parallel()
 	f := newRefusals(t)
-	require.Equal(t, 1, f.putBack(f.first, 1))
+	require.Equal(t, 1, f.reject(f.first, 1))
 	row := f.row(f.id)
 	require.Equal(t, layout.Ready, row.State())
 	refusal := row.Attempts.Refused[0]
 	require.Equal(t, f.first.ID(), refusal.Worker)
-	require.Zero(t, f.putBack(f.first, 1))
+	require.Zero(t, f.reject(f.first, 1))
 	found, err := f.first.Poll(f.ctx, ClaimRequest{Free: f.first.info.Capacity})
 	require.NoError(t, err)
 	require.False(t, found)
 	require.Equal(t, refusal.Until, layout.Millis(f.first.LeftUntil()))
 
 	second := f.register(1, "go:f")
-	require.Equal(t, 1, f.putBack(second, 1), "it may take it at once")
-	require.Zero(t, f.putBack(f.first, 1)+f.putBack(second, 1))
+	require.Equal(t, 1, f.reject(second, 1), "it may take it at once")
+	require.Zero(t, f.reject(f.first, 1)+f.reject(second, 1))
 	f.clock.Advance(time.UnixMilli(refusal.Until - 1).Sub(f.clock.Now()))
-	require.Zero(t, f.putBack(f.first, 1))
+	require.Zero(t, f.reject(f.first, 1))
 	f.clock.Advance(time.Millisecond)
-	require.Equal(t, 1, f.putBack(f.first, 1), "nobody else took it")
+	require.Equal(t, 1, f.reject(f.first, 1), "nobody else took it")
 	require.Equal(t, 2, f.row(f.id).Attempts.Refused.Len(), "one for each worker")
 }
 
-// TestWhatFewPutBackWaitsForItsBackoff has more workers put a future back than it remembers.
-func TestWhatFewPutBackWaitsForItsBackoff(t *testing.T) {
+// TestWhatFewRejectWaitsForItsBackoff has more workers put a future back than it remembers.
+func TestWhatFewRejectWaitsForItsBackoff(t *testing.T) {
 	t.Parallel()
 	f := newRefusals(t)
 	for n := range layout.MaxRefusals + 1 {
 		require.Equal(t, layout.Ready, f.row(f.id).State())
-		require.Equal(t, 1, f.putBack(f.register(1, "go:f"), 1), n)
+		require.Equal(t, 1, f.reject(f.register(1, "go:f"), 1), n)
 	}
 	row := f.row(f.id)
 	require.Equal(t, layout.Delayed, row.State())
@@ -83,8 +83,8 @@ func TestWhatFewPutBackWaitsForItsBackoff(t *testing.T) {
 	require.Equal(t, row.Attempts.Due, row.Attempts.Refused[layout.MaxRefusals-1].Until)
 }
 
-// TestAPeerPassesOverWhatItPutBackAtAnotherHead has a peer be another worker.
-func TestAPeerPassesOverWhatItPutBackAtAnotherHead(t *testing.T) {
+// TestAPeerPassesOverWhatItRejectedAtAnotherHead has a peer be another worker.
+func TestAPeerPassesOverWhatItRejectedAtAnotherHead(t *testing.T) {
 	t.Parallel()
 	f := newRefusals(t)
 	peer := func(id string) *Registration {
@@ -93,14 +93,14 @@ func TestAPeerPassesOverWhatItPutBackAtAnotherHead(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	require.Equal(t, 1, f.putBack(peer("p"), 1))
-	require.Zero(t, f.putBack(peer("p"), 1))
-	require.Equal(t, 1, f.putBack(peer("q"), 1))
+	require.Equal(t, 1, f.reject(peer("p"), 1))
+	require.Zero(t, f.reject(peer("p"), 1))
+	require.Equal(t, 1, f.reject(peer("q"), 1))
 }
 
-// TestACrowdOfPutBacksIsBounded has a worker put back more than it may pass over, and finds
+// TestACrowdOfRejectionsIsBounded has a worker reject more than it may pass over, and finds
 // what comes behind them.
-func TestACrowdOfPutBacksIsBounded(t *testing.T) {
+func TestACrowdOfRejectionsIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newRefusals(t)
 	const more = 7
@@ -111,7 +111,7 @@ func TestACrowdOfPutBacksIsBounded(t *testing.T) {
 	f.submit(specs...)
 	total := 0
 	for total < maxRefusals+more {
-		n := f.putBack(f.first, MaxClaim)
+		n := f.reject(f.first, MaxClaim)
 		require.NotZero(t, n)
 		total += n
 	}
@@ -119,7 +119,7 @@ func TestACrowdOfPutBacksIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, more, counts[layout.CountKey{Queue: layout.DefaultQueue, State: layout.Delayed}])
 	f.submit(layout.Spec{Function: "go:f", Priority: 1})
-	require.Equal(t, 1, f.putBack(f.first, 2), "what is behind them")
+	require.Equal(t, 1, f.reject(f.first, 2), "what is behind them")
 }
 
 // TestWhoPutItBackIsNotWoken has both workers be idle, in the process and in the store.
@@ -127,7 +127,7 @@ func TestWhoPutItBackIsNotWoken(t *testing.T) {
 	t.Parallel()
 	f := newRefusals(t)
 	second := f.register(1, "go:f")
-	f.putBack(f.first, 1)
+	f.reject(f.first, 1)
 	row := f.row(f.id)
 	wake := func() {
 		var placed notify.Demands

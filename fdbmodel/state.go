@@ -35,7 +35,7 @@ const (
 	EventRealize    = state.EventRealize
 	EventFail       = state.EventFail
 	EventRelinquish = state.EventRelinquish
-	EventPutBack    = state.EventPutBack
+	EventReject     = state.EventReject
 	EventReap       = state.EventReap
 	EventReappear   = state.EventReappear
 	EventCancel     = state.EventCancel

@@ -302,16 +302,16 @@ func batchLength(subs []Submission) int {
 }
 
 func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitted, error) {
-	var contest *contest
+	var serializer *serializer
 	if slices.ContainsFunc(subs, func(s Submission) bool { return !s.Spec.Lane.IsZero() }) {
-		contest = c.fillings
+		serializer = c.submitSerializer
 	}
 	var answers []Submitted
 	run := func(ctx context.Context, tx kv.Attempt, _ kv.Version) (err error) {
 		answers, err = c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})
 		return err
 	}
-	result, err := c.transactIn(ctx, contest, kv.Options{Tag: "futura-submit"}, run)
+	result, err := c.transactIn(ctx, serializer, kv.Options{Tag: "futura-submit"}, run)
 	if err != nil {
 		return nil, err
 	}

@@ -218,16 +218,16 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Ready, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
 		},
-		"futura-misfits": func(s *modeltest.Stage, strike func()) {
+		"futura-unschedulable": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Queue = "nobodys" })
-			var misfits fit.Misfits
+			var unschedulable fit.Unschedulable
 			for range 4 {
-				_, _, err := fit.EndInfeasible(s.Ctx, s.C, &misfits)
+				_, _, err := fit.EndInfeasible(s.Ctx, s.C, &unschedulable)
 				require.NoError(s.T, err)
 				s.Clock.Advance(s.C.Config().InfeasibleAfter / 4)
 			}
 			strike()
-			_, _, err := fit.EndInfeasible(s.Ctx, s.C, &misfits)
+			_, _, err := fit.EndInfeasible(s.Ctx, s.C, &unschedulable)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.Failed, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Failed))

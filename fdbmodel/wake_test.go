@@ -210,8 +210,8 @@ func TestWhatIsGivenBackWakesAnIdleWorker(t *testing.T) {
 		},
 		"after a claim with an error": func(w *waker, r *Registration, held *ClaimedFuture) error {
 			require.NoError(w, r.LeaveIdleRing(w.ctx))
-			r.doubts = append(r.doubts, held.Token.Sequence)
-			return r.settleDoubts(w.ctx)
+			r.unresolved = append(r.unresolved, held.Token.Sequence)
+			return r.resolveClaims(w.ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,16 +36,16 @@ type WriteSet struct {
 // Change runs fn in a transaction that changes futures through w, and repeats it as
 // Transact does: it is how a room of the model changes them. Each attempt has a write set of
 // its own, which is flushed after fn. If the lane of a future can't be read, fn is called again
-// with a write set that Avoids the futures of that lane, so that the rest goes on. After the
+// with a write set that Skips the futures of that lane, so that the rest goes on. After the
 // commit it wakes workers and clients, and resolves dependencies of what has ended. It returns
 // what fn and Transact return; an unknown commit is retried, so fn must be one that may be repeated.
 func (c *Cluster) Change(ctx context.Context, o kv.Options, fn func(tx kv.Attempt, w *WriteSet) error,
 ) (result kv.Result, err error) {
 	var then postCommit
-	err = aroundDamage(func(avoid avoidance) (err error) {
+	err = skipUnreadable(func(skip skippedLanes) (err error) {
 		result, err = c.Transact(ctx, o, func(tx kv.Attempt) error {
 			w := c.write(tx)
-			w.lanes.Avoid = avoid
+			w.lanes.Skip = skip
 			if err := fn(tx, w); err != nil {
 				return err
 			}
@@ -63,10 +63,10 @@ func (c *Cluster) Change(ctx context.Context, o kv.Options, fn func(tx kv.Attemp
 	return result, err
 }
 
-// Avoids reports whether the transaction must leave a future alone, because its lane can't
+// Skips reports whether the transaction must leave a future alone, because its lane can't
 // be read.
-func (w *WriteSet) Avoids(row *layout.Row) bool {
-	return row.Spec != nil && w.lanes.Avoids(row.Spec.Lane)
+func (w *WriteSet) Skips(row *layout.Row) bool {
+	return row.Spec != nil && w.lanes.Skips(row.Spec.Lane)
 }
 
 // Lanes are the lanes that the transaction changes, and may change more of.

@@ -46,9 +46,9 @@ type View struct {
 	// Deaths is how many workers died while they held the future, up to 4, and
 	// Crashes how many of these deaths it may have caused. Neither is an attempt.
 	Deaths, Crashes int
-	// PutBacks is how often workers could not run the future and gave it back. None is an
+	// Rejected is how often workers could not run the future and gave it back. None is an
 	// attempt.
-	PutBacks int
+	Rejected int
 	// Worker is the worker that holds the future, or realized it.
 	Worker WorkerID
 	// CancelAsked is when the future was asked to stop, and CancelReason why.
@@ -92,7 +92,7 @@ func viewOf(row *layout.Row) View {
 		Priority: s.Priority, Requirements: s.Requirements, ArgsSize: s.ArgsSize, SubmittedAt: timeOf(s.SubmittedAt),
 		FinishedAt: timeOf(row.FinishedAt()), Attempt: row.Attempt(), MaxAttempts: s.MaxRetries + 1,
 		Deaths: row.Attempts.Deaths.Len(), Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
-		PutBacks: row.Attempts.PutBack, Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt), Lane: s.Lane,
+		Rejected: row.Attempts.Rejected, Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt), Lane: s.Lane,
 		InLine: row.InLine(),
 	}
 	if v.Snoozes = row.Attempts.Snoozed; !row.Attempts.Lifted {

@@ -82,7 +82,7 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 	fn := w.bundles[f.Spec.Function]
 	w.mu.Unlock()
 	if fn == nil {
-		return fdbmodel.Completion{Future: f, PutBack: true}
+		return fdbmodel.Completion{Future: f, Reject: true}
 	}
 	members, err := w.gather(j)
 	if err != nil {

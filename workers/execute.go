@@ -96,7 +96,7 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 	f := &j.future
 	if f.Err != nil {
 		w.rare.Warn("a future can't be read; putting it back", "future", f.ID, "error", f.Err)
-		return fdbmodel.Completion{Future: f, PutBack: true}
+		return fdbmodel.Completion{Future: f, Reject: true}
 	}
 	if !w.awaitTurn(j) || !w.recordBegin(j) {
 		return fdbmodel.Completion{Future: f, Relinquish: true}
@@ -127,7 +127,7 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 	stop := w.cluster.Clock().AfterFunc(j.limit(), j.expire)
 	defer stop()
 	c := w.dispatch(j, args)
-	if j.isPast(w.cluster.Now()) && !j.isTimedByRunner() && !c.PutBack {
+	if j.isPast(w.cluster.Now()) && !j.isTimedByRunner() && !c.Reject {
 		late := j.overdue()
 		late.Exception.Usage = usageIn(&c)
 		return late
@@ -162,7 +162,7 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 	fn := w.functions[f.Spec.Function]
 	w.mu.Unlock()
 	if fn == nil {
-		return fdbmodel.Completion{Future: f, PutBack: true}
+		return fdbmodel.Completion{Future: f, Reject: true}
 	}
 	value, err := w.callGo(j, fn, args)
 	if s := j.written(); s != nil {
@@ -322,7 +322,7 @@ func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *l
 func (w *Worker) unwritten(j *job, err error) fdbmodel.Completion {
 	w.options.Logger.Warn("a result could not be written", "future", j.future.ID, "error", err)
 	if j.sourced {
-		return fdbmodel.Completion{Future: &j.future, PutBack: true} // it would be run here at once
+		return fdbmodel.Completion{Future: &j.future, Reject: true} // it would be run here at once
 	}
 	return fdbmodel.Completion{Future: &j.future, Relinquish: true}
 }

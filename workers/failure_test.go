@@ -142,7 +142,7 @@ func TestCancelFromAnotherProcessComesWithTheHeartbeat(t *testing.T) {
 	require.Equal(t, layout.KindCancelled, b.row(id).Exception.Kind)
 }
 
-func TestFunctionThatIsNotKnownAfterAllIsPutBack(t *testing.T) {
+func TestFunctionThatIsNotKnownAfterAllIsRejected(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
 	w := b.start(Options{Slots: 1}, map[string]Function{"gone": echo})
@@ -150,7 +150,7 @@ func TestFunctionThatIsNotKnownAfterAllIsPutBack(t *testing.T) {
 	delete(w.functions, "go:gone")
 	w.mu.Unlock()
 	id := b.one("go:gone")
-	b.await("a put-back", func() bool { return b.row(id).Attempts.PutBack > 0 })
+	b.await("a rejection", func() bool { return b.row(id).Attempts.Rejected > 0 })
 	require.Zero(t, b.row(id).Attempts.Failed)
 	w.mu.Lock()
 	w.functions["go:gone"] = echo
@@ -229,7 +229,7 @@ func TestModules(t *testing.T) {
 	require.Contains(t, b.row(id).Exception.Message, "the runner's fault")
 
 	id = call("out of order")
-	b.await("a put-back", func() bool { return b.row(id).Attempts.PutBack > 0 })
+	b.await("a rejection", func() bool { return b.row(id).Attempts.Rejected > 0 })
 
 	id = b.one("wasm:alias", func(s *fdbmodel.Submission) { s.NotBefore = b.cluster.Now().Add(time.Second) })
 	b.removeModule(module.CID)

@@ -213,8 +213,8 @@ func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
 			if o == fdbmodel.Applied {
 				l.worker.report(c)
 			}
-		case c.PutBack:
-			s.putBack.Add(1)
+		case c.Reject:
+			s.rejected.Add(1)
 		case c.Snooze != nil:
 		case c.Expire && c.After.State == layout.Failed:
 			s.failed.Add(1)

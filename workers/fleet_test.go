@@ -66,7 +66,7 @@ func TestFleetGoesOnWithoutOne(t *testing.T) {
 		w := b.start(Options{Slots: 1, Fleet: fleet}, map[string]Function{"echo": echo})
 		members, before = append(members, w), append(before, w.ID())
 	}
-	_, err := b.cluster.Bury(b.ctx, before[2])
+	_, err := b.cluster.ForceReap(b.ctx, before[2])
 	require.NoError(t, err)
 	b.await("another membership", func() bool { return members[2].ID() != before[2] })
 	first, found := b.member(before[0])

@@ -50,7 +50,7 @@ func (w *Worker) withoutInputs(j *job, err error) fdbmodel.Completion {
 		failed.Exception.Kind = layout.KindError
 	case errors.Is(err, fdbmodel.ErrUnreachable):
 		w.rare.Warn("an input can't be read; putting its future back", "future", f.ID, "error", err)
-		failed = fdbmodel.Completion{Future: f, PutBack: true}
+		failed = fdbmodel.Completion{Future: f, Reject: true}
 	default:
 		failed = w.withoutArgs(j, err)
 	}

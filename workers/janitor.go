@@ -24,17 +24,17 @@ import (
 
 // Intervals of a janitor.
 const (
-	promoteEvery   = 200 * time.Millisecond
-	sweepEvery     = 10 * time.Second
-	foldEvery      = time.Hour
-	foldAfter      = time.Minute // since a janitor began
-	expireEvery    = time.Second
-	resolveEvery   = time.Second
-	misfitsEvery   = 10 * time.Second // or a quarter of the time after which they end
-	replaceEvery   = 2 * time.Second
-	measureEvery   = 2 * time.Second
-	schedulesEvery = time.Second
-	overdueEvery   = time.Second
+	promoteEvery       = 200 * time.Millisecond
+	sweepEvery         = 10 * time.Second
+	foldEvery          = time.Hour
+	foldAfter          = time.Minute // since a janitor began
+	expireEvery        = time.Second
+	resolveEvery       = time.Second
+	unschedulableEvery = 10 * time.Second // or a quarter of the time after which they end
+	replaceEvery       = 2 * time.Second
+	measureEvery       = 2 * time.Second
+	schedulesEvery     = time.Second
+	overdueEvery       = time.Second
 	// sweepsPerRun is the maximum number of futures whose chunks one run examines.
 	sweepsPerRun = 64
 	// A session is dropped when its heartbeat has been unchanged for this many
@@ -67,9 +67,9 @@ type janitor struct {
 	beats observer[layout.WorkerID]
 	mail  observer[layout.SessionID]
 
-	misfits   fit.Misfits
-	displaced results.DisplacedWalk
-	schedules schedule.Walk
+	unschedulable fit.Unschedulable
+	unplaceable   results.UnplaceableWalk
+	schedules     schedule.Walk
 
 	sweepShard  int
 	sweepCursor []byte
@@ -124,7 +124,7 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 		{name: "admission to lanes", every: promoteEvery, run: inBatches(lanes.Of(cluster).AdmitDue)},
 		{name: "sweep of lanes", every: sweepEvery, run: atIntervals(j.sweepLanes)},
 		{name: "resolution of dependencies", every: resolveEvery, run: j.resolveEdges},
-		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
+		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceUnplaceable)},
 		{name: "end of what is overdue", every: overdueEvery, run: inBatches(j.maintain.EndOverdue)},
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
 		{name: "expire", every: expireEvery, run: inBatches(j.maintain.ExpireDone)},
@@ -136,18 +136,18 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 	}
 	if after := config.InfeasibleAfter; after > 0 {
 		j.duties = append(j.duties, duty{
-			name: "end of what no worker can run", every: min(misfitsEvery, after/4), run: inBatches(j.endInfeasible),
+			name: "end of what no worker can run", every: min(unschedulableEvery, after/4), run: inBatches(j.endInfeasible),
 		})
 	}
 	return j
 }
 
 func (j *janitor) endInfeasible(ctx context.Context) (int, time.Time, error) {
-	return fit.EndInfeasible(ctx, j.cluster, &j.misfits)
+	return fit.EndInfeasible(ctx, j.cluster, &j.unschedulable)
 }
 
-func (j *janitor) replaceDisplaced(ctx context.Context) (int, time.Time, error) {
-	return results.Of(j.cluster).ReplaceDisplaced(ctx, &j.displaced)
+func (j *janitor) replaceUnplaceable(ctx context.Context) (int, time.Time, error) {
+	return results.Of(j.cluster).ReplaceUnplaceable(ctx, &j.unplaceable)
 }
 
 func (j *janitor) fireSchedules(ctx context.Context) (int, time.Time, error) {

@@ -103,7 +103,7 @@ func TestJanitorEndsWhatNoWorkerCanRun(t *testing.T) {
 		_, err = w.step(b.ctx, b.clock.Now())
 		require.NoError(t, err)
 		require.Empty(t, told)
-		b.clock.Advance(misfitsEvery)
+		b.clock.Advance(unschedulableEvery)
 	}
 	_, err = w.step(b.ctx, b.clock.Now())
 	require.NoError(t, err)
@@ -114,9 +114,9 @@ func TestJanitorEndsWhatNoWorkerCanRun(t *testing.T) {
 	require.EqualValues(t, 1, b.counts()[layout.Failed])
 }
 
-// TestJanitorFindsAPlaceForWhatIsDisplaced has a future that must be near an object whose
+// TestJanitorFindsAPlaceForWhatIsUnplaceable has a future that must be near an object whose
 // only holder could not run it: once another worker has a copy, it is for that one.
-func TestJanitorFindsAPlaceForWhatIsDisplaced(t *testing.T) {
+func TestJanitorFindsAPlaceForWhatIsUnplaceable(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, layout.Config{DeadAfter: time.Hour}, clock.NewVirtual(epoch))
 	register := func(labels map[string]string) *fdbmodel.Registration {
@@ -143,7 +143,7 @@ func TestJanitorFindsAPlaceForWhatIsDisplaced(t *testing.T) {
 		}
 	}
 	steps()
-	require.True(t, b.row(id).Attempts.Displaced)
+	require.True(t, b.row(id).Attempts.Unplaceable)
 	require.NoError(t, results.Of(b.cluster).AddCopy(b.ctx, labelled.ID(), ids[0], b.row(ids[0]).Result.Token, false))
 	steps()
 	require.Equal(t, layout.Attempts{Assigned: labelled.ID()}, b.row(id).Attempts)

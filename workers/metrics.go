@@ -20,7 +20,7 @@ func NewCollector(w *Worker) prometheus.Collector {
 	count("cancelled_total", "Attempts that ended because their future was cancelled.",
 		func(s *Stats) int64 { return s.Cancelled })
 	count("lost_total", "Results and failures that came too late to count.", func(s *Stats) int64 { return s.Lost })
-	count("put_back_total", "Futures that the worker could not run.", func(s *Stats) int64 { return s.PutBack })
+	count("rejected_total", "Futures that the worker could not run.", func(s *Stats) int64 { return s.Rejected })
 	count("relinquished_total", "Futures given back unrun or interrupted.",
 		func(s *Stats) int64 { return s.Relinquished })
 	count("reaped_total", "Futures that its janitor took back from dead workers.",

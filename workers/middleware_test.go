@@ -176,7 +176,7 @@ func TestWhatMiddlewareChanges(t *testing.T) {
 	b.awaitOver(id)
 	require.Equal(t, 1, b.row(id).Attempts.Failed)
 	absent := b.one(module+"/absent", with)
-	b.await("a put-back", func() bool { return w.Stats().PutBack > 0 })
+	b.await("a rejection", func() bool { return w.Stats().Rejected > 0 })
 	require.Nil(t, b.row(absent).Exception, "the runner failed, not the module")
 }
 

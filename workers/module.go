@@ -51,7 +51,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 			return *c
 		}
 		w.rare.Warn("a module could not be run here", "future", f.ID, "error", err)
-		return fdbmodel.Completion{Future: f, PutBack: true}
+		return fdbmodel.Completion{Future: f, Reject: true}
 	}
 	if out.Kind != "" {
 		c := w.moduleFailure(j, &out)

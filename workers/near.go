@@ -29,7 +29,7 @@ func (w *Worker) isNear(j *job) (near bool, blocked fdbmodel.Completion) {
 	}
 	if err != nil {
 		w.rare.Warn("what a future must be near can't be read; putting it back", "future", f.ID, "error", err)
-		return false, fdbmodel.Completion{Future: f, PutBack: true}
+		return false, fdbmodel.Completion{Future: f, Reject: true}
 	}
 	return false, blocked
 }

@@ -21,7 +21,7 @@ type Remote interface {
 	// its cause says why, as for a Function. It keeps the timeout of the call itself; the
 	// worker ends the attempt RemotePatience later at the latest. A failure of the
 	// function is in the outcome. An error says that it was not run, or that nobody knows
-	// how it ended: the future is put back, and counts no attempt.
+	// how it ended: the future is rejected, and counts no attempt.
 	RunRemote(ctx context.Context, call RemoteCall) (RemoteOutcome, error)
 
 	// Landed is told of attempts after the store has recorded their ends, or has refused
@@ -145,7 +145,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	case err != nil:
 		w.options.Logger.Debug("a future could not be run elsewhere; putting it back", "future", f.ID, "error", err)
-		return fdbmodel.Completion{Future: f, PutBack: true}
+		return fdbmodel.Completion{Future: f, Reject: true}
 	case out.Snooze != nil:
 		return fdbmodel.Completion{Future: f, Snooze: out.Snooze}
 	case out.Kind != "":

@@ -21,7 +21,7 @@ type RemoteValue interface {
 
 	// Fetch writes to to what that has not Written yet, until ctx ends, whose cause says
 	// why. It is called once at most. If it returns an error, or writes less than Size bytes, the
-	// future is put back, and counts no attempt. Progress tells how far it is.
+	// future is rejected, and counts no attempt. Progress tells how far it is.
 	Fetch(ctx context.Context, to *results.Upload) error
 }
 
@@ -57,7 +57,7 @@ func (w *Worker) fetchRemote(j *job, v RemoteValue, result layout.Result) fdbmod
 	}
 	w.rare.Warn("a result did not come from where it is; putting its future back", "future", f.ID,
 		"bytes", upload.Written(), "of", size, "error", err)
-	return fdbmodel.Completion{Future: f, PutBack: true}
+	return fdbmodel.Completion{Future: f, Reject: true}
 }
 
 // maxExtended is how often an attempt that is being prepared elsewhere has more time.

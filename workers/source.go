@@ -95,8 +95,8 @@ func (w *Worker) endAtSource(c *fdbmodel.Completion) {
 			c.After.State = layout.Failed
 		}
 		w.report(c)
-	case c.PutBack:
-		w.stats.putBack.Add(1)
+	case c.Reject:
+		w.stats.rejected.Add(1)
 	case c.Snooze != nil:
 	default:
 		w.stats.relinquished.Add(1)

@@ -53,7 +53,7 @@ type Worker struct {
 
 // counters of a worker since it was made.
 type counters struct {
-	claims, conflicts, hinted, ran, failed, cancelled, lost, putBack, relinquished, reaped,
+	claims, conflicts, hinted, ran, failed, cancelled, lost, rejected, relinquished, reaped,
 	bundles, members atomic.Int64
 }
 
@@ -66,7 +66,7 @@ type Stats struct {
 	Failed       int64 `json:"failed"`       // attempts that failed
 	Cancelled    int64 `json:"cancelled"`    // attempts that ended because that was asked
 	Lost         int64 `json:"lost"`         // ends that came too late to count
-	PutBack      int64 `json:"put_back"`     // futures that it could not run
+	Rejected     int64 `json:"rejected"`     // futures that it could not run
 	Relinquished int64 `json:"relinquished"` // futures given back unrun or interrupted
 	Reaped       int64 `json:"reaped"`       // futures that its janitor took back from the dead
 	Bundles      int64 `json:"bundles"`      // calls of functions with members
@@ -179,7 +179,7 @@ func (w *Worker) Stats() Stats {
 	s := Stats{
 		Claims: w.stats.claims.Load(), Conflicts: w.stats.conflicts.Load(),
 		Hinted: w.stats.hinted.Load(), Ran: w.stats.ran.Load(), Failed: w.stats.failed.Load(),
-		Cancelled: w.stats.cancelled.Load(), Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
+		Cancelled: w.stats.cancelled.Load(), Lost: w.stats.lost.Load(), Rejected: w.stats.rejected.Load(),
 		Relinquished: w.stats.relinquished.Load(), Reaped: w.stats.reaped.Load(),
 		Bundles: w.stats.bundles.Load(), Members: w.stats.members.Load(),
 	}
@@ -189,7 +189,7 @@ func (w *Worker) Stats() Stats {
 }
 
 // Abandon ends the worker as a crash of its process would, without telling the store: its
-// futures stay claimed until a janitor declares it dead, or Bury does. It is for workers whose
+// futures stay claimed until a janitor declares it dead, or ForceReap does. It is for workers whose
 // Remote is lost. Run returns at most a second later; the results of functions are discarded.
 func (w *Worker) Abandon() { w.crash() }
 

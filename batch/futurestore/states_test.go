@@ -34,7 +34,7 @@ func TestStatesOfItemsAndFutures(t *testing.T) {
 		{"waits after a failure", layout.Row{Attempts: layout.Attempts{Failed: 1, Due: 7}}, layout.Delayed,
 			batch.Failed},
 		{"due after a failure", layout.Row{Attempts: failed}, layout.Ready, batch.Failed},
-		{"put back", layout.Row{Attempts: layout.Attempts{Due: 7}}, layout.Delayed, batch.Created},
+		{"reject", layout.Row{Attempts: layout.Attempts{Due: 7}}, layout.Delayed, batch.Created},
 		{"done", layout.Row{Claim: claim, Result: &layout.Result{Token: token}}, layout.Realized, batch.Done},
 		{"no attempts left, or cancelled", layout.Row{Exception: &layout.Exception{Final: true}}, layout.Failed,
 			batch.PermanentlyFailed},

@@ -200,7 +200,7 @@ func TestTheChunkOfALostWorkerFails(t *testing.T) {
 		_, err = doomed.Finish(b.Context(), []fdbmodel.Completion{{Future: &claimed[0], Result: &layout.Result{}}})
 		require.NoError(b, err)
 		survivor := b.work(workers.Options{Slots: 4})
-		b.bury(doomed.ID())
+		b.forceReap(doomed.ID())
 		require.Equal(b, batch.Done, b.await(made.ID, over).Status)
 		var chunks []batch.Chunk
 		require.Eventually(b, func() bool {
@@ -223,8 +223,8 @@ func TestTheChunkOfALostWorkerFails(t *testing.T) {
 	})
 }
 
-// bury declares a worker dead that does not beat, and takes back what it has.
-func (b *bed) bury(id layout.WorkerID) {
+// forceReap declares a worker dead that does not beat, and takes back what it has.
+func (b *bed) forceReap(id layout.WorkerID) {
 	members, err := b.cluster.Workers(b.Context())
 	require.NoError(b, err)
 	for _, m := range members {

@@ -119,7 +119,7 @@ func (d *description) rows() [][]string {
 	}
 	if n := r.Attempts.Refused.Len(); n > 0 {
 		last := &r.Attempts.Refused[n-1]
-		add(true, "put back", "%s, last by worker %s at %s", console.Count(int64(r.Attempts.PutBack), "time"), last.Worker,
+		add(true, "rejected", "%s, last by worker %s at %s", console.Count(int64(r.Attempts.Rejected), "time"), last.Worker,
 			timeText(last.At))
 	}
 	if r.Object() != "" {

@@ -182,10 +182,10 @@ var breakRow = []breakage{
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts), layout.Encode(&layout.Attempts{Near: "w"}))
 		}},
-	{"displaced from nothing", only(audit.InvariantAttempts),
+	{"unplaceable from nothing", only(audit.InvariantAttempts),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts),
-				layout.Encode(&layout.Attempts{Displaced: true}))
+				layout.Encode(&layout.Attempts{Unplaceable: true}))
 		}},
 	{"near what is no input", only(audit.InvariantEdge),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
@@ -229,12 +229,12 @@ var breakRow = []breakage{
 		}},
 	{"negative count", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
-			layout.Encode(&layout.Attempts{PutBack: -1}))
+			layout.Encode(&layout.Attempts{Rejected: -1}))
 	}},
-	{"put back by more than it counts", only(audit.InvariantAttempts),
+	{"reject by more than it counts", only(audit.InvariantAttempts),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts), layout.Encode(&layout.Attempts{
-				PutBack: 1, Refused: layout.Refusals{{Worker: "v", At: 1, Until: 2}, {Worker: "w", At: 2, Until: 3}}}))
+				Rejected: 1, Refused: layout.Refusals{{Worker: "v", At: 1, Until: 2}, {Worker: "w", At: 2, Until: 3}}}))
 		}},
 	{"claimed with a due time", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts),

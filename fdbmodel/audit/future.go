@@ -73,7 +73,7 @@ func (p *page) checkAttempts(r *layout.Row) {
 	}
 	key := p.keys.State(r.ID, layout.StateAttempts)
 	switch {
-	case a.Failed < 0 || a.Crashes < 0 || a.PutBack < 0 || a.Due < 0 || a.Rebuilt < 0:
+	case a.Failed < 0 || a.Crashes < 0 || a.Rejected < 0 || a.Due < 0 || a.Rebuilt < 0:
 		p.broken(InvariantAttempts, key, "future %s counts below 0: %+v", r.ID, a)
 	case a.Failed > most || a.Crashes > fdbmodel.MaxCrashes || a.Rebuilt > fdbmodel.MaxRebuilds:
 		p.broken(InvariantAttempts, key, "future %s is %v after %d of %d attempts, %d crashes and %d rebuilds",
@@ -84,13 +84,13 @@ func (p *page) checkAttempts(r *layout.Row) {
 	case a.RAM != 0 && (r.Spec.Growth == nil || a.RAM <= r.Spec.Requirements.RAM || a.RAM > r.Spec.Growth.Max):
 		p.broken(InvariantAttempts, key, "future %s requires %d bytes of memory by now, and began with %d", r.ID, a.RAM,
 			r.Spec.Requirements.RAM)
-	case (a.Near == "") != (a.NearWait == 0), a.Displaced && !r.Spec.MustBeNear:
-		p.broken(InvariantAttempts, key, "future %s is left to worker %q for %v, displaced %t", r.ID, a.Near, a.NearWait,
-			a.Displaced)
+	case (a.Near == "") != (a.NearWait == 0), a.Unplaceable && !r.Spec.MustBeNear:
+		p.broken(InvariantAttempts, key, "future %s is left to worker %q for %v, unplaceable %t", r.ID, a.Near, a.NearWait,
+			a.Unplaceable)
 	case a.Due != 0 && state != layout.Delayed && state != layout.Blocked:
 		p.broken(InvariantAttempts, key, "future %s is %v and has a due time", r.ID, state)
-	case a.PutBack < a.Refused.Len():
-		p.broken(InvariantAttempts, key, "future %s counts %d put-backs and has %d on record", r.ID, a.PutBack,
+	case a.Rejected < a.Refused.Len():
+		p.broken(InvariantAttempts, key, "future %s counts %d rejections and has %d on record", r.ID, a.Rejected,
 			a.Refused.Len())
 	case a.Failed > 0 && r.Exception == nil:
 		p.broken(InvariantAttempts, key, "future %s counts %d failed attempts and has no exception", r.ID, a.Failed)

@@ -14,37 +14,37 @@ import (
 
 // Limits of one call of EndInfeasible.
 const (
-	misfitPages = 4           // pages of the ready index, and the last one of each shard
-	misfitPage  = 1024        // entries of a page
+	walkPages   = 4           // pages of the ready index, and the last one of each shard
+	walkPage    = 1024        // entries of a page
 	maxEnded    = 64          // futures that one transaction ends
-	maxMisfits  = 1024        // kinds of misfits remembered
-	misfitPause = time.Second // until the next one if nothing was ended
+	maxKinds    = 1024        // kinds of unschedulable futures remembered
+	walkPause   = time.Second // until the next one if nothing was ended
 	maxUnlooked = time.Minute // between two calls, or what was observed before counts no more
 )
 
-// Misfits is what an observer remembers of futures that no worker can run. The
+// Unschedulable is what an observer remembers of futures that no worker can run. The
 // zero value has observed nothing. It belongs to one goroutine.
-type Misfits struct {
-	since  map[misfit]*sighted
+type Unschedulable struct {
+	since  map[unschedulableKind]*sighted
 	looked time.Time // the last call
 	lap    int       // walks over the whole index that have begun
 	shard  int       // where the walk goes on,
 	next   []byte    // nil for the beginning of the shard
 }
 
-// misfit is what futures have in common that no worker can run: the queue, or
+// unschedulableKind is what futures that no worker can run have in common: the queue, or
 // also the class, or also the function.
-type misfit struct {
+type unschedulableKind struct {
 	class    layout.Class
 	level    int // how many of them it is
 	function string
 }
 
-// Levels of misfits.
+// Levels of a kind.
 const (
-	misfitQueue = iota + 1
-	misfitClass
-	misfitFunction
+	lacksQueue = iota + 1
+	lacksClass
+	lacksFunction
 )
 
 // sighted is when futures of a kind were first seen, and in which lap last.
@@ -66,7 +66,7 @@ type sighted struct {
 // once a minute. A future that is claimed, cancelled or assigned meanwhile stays as
 // it is: its row is read serializably. A worker that registers meanwhile is too
 // late. An unknown commit is retried and harmless.
-func EndInfeasible(ctx context.Context, c *fdbmodel.Cluster, m *Misfits) (ended int, next time.Time, err error) {
+func EndInfeasible(ctx context.Context, c *fdbmodel.Cluster, m *Unschedulable) (ended int, next time.Time, err error) {
 	if c.Config().InfeasibleAfter == 0 {
 		return 0, time.Time{}, nil
 	}
@@ -80,9 +80,9 @@ func EndInfeasible(ctx context.Context, c *fdbmodel.Cluster, m *Misfits) (ended 
 	if !able.known() {
 		return 0, time.Time{}, nil
 	}
-	var look misfitLook
-	_, err = c.Change(ctx, kv.Options{Tag: "futura-misfits"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) (err error) {
-		look = misfitLook{cluster: c, misfits: m, able: able, now: now, shard: m.shard, next: m.next}
+	var look unschedulableWalk
+	_, err = c.Change(ctx, kv.Options{Tag: "futura-unschedulable"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) (err error) {
+		look = unschedulableWalk{cluster: c, unschedulable: m, able: able, now: now, shard: m.shard, next: m.next}
 		if err := look.walk(ctx, tx.Snapshot()); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func EndInfeasible(ctx context.Context, c *fdbmodel.Cluster, m *Misfits) (ended 
 		return ended, time.Time{}, nil
 	}
 	if ended == 0 {
-		now = now.Add(misfitPause)
+		now = now.Add(walkPause)
 	}
 	return ended, now, nil
 }
@@ -115,7 +115,7 @@ func failInfeasible(ctx context.Context, c *fdbmodel.Cluster, w *fdbmodel.WriteS
 			continue
 		case err != nil:
 			return 0, err
-		case !found || row.Spec == nil || w.Avoids(&row) || row.Spec.SubmittedAt > limit ||
+		case !found || row.Spec == nil || w.Skips(&row) || row.Spec.SubmittedAt > limit ||
 			row.Exception != nil && row.Exception.At > limit:
 			continue
 		}
@@ -168,9 +168,9 @@ func failFirstMember(ctx context.Context, w *fdbmodel.WriteSet, lane layout.Lane
 	return nil
 }
 
-// review forgets the misfits that a worker could run by now, and everything after
+// review forgets the kinds that a worker could run by now, and everything after
 // too long a time without a look.
-func (m *Misfits) review(able abilities, now time.Time) {
+func (m *Unschedulable) review(able abilities, now time.Time) {
 	if now.Sub(m.looked) > maxUnlooked || !able.known() {
 		clear(m.since)
 	}
@@ -183,14 +183,14 @@ func (m *Misfits) review(able abilities, now time.Time) {
 }
 
 // settle takes over what a look found out.
-func (m *Misfits) settle(look *misfitLook) {
+func (m *Unschedulable) settle(look *unschedulableWalk) {
 	if m.since == nil {
-		m.since = map[misfit]*sighted{}
+		m.since = map[unschedulableKind]*sighted{}
 	}
 	for kind := range look.met {
 		if s := m.since[kind]; s != nil {
 			s.lap = m.lap
-		} else if len(m.since) < maxMisfits {
+		} else if len(m.since) < maxKinds {
 			m.since[kind] = &sighted{first: look.now, lap: m.lap}
 		}
 	}
@@ -205,29 +205,29 @@ func (m *Misfits) settle(look *misfitLook) {
 	m.lap++
 }
 
-// misfitLook is a walk over a part of the ready index.
-type misfitLook struct {
-	cluster *fdbmodel.Cluster
-	misfits *Misfits
-	able    abilities
-	now     time.Time
+// unschedulableWalk is a walk over a part of the ready index.
+type unschedulableWalk struct {
+	cluster       *fdbmodel.Cluster
+	unschedulable *Unschedulable
+	able          abilities
+	now           time.Time
 
 	shard  int
 	next   []byte
-	met    map[misfit]bool
+	met    map[unschedulableKind]bool
 	over   []layout.ID // of kinds whose time is over
 	lapped bool        // the end of the index was reached
 }
 
-func (l *misfitLook) walk(ctx context.Context, tx kv.Reader) error {
-	l.met = map[misfit]bool{}
-	for pages := misfitPages; pages > 0; {
+func (l *unschedulableWalk) walk(ctx context.Context, tx kv.Reader) error {
+	l.met = map[unschedulableKind]bool{}
+	for pages := walkPages; pages > 0; {
 		prefix := l.cluster.Keys().Shard(l.shard, layout.SubReady)
 		r := kv.Prefix(prefix)
 		if l.next != nil {
 			r.Begin = l.next
 		}
-		page, err := tx.GetRange(r, kv.RangeOptions{Limit: misfitPage}).Wait(ctx)
+		page, err := tx.GetRange(r, kv.RangeOptions{Limit: walkPage}).Wait(ctx)
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (l *misfitLook) walk(ctx context.Context, tx kv.Reader) error {
 
 // sift looks at the entries of a page, and goes past whole queues and classes
 // whose time is not over. It reports whether there are enough futures to end.
-func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
+func (l *unschedulableWalk) sift(items []kv.KeyValue, prefix []byte) (full bool) {
 	after := l.cluster.Config().InfeasibleAfter
 	for len(items) > 0 {
 		e, queueEnd, classEnd, err := layout.ParseAnyReady(items[0], prefix)
@@ -260,13 +260,13 @@ func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
 			items = items[1:] // an audit reports it
 			continue
 		}
-		kind := l.able.misfitOf(&e)
+		kind := l.able.kindOf(&e)
 		if kind.level == 0 {
 			items = items[1:]
 			continue
 		}
 		l.met[kind] = true
-		s := l.misfits.since[kind]
+		s := l.unschedulable.since[kind]
 		switch {
 		case s != nil && l.now.Sub(s.first) >= after && e.ID.Time().After(l.now.Add(-after)):
 			items = items[1:]
@@ -277,11 +277,11 @@ func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
 				return true
 			}
 			items = items[1:]
-		case kind.level == misfitFunction:
+		case kind.level == lacksFunction:
 			items = items[1:]
 		default:
 			end := classEnd
-			if kind.level == misfitQueue {
+			if kind.level == lacksQueue {
 				end = queueEnd
 			}
 			behind := kv.AfterPrefix(e.Key[:end])
@@ -300,12 +300,12 @@ func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
 type abilities struct {
 	members []fdbmodel.Member
 	labels  []layout.LabelSet
-	fits    map[misfit]bool // by class and function
+	fits    map[unschedulableKind]bool // by class and function
 }
 
 func abilitiesOf(members []fdbmodel.Member) abilities {
 	alive := slices.DeleteFunc(slices.Clone(members), func(m fdbmodel.Member) bool { return !m.Alive })
-	a := abilities{alive, make([]layout.LabelSet, len(alive)), map[misfit]bool{}}
+	a := abilities{alive, make([]layout.LabelSet, len(alive)), map[unschedulableKind]bool{}}
 	for i := range alive {
 		a.labels[i] = alive[i].LabelSet()
 	}
@@ -318,26 +318,26 @@ func (a abilities) known() bool {
 		!slices.ContainsFunc(a.members, func(m fdbmodel.Member) bool { return m.Unreadable != "" })
 }
 
-// misfitOf returns why no worker could run a future, with the level 0 if one
+// kindOf returns why no worker could run a future, with the level 0 if one
 // could.
-func (a abilities) misfitOf(e *layout.ReadyEntry) misfit {
-	kind := misfit{class: layout.Class{Queue: e.Class.Queue}, level: misfitQueue}
+func (a abilities) kindOf(e *layout.ReadyEntry) unschedulableKind {
+	kind := unschedulableKind{class: layout.Class{Queue: e.Class.Queue}, level: lacksQueue}
 	if !a.fit(kind) {
 		return kind
 	}
-	kind = misfit{class: e.Class, level: misfitClass}
+	kind = unschedulableKind{class: e.Class, level: lacksClass}
 	if !a.fit(kind) {
 		return kind
 	}
-	kind.level, kind.function = misfitFunction, e.Function
+	kind.level, kind.function = lacksFunction, e.Function
 	if !a.fit(kind) {
 		return kind
 	}
-	return misfit{}
+	return unschedulableKind{}
 }
 
 // fit reports whether a worker could run futures of a kind, as far as that says.
-func (a abilities) fit(kind misfit) bool {
+func (a abilities) fit(kind unschedulableKind) bool {
 	fits, known := a.fits[kind]
 	if known {
 		return fits
@@ -346,8 +346,8 @@ func (a abilities) fit(kind misfit) bool {
 	for i := range a.members {
 		m := &a.members[i]
 		fits = fits || slices.Contains(m.Queues, c.Queue) &&
-			(kind.level < misfitClass || m.FitsClass(&c, a.labels[i])) &&
-			(kind.level < misfitFunction || m.Runs(kind.function))
+			(kind.level < lacksClass || m.FitsClass(&c, a.labels[i])) &&
+			(kind.level < lacksFunction || m.Runs(kind.function))
 	}
 	a.fits[kind] = fits
 	return fits

@@ -32,7 +32,7 @@ const (
 	ReasonInfeasible         = Reason(fit.LackRoom)
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
 	ReasonDraining    Reason = "draining"     // such workers are stopping
-	ReasonPassedOver  Reason = "passed_over"  // such workers have room, and put it back a while ago
+	ReasonPassedOver  Reason = "passed_over"  // such workers have room, and rejected it a while ago
 	ReasonStalled     Reason = "stalled"      // what such workers run waits for other futures, and keeps it from starting
 	ReasonNoRoom      Reason = "store_full"   // the object stores of such workers are full
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
@@ -122,8 +122,8 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 		if row.InLine() {
 			return e, explainInLine(ctx, c, &e)
 		}
-		if row.Attempts.Displaced {
-			return e, explainDisplaced(ctx, c, &e, &row, members)
+		if row.Attempts.Unplaceable {
+			return e, explainUnplaceable(ctx, c, &e, &row, members)
 		}
 		explainWaiting(c, &e, &row, members)
 		if err := explainLimit(ctx, c, &e, counts); err != nil {
@@ -260,8 +260,8 @@ func textDelayed(c *fdbmodel.Cluster, row *layout.Row) string {
 		text += fmt.Sprintf(", because worker %s died while it held it", row.Attempts.Deaths[n-1].Worker)
 	} else if row.Attempts.Snoozed > 0 {
 		text += ", because its function asked to be run again later"
-	} else if row.Attempts.PutBack > 0 {
-		text += ", because workers put it back"
+	} else if row.Attempts.Rejected > 0 {
+		text += ", because workers rejected it"
 	}
 	return text + "."
 }
@@ -275,7 +275,7 @@ func textRefused(c *fdbmodel.Cluster, row *layout.Row) (text string) {
 		if r.Until <= layout.Millis(c.Clock().Now()) {
 			continue
 		}
-		text += fmt.Sprintf(" Passed over until %s by worker %s, which put it back at %s.", clockTime(r.Until), r.Worker,
+		text += fmt.Sprintf(" Passed over until %s by worker %s, which rejected it at %s.", clockTime(r.Until), r.Worker,
 			clockTime(r.At))
 	}
 	return text
@@ -309,7 +309,7 @@ func explainReady(row *layout.Row, now time.Time, members []fdbmodel.Member) (Re
 		}
 	}
 	if passed {
-		return ReasonPassedOver, "The workers that can run it and have room put it back; others may take it at once."
+		return ReasonPassedOver, "The workers that can run it and have room rejected it; others may take it at once."
 	}
 	if noRoom {
 		return explainNoRoom(found.Able)

@@ -13,9 +13,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/results"
 )
 
-// explainDisplaced says why none of the workers that have the object which a future
+// explainUnplaceable says why none of the workers that have the object which a future
 // must be near runs it, and what it waits for.
-func explainDisplaced(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row,
+func explainUnplaceable(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row,
 	members []fdbmodel.Member,
 ) error {
 	copies, err := results.Of(c).Copies(ctx, row.Spec.Near)

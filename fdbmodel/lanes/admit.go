@@ -54,7 +54,7 @@ func (l *Lanes) lookAtDue(ctx context.Context, tx kv.Attempt, index *lane.Index,
 		rest := tuple.NewReader(item.Key[skip:])
 		at, lane := rest.Int(), layout.Lane{Kind: rest.Text(), Key: rest.Text()}
 		switch {
-		case rest.Done() != nil || index.Avoids(lane): // an audit reports it
+		case rest.Done() != nil || index.Skips(lane): // an audit reports it
 		case at > now:
 			next = clock.Earlier(next, time.UnixMilli(at))
 			scan.Leave()
@@ -134,7 +134,7 @@ func (l *Lanes) sweepPage(ctx context.Context, tx kv.Attempt, index *lane.Index,
 		}
 		key := layout.ParseKey(item.Key)
 		lane := layout.Lane{Kind: name, Key: key.Text("key")}
-		if index.Avoids(lane) {
+		if index.Skips(lane) {
 			continue
 		}
 		if index.Len() == lanesAtOnce {

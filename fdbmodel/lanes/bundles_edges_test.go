@@ -39,7 +39,7 @@ func TestBundleIsQueuedAsItsFirstMember(t *testing.T) {
 func TestWhatWorkersDiedWithRunsAlone(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{Bundle: "go:f"})
-	suspect := s.submit("x")
+	candidate := s.submit("x")
 	bundle, _ := s.gather()
 	require.NoError(t, s.Worker.Begin(s.Ctx, &bundle))
 	all, err := s.C.Workers(s.Ctx)
@@ -54,9 +54,9 @@ func TestWhatWorkersDiedWithRunsAlone(t *testing.T) {
 	_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 	require.NoError(t, err)
 	fresh := s.submit("x")
-	require.Equal(t, []layout.ID{suspect, fresh}, s.line("x"))
+	require.Equal(t, []layout.ID{candidate, fresh}, s.line("x"))
 	_, members := s.gather()
-	require.Equal(t, []layout.ID{suspect}, idsOf(members))
+	require.Equal(t, []layout.ID{candidate}, idsOf(members))
 	s.check()
 }
 

@@ -185,7 +185,7 @@ func TestADamagedLaneHidesNothingInfeasible(t *testing.T) {
 			told = append(told, n.ID)
 		}
 	})
-	var seen fit.Misfits
+	var seen fit.Unschedulable
 	for range 5 {
 		s.Clock.Advance(45 * time.Second)
 		for next := s.Clock.Now(); !next.IsZero(); {

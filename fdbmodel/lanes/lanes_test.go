@@ -272,7 +272,7 @@ func TestSlotsAreNotLost(t *testing.T) {
 			s.Finish(s.Worker, fdbmodel.Completion{Future: f, Exception: &layout.Exception{}, Permanent: true})
 		},
 		"given back and cancelled": func(f *fdbmodel.ClaimedFuture) {
-			s.Finish(s.Worker, fdbmodel.Completion{Future: f, PutBack: true})
+			s.Finish(s.Worker, fdbmodel.Completion{Future: f, Reject: true})
 			_, _, err := s.C.Cancel(s.Ctx, f.ID, "")
 			require.NoError(t, err)
 		},

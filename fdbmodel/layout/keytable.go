@@ -292,7 +292,7 @@ func placeKinds() []KeyKind {
 		futureID())
 	return []KeyKind{
 		shard(PlaceReady, SubReady, ready, FormatText, nil, "function", carried,
-			"the function of a future that waits for a worker, and the workers that failed it or put it back",
+			"the function of a future that waits for a worker, and the workers that failed or rejected it",
 			"every transition that makes it ready"),
 		shard(PlaceAssigned, SubAssigned, assigned, FormatText, nil, "function", carried,
 			"the function of a future that waits for one worker", "assign"),
@@ -300,11 +300,12 @@ func placeKinds() []KeyKind {
 			FormatText, nil, "function", carried, "the function of a future that waits to be assigned",
 			"every transition that makes it wait"),
 		shard("owner wake", SubOwners, in(home(text("owner")), fixed(ownerWake)), FormatStamped, of[WakeRecord](), "",
-			LeftOut, "changes when a held future ends, is assigned or waits again, and with the batch", "the transitions that do so"),
+			LeftOut, "changes when a held future ends, is assigned or waits again, and with the batch",
+			"the transitions that do so"),
 		shard(KeyOwnerOpen, SubOwners, in(home(text("owner")), fixed(ownerOpenPart), text("reason")), FormatCounter, nil,
 			"futures", carried, "how many held futures are with workers", "assign, and every end of an assignment, by addition"),
 		shard(PlaceDelayed, subDelayed, in(number("due_ms"), home(futureID())), formatEmpty, nil, "", carried,
-			"a future that waits for a time", "submit with a delay, unblock, fail, put back, snooze, reap"),
+			"a future that waits for a time", "submit with a delay, unblock, fail, reject, snooze, reap"),
 		shard(KeyLane, SubLanes, in(text("kind"), home(text("key"))), FormatRecord, of[LaneRecord](), "", carried,
 			"a lane that has admitted futures, or others in line", "every admission, and end of one"),
 		shard(PlaceLine, SubLine, in(text("kind"), home(text("key")), priority(), number("incarnation"), versionstamp(),

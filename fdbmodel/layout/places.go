@@ -236,7 +236,7 @@ func (e *ReadyEntry) Near() (WorkerID, time.Duration) {
 }
 
 // RefusedBy returns until when a worker or peer passes the future over, by its name: the
-// zero time if it has not put it back.
+// zero time if it has not rejected it.
 func (e *ReadyEntry) RefusedBy(name string) time.Time {
 	if !strings.Contains(e.Notes, noteRefused) {
 		return time.Time{}

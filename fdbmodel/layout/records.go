@@ -176,14 +176,14 @@ func (s *Spec) Grown(ram int64) int64 {
 
 // Needing returns the spec with what attempts have made of its requirements.
 func (s *Spec) Needing(a *Attempts) *Spec {
-	if a.RAM == 0 && !a.Displaced {
+	if a.RAM == 0 && !a.Unplaceable {
 		return s
 	}
 	needing := *s
 	if a.RAM != 0 {
 		needing.Requirements.RAM = a.RAM
 	}
-	if a.Displaced {
+	if a.Unplaceable {
 		labels := map[string]string{LabelNear: s.Near.String()}
 		maps.Copy(labels, s.Requirements.Labels)
 		needing.Requirements.Labels = labels
@@ -207,11 +207,11 @@ type Claim struct {
 
 // Attempts counts a future's attempts and says where it waits.
 type Attempts struct {
-	Failed  int   `msgpack:"n,omitempty" json:"failed,omitempty"`   // attempts that ended in a failure
-	Crashes int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // deaths of workers that running it may have caused
-	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
-	Rebuilt int   `msgpack:"r,omitempty" json:"rebuilt,omitempty"`  // runs asked for because a result was lost
-	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // when the future is due, if not 0
+	Failed   int   `msgpack:"n,omitempty" json:"failed,omitempty"`   // attempts that ended in a failure
+	Crashes  int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // deaths of workers that running it may have caused
+	Rejected int   `msgpack:"p,omitempty" json:"rejected,omitempty"` // claims given back by workers that could not run it
+	Rebuilt  int   `msgpack:"r,omitempty" json:"rebuilt,omitempty"`  // runs asked for because a result was lost
+	Due      int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // when the future is due, if not 0
 	// RAM is the memory that the future requires since attempts had too little, 0
 	// for that of its spec.
 	RAM int64 `msgpack:"m,omitempty" json:"ram_bytes,omitempty"`
@@ -224,9 +224,9 @@ type Attempts struct {
 	// NearWait how long others leave it to that one while it is ready.
 	Near     WorkerID      `msgpack:"h,omitempty" json:"near,omitempty"`
 	NearWait time.Duration `msgpack:"i,omitempty" json:"near_wait_ns,omitempty"`
-	// Displaced says that it must be near an object, and that none of the workers
+	// Unplaceable says that it must be near an object, and that none of the workers
 	// that have it could run it.
-	Displaced bool `msgpack:"j,omitempty" json:"displaced,omitempty"`
+	Unplaceable bool `msgpack:"j,omitempty" json:"unplaceable,omitempty"`
 	// Slot says that the future is delayed or blocked and keeps the slot of its lane.
 	Slot bool `msgpack:"l,omitempty" json:"slot,omitempty"`
 	// Snoozed is how often its function asked to be run again later.
@@ -239,7 +239,7 @@ type Attempts struct {
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`
-	// Refused are the last put-backs. Who put it back passes it over for a while in which
+	// Refused are the last rejections. Who rejected it passes it over for a while in which
 	// others may take it.
 	Refused Refusals `msgpack:"u,omitempty" json:"refused,omitzero"`
 }

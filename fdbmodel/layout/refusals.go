@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// MaxRefusals is how many put-backs a future remembers.
+// MaxRefusals is how many rejections a future remembers.
 const MaxRefusals = 4
 
 // Refusal says that a worker put the future back.
@@ -28,7 +28,7 @@ func (r *Refusal) Name() string {
 	return string(r.Worker)
 }
 
-// Refusals are the last put-backs of a future, one for each worker or peer, oldest first;
+// Refusals are the last rejections of a future, one for each worker or peer, oldest first;
 // those after the last one are empty. Two lists are equal by ==.
 type Refusals [MaxRefusals]Refusal
 
@@ -51,7 +51,7 @@ func (r Refusals) Passing(at int64) (n int) {
 	return n
 }
 
-// PassedOverBy reports whether a worker passes the future over, which it put back.
+// PassedOverBy reports whether a worker passes the future over, which it rejected.
 func (r *Row) PassedOverBy(w *WorkerInfo, now time.Time) bool {
 	by := Refusal{Worker: w.ID, Peer: w.Labels[LabelPeer]}
 	return slices.ContainsFunc(r.Attempts.Refused[:], func(one Refusal) bool {

@@ -87,7 +87,7 @@ func (j Janitor) changeDue(ctx context.Context, tag string, of func(shard int) [
 			}
 			for i := range due {
 				row, _, err := due[i].row.Wait(ctx)
-				if layout.IsUnreadable(err) || err == nil && w.Avoids(&row) {
+				if layout.IsUnreadable(err) || err == nil && w.Skips(&row) {
 					continue
 				}
 				if err != nil {

@@ -82,7 +82,7 @@ func TestUseIsMetered(t *testing.T) {
 
 	s.Clock.Advance(day)
 	s.Finish(peer, fdbmodel.Completion{Future: &claimed[3], Result: &layout.Result{Size: 3}, RunTime: -1})
-	_, err := s.C.Bury(s.Ctx, peer.ID())
+	_, err := s.C.ForceReap(s.Ctx, peer.ID())
 	require.NoError(t, err)
 	outcome := s.Finish(peer, fdbmodel.Completion{Future: &claimed[4], Result: &layout.Result{}})
 	require.Equal(t, fdbmodel.Lost, outcome)

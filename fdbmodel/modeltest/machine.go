@@ -70,20 +70,20 @@ type Machine struct {
 	pausing  pausing
 	peers    peerOps
 
-	workers   []*actorWorker
-	crashed   []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
-	Rows      map[layout.ID]*layout.Row
-	lost      map[layout.ID]bool // futures whose results were lost
-	away      map[layout.ID][]awayCopy
-	missed    map[missedCopy]bool
-	misfits   fit.Misfits
-	displaced results.DisplacedWalk
-	boxes     map[layout.SessionID]*mailbox.Mailbox
-	watched   map[layout.SessionID]map[layout.ID]bool
-	owed      map[layout.SessionID]map[string]bool // notices that must arrive
-	seen      map[layout.SessionID]map[string]bool
-	loose     []change // interrupted operations that may still land
-	log       []string
+	workers       []*actorWorker
+	crashed       []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
+	Rows          map[layout.ID]*layout.Row
+	lost          map[layout.ID]bool // futures whose results were lost
+	away          map[layout.ID][]awayCopy
+	missed        map[missedCopy]bool
+	unschedulable fit.Unschedulable
+	unplaceable   results.UnplaceableWalk
+	boxes         map[layout.SessionID]*mailbox.Mailbox
+	watched       map[layout.SessionID]map[layout.ID]bool
+	owed          map[layout.SessionID]map[string]bool // notices that must arrive
+	seen          map[layout.SessionID]map[string]bool
+	loose         []change // interrupted operations that may still land
+	log           []string
 }
 
 // NewMachine returns a machine on an empty store. The same seed makes the same
@@ -196,7 +196,7 @@ func (m *Machine) Step() {
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report,
 		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
-		m.beatMany, m.beatMany, m.bury, m.meter, m.meter, m.reservePace,
+		m.beatMany, m.beatMany, m.forceReap, m.meter, m.meter, m.reservePace,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()

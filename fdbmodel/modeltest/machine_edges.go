@@ -121,7 +121,7 @@ func (m *Machine) block(ctx context.Context) (change, error) {
 		case layout.Failed:
 			return before.Cancel != nil || m.isUpstream(after)
 		case layout.Blocked, layout.Ready:
-			return after.Attempts.Failed == before.Attempts.Failed && after.Attempts.PutBack == before.Attempts.PutBack
+			return after.Attempts.Failed == before.Attempts.Failed && after.Attempts.Rejected == before.Attempts.Rejected
 		}
 		return false
 	}, err

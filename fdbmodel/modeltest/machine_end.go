@@ -109,7 +109,7 @@ func (m *Machine) Finale() {
 		})
 		// What no holder of an object could run waits for the janitor, which ends it.
 		open := slices.ContainsFunc(m.list(), func(r *layout.Row) bool {
-			return !r.State().Terminal() && !r.Attempts.Displaced && !m.waitsForDisplaced(r)
+			return !r.State().Terminal() && !r.Attempts.Unplaceable && !m.waitsForUnplaceable(r)
 		})
 		if !open {
 			break

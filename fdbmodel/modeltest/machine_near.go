@@ -60,15 +60,15 @@ func isNeeded(rows map[layout.ID]*layout.Row, id layout.ID) bool {
 	return false
 }
 
-// waitsForDisplaced reports whether a future waits for an input that no holder of an object
+// waitsForUnplaceable reports whether a future waits for an input that no holder of an object
 // could run, or for one that does.
-func (m *Machine) waitsForDisplaced(r *layout.Row) bool {
+func (m *Machine) waitsForUnplaceable(r *layout.Row) bool {
 	if r.State() != layout.Blocked {
 		return false
 	}
 	for part := range slices.Chunk(r.Spec.Inputs, len(layout.ID{})) {
 		input := m.Rows[layout.ID(part)]
-		if input != nil && (input.Attempts.Displaced || m.waitsForDisplaced(input)) {
+		if input != nil && (input.Attempts.Unplaceable || m.waitsForUnplaceable(input)) {
 			return true
 		}
 	}
@@ -77,10 +77,10 @@ func (m *Machine) waitsForDisplaced(r *layout.Row) bool {
 
 // replace looks for workers again for what no holder of an object could run.
 func (m *Machine) replace(ctx context.Context) (change, error) {
-	n, next, err := results.Of(m.C).ReplaceDisplaced(ctx, &m.displaced)
+	n, next, err := results.Of(m.C).ReplaceUnplaceable(ctx, &m.unplaceable)
 	m.logf("replace: %d, goes on %t: %v", n, !next.IsZero(), err)
 	return func(before, after *layout.Row) bool {
-		return before != nil && before.Attempts.Displaced && after != nil && after.State() == layout.Blocked
+		return before != nil && before.Attempts.Unplaceable && after != nil && after.State() == layout.Blocked
 	}, err
 }
 
@@ -130,5 +130,6 @@ func (m *Machine) takesObjects(r *layout.Row) bool {
 // placed is what a new future counts, wherever it is best to run.
 func placed(r *layout.Row) layout.Attempts {
 	a := r.Attempts
-	return layout.Attempts{Due: a.Due, Near: a.Near, NearWait: a.NearWait, Assigned: a.Assigned, Displaced: a.Displaced}
+	return layout.Attempts{Due: a.Due, Near: a.Near, NearWait: a.NearWait, Assigned: a.Assigned,
+		Unplaceable: a.Unplaceable}
 }

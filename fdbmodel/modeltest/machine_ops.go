@@ -175,7 +175,7 @@ var endings = []ending{
 	}},
 	{"snooze", []layout.State{layout.Delayed}, 0, 0, snoozed},
 	{"expire", []layout.State{layout.Ready}, 0, 0, expired},
-	{"put back", []layout.State{layout.Ready, layout.Delayed, layout.Failed}, 0, 1, putBack},
+	{"reject", []layout.State{layout.Ready, layout.Delayed, layout.Failed}, 0, 1, reject},
 }
 
 var givenBack = ending{"relinquish", []layout.State{layout.Ready, layout.Failed}, 0, 0, nil}
@@ -196,7 +196,7 @@ func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bo
 		grown = before.Spec.Grown(grown)
 	}
 	return after.Attempts.RAM == grown && after.Attempts.Failed == before.Attempts.Failed+e.failed &&
-		after.Attempts.PutBack == before.Attempts.PutBack+e.back && (e.back == 0 || wasPutBack(f, before, after))
+		after.Attempts.Rejected == before.Attempts.Rejected+e.back && (e.back == 0 || wasRejected(f, before, after))
 }
 
 func (m *Machine) finish(ctx context.Context) (change, error) {
@@ -326,7 +326,8 @@ func (m *Machine) assign(ctx context.Context) (change, error) {
 		m.fail("something was assigned to a dead worker")
 	}
 	if row := m.Rows[id]; errors.Is(err, layout.ErrUnfit) && row != nil &&
-		(isMisfit(row.Spec) || row.Attempts.Displaced || len(row.Spec.Requirements.Labels) > 0 && !hasLabel(w.Info())) ||
+		(isUnschedulable(row.Spec) || row.Attempts.Unplaceable ||
+			len(row.Spec.Requirements.Labels) > 0 && !hasLabel(w.Info())) ||
 		errors.Is(err, fdbmodel.ErrNotFound) && w.gone {
 		err = nil
 	}
@@ -400,7 +401,7 @@ func (m *Machine) demand(spec *layout.Spec, keyless bool) {
 	}
 }
 
-func isMisfit(spec *layout.Spec) bool {
+func isUnschedulable(spec *layout.Spec) bool {
 	return spec.Function == unknownFunction || spec.Requirements.CPU == tooMuch
 }
 
@@ -411,13 +412,14 @@ func (m *Machine) infeasible(ctx context.Context) (change, error) {
 	for n := 0; n < 6 && err == nil; n++ {
 		m.Clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 		var some int
-		some, _, err = fit.EndInfeasible(ctx, m.C, &m.misfits)
+		some, _, err = fit.EndInfeasible(ctx, m.C, &m.unschedulable)
 		ended += some
 	}
 	m.logf("infeasible: %d %v", ended, err)
 	return func(before, after *layout.Row) bool {
 		return before != nil && after != nil && (before.InPool() || before.InLine() && before.Spec.Member) &&
-			(isMisfit(before.Spec) || before.Attempts.Displaced || len(before.Spec.Requirements.Labels) > 0 && !m.anyLabel()) &&
+			(isUnschedulable(before.Spec) || before.Attempts.Unplaceable ||
+				len(before.Spec.Requirements.Labels) > 0 && !m.anyLabel()) &&
 			after.State() == layout.Failed && after.Exception.Kind == layout.KindInfeasible &&
 			before.Attempts == after.Attempts
 	}, err

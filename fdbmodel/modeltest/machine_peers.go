@@ -53,14 +53,14 @@ func (m *Machine) beatMany(ctx context.Context) (change, error) {
 	return none, nil
 }
 
-// bury takes a worker for dead at once, as a head does with a peer that is lost.
-func (m *Machine) bury(ctx context.Context) (change, error) {
+// forceReap takes a worker for dead at once, as a head does with a peer that is lost.
+func (m *Machine) forceReap(ctx context.Context) (change, error) {
 	w := m.holder(false)
 	if w == nil {
 		return none, nil
 	}
-	n, err := m.C.Bury(ctx, w.ID())
-	m.logf("bury %s (gone %t): %d %v", w.ID(), w.gone, n, err)
+	n, err := m.C.ForceReap(ctx, w.ID())
+	m.logf("force reap %s (gone %t): %d %v", w.ID(), w.gone, n, err)
 	w.gone = err == nil || m.aliveNow(w.ID()) == nil
 	return m.reaped(func(id layout.WorkerID) bool { return id == w.ID() }), err
 }

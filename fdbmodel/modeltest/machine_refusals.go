@@ -8,13 +8,13 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-func putBack(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-	return fdbmodel.Completion{Future: f, PutBack: true}
+func reject(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	return fdbmodel.Completion{Future: f, Reject: true}
 }
 
-// wasPutBack requires that others may take the future at once, unless too many pass it over,
+// wasRejected requires that others may take the future at once, unless too many pass it over,
 // or it has a place that is its own.
-func wasPutBack(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bool {
+func wasRejected(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bool {
 	refused := after.Attempts.Refused
 	last := refused[max(0, refused.Len()-1)]
 	own := after.Spec.MustBeNear || after.Spec.Held() || after.Spec.Aside

@@ -136,10 +136,10 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 			require.NoError(s.T, results.Of(s.C).AddCopy(s.Ctx, able.ID(), near, s.Token(near), false))
 			row, err := s.C.Get(s.Ctx, id)
 			require.NoError(s.T, err)
-			require.True(s.T, row.Attempts.Displaced)
+			require.True(s.T, row.Attempts.Unplaceable)
 			strike()
 			// A commit that has landed late leaves nothing to the call that has tried it.
-			_, _, err = results.Of(s.C).ReplaceDisplaced(s.Ctx, new(results.DisplacedWalk))
+			_, _, err = results.Of(s.C).ReplaceUnplaceable(s.Ctx, new(results.UnplaceableWalk))
 			require.NoError(s.T, err)
 			s.Faults.Flush()
 			_, _, err = s.C.ResolveEdges(s.Ctx)

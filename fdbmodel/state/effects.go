@@ -50,8 +50,8 @@ var (
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
 	mustBeNear = condition{"must be near an object",
 		func(r *layout.Row, _ *Event) bool { return r.Spec != nil && r.Spec.MustBeNear }}
-	displaced = condition{"no worker that has the object it must be near could run it",
-		func(r *layout.Row, _ *Event) bool { return r.Attempts.Displaced }}
+	unplaceable = condition{"no worker that has the object it must be near could run it",
+		func(r *layout.Row, _ *Event) bool { return r.Attempts.Unplaceable }}
 	hasInputs = condition{"it has inputs", func(r *layout.Row, _ *Event) bool { return r.Spec.HasInputs() }}
 	loses     = condition{"its result with this token is an object", func(r *layout.Row, e *Event) bool {
 		return r.Result.Object != "" && r.Result.Token == e.Token
@@ -121,17 +121,17 @@ var (
 		}
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(wait)))
 	}}
-	putBackLater = effect{"clear claim and assignment, count put-back, record the worker, set due time",
-		func(r *layout.Row, e *Event) { r.Attempts.Due = applyPutBack(r, e) }}
-	putBackToOthers = effect{
-		"clear claim and assignment, count put-back, record the worker and until when it passes over",
-		func(r *layout.Row, e *Event) { applyPutBack(r, e) }}
+	rejectLater = effect{"clear claim and assignment, count rejection, record the worker, set due time",
+		func(r *layout.Row, e *Event) { r.Attempts.Due = applyReject(r, e) }}
+	rejectToOthers = effect{
+		"clear claim and assignment, count rejection, record the worker and until when it passes over",
+		func(r *layout.Row, e *Event) { applyReject(r, e) }}
 	unblock    = effect{"clear blocked, set the nearest worker", applyUnblock}
 	unblockNow = effect{"clear blocked and due time, set the nearest worker, assigned if it must be near",
 		func(r *layout.Row, e *Event) {
 			applyUnblock(r, e)
 			if r.Attempts.Due = 0; r.Spec != nil && r.Spec.MustBeNear {
-				r.Attempts.Assigned, r.Attempts.Displaced = e.Near, e.Displaced
+				r.Attempts.Assigned, r.Attempts.Unplaceable = e.Near, e.Unplaceable
 			}
 		}}
 	lookAgain    = effect{"clear assignment and due time, set blocked", applyLookAgain}
@@ -161,11 +161,11 @@ var (
 	}}
 )
 
-// applyPutBack returns when its worker may have it again.
-func applyPutBack(r *layout.Row, e *Event) (until int64) {
+// applyReject returns when its worker may have it again.
+func applyReject(r *layout.Row, e *Event) (until int64) {
 	r.Claim, r.Attempts.Assigned, r.Attempts.Due = nil, "", 0
-	r.Attempts.PutBack++
-	until = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
+	r.Attempts.Rejected++
+	until = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.Rejected, e.Jitter))))
 	r.Attempts.Refused = r.Attempts.Refused.With(layout.Refusal{
 		Worker: e.Token.Worker, Peer: e.Peer, At: layout.Millis(e.Now), Until: until})
 	return until
@@ -180,7 +180,7 @@ func applyUnblock(r *layout.Row, e *Event) {
 
 // applyLookAgain has the dependencies of the future resolved, which finds a worker for it.
 func applyLookAgain(r *layout.Row, _ *Event) {
-	r.Attempts.Assigned, r.Attempts.Displaced, r.Attempts.Due = "", false, 0
+	r.Attempts.Assigned, r.Attempts.Unplaceable, r.Attempts.Due = "", false, 0
 	r.Blocked = &layout.BlockedRecord{}
 }
 

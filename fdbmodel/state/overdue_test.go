@@ -14,7 +14,7 @@ import (
 func TestStateConditionsOfTime(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []state.EventKind{
-		state.EventFail, state.EventRelinquish, state.EventPutBack, state.EventSnooze, state.EventExpire,
+		state.EventFail, state.EventRelinquish, state.EventReject, state.EventSnooze, state.EventExpire,
 		state.EventReap, state.EventBlock,
 	} {
 		row, event := gridRow(layout.Claimed), gridEvent(kind, gridToken)

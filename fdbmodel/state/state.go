@@ -19,7 +19,7 @@ const (
 	EventRealize                         // its worker has the result
 	EventFail                            // its worker's attempt failed
 	EventRelinquish                      // its worker gives it back unrun or interrupted; not an attempt
-	EventPutBack                         // its worker can't run it; another may
+	EventReject                          // its worker can't run it; another may
 	EventReap                            // its worker was declared dead
 	EventReappear                        // a worker that was declared dead with it is alive
 	EventCancel                          // its cancellation is requested
@@ -42,7 +42,7 @@ const (
 
 var eventNames = [...]string{
 	EventClaim: "claim", EventRealize: "realize", EventFail: "fail", EventRelinquish: "relinquish",
-	EventPutBack: "put back", EventReap: "reap", EventReappear: "reappear", EventCancel: "cancel",
+	EventReject: "reject", EventReap: "reap", EventReappear: "reappear", EventCancel: "cancel",
 	EventPromote: "promote", EventRetry: "retry",
 	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
 	EventLose: "lose", EventBlock: "block",
@@ -70,25 +70,25 @@ func (e EventKind) String() string {
 // Event is an event with its data. Kind determines which fields are used.
 type Event struct {
 	Kind EventKind
-	// Token is that of the claim for Claim, Realize, Fail, Relinquish, PutBack, Block
+	// Token is that of the claim for Claim, Realize, Fail, Relinquish, Reject, Block
 	// and Snooze, and for Expire if its worker says so, that of the result for Lose; Reap
 	// and Reappear use only its worker.
-	Token     layout.Token
-	Result    *layout.Result        // Realize
-	Exception *layout.Exception     // Fail, Upstream; Infeasible: only its message
-	Permanent bool                  // Fail: no further attempt, whatever its kind
-	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff; Snooze: how long
-	Crash     bool                  // Reap: running the future may have killed the worker
-	Cancel    *layout.CancelRequest // Cancel
-	Reason    string                // Assign: the reason for the assignment; Lose: how the result was lost
-	Near      layout.WorkerID       // Unblock: the worker that it is best left to, if any,
-	NearWait  time.Duration         // and for how long; the only one, if it must be near an object
-	Displaced bool                  // Unblock: none that has that object could run it
-	Peer      string                // PutBack: the worker's LabelPeer, if it has one
-	Crowded   bool                  // PutBack: the worker passes over too many futures already
-	Started   time.Time             // Fail: when the attempt began, the zero time if that is unknown
-	Now       time.Time             // every event
-	Jitter    float64               // Fail, PutBack, Reap: in [0,1), spreads the backoff
+	Token       layout.Token
+	Result      *layout.Result        // Realize
+	Exception   *layout.Exception     // Fail, Upstream; Infeasible: only its message
+	Permanent   bool                  // Fail: no further attempt, whatever its kind
+	RetryIn     *time.Duration        // Fail: wait this long instead of the backoff; Snooze: how long
+	Crash       bool                  // Reap: running the future may have killed the worker
+	Cancel      *layout.CancelRequest // Cancel
+	Reason      string                // Assign: the reason for the assignment; Lose: how the result was lost
+	Near        layout.WorkerID       // Unblock: the worker that it is best left to, if any,
+	NearWait    time.Duration         // and for how long; the only one, if it must be near an object
+	Unplaceable bool                  // Unblock: none that has that object could run it
+	Peer        string                // Reject: the worker's LabelPeer, if it has one
+	Crowded     bool                  // Reject: the worker passes over too many futures already
+	Started     time.Time             // Fail: when the attempt began, the zero time if that is unknown
+	Now         time.Time             // every event
+	Jitter      float64               // Fail, Reject, Reap: in [0,1), spreads the backoff
 }
 
 // Outcome is the outcome of an event.
@@ -134,7 +134,7 @@ const MaxCrashes = 3
 // replaces goes into the history. It is pure: it modifies neither row nor event, and uses
 // no clock, store or randomness but the data in the event. An event that fits no row of
 // the table of transitions changes nothing, and has the outcome that is said for it there,
-// or Refused. Next needs row.Spec for Fail, PutBack, Reap, Promote, Retry, Unassign,
+// or Refused. Next needs row.Spec for Fail, Reject, Reap, Promote, Retry, Unassign,
 // Unblock and Infeasible only, and for all events of a future in a lane.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
@@ -203,7 +203,7 @@ var transitions = []transition{
 	{layout.Ready, EventUnassign, assignedToWorker, layout.Ready, clearAssigned, Applied},
 	{layout.Ready, EventInfeasible, isInLine.and(isMember), layout.Failed, failInfeasible, Applied},
 	{layout.Ready, EventInfeasible, inPool, layout.Failed, failInfeasible, Applied},
-	{layout.Ready, EventReplace, displaced, layout.Blocked, lookAgain, Applied},
+	{layout.Ready, EventReplace, unplaceable, layout.Blocked, lookAgain, Applied},
 
 	{layout.Delayed, EventExpire, byWorker, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventExpire, isOver, layout.Failed, failOver, Applied},
@@ -227,10 +227,10 @@ var transitions = []transition{
 	{layout.Claimed, EventRelinquish, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventRelinquish, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventRelinquish, holdsClaim, layout.Ready, dropClaim, Applied},
-	{layout.Claimed, EventPutBack, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
-	{layout.Claimed, EventPutBack, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
-	{layout.Claimed, EventPutBack, holdsClaim.and(othersMay), layout.Ready, putBackToOthers, Applied},
-	{layout.Claimed, EventPutBack, holdsClaim, layout.Delayed, putBackLater, Applied},
+	{layout.Claimed, EventReject, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventReject, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
+	{layout.Claimed, EventReject, holdsClaim.and(othersMay), layout.Ready, rejectToOthers, Applied},
+	{layout.Claimed, EventReject, holdsClaim, layout.Delayed, rejectLater, Applied},
 	{layout.Claimed, EventSnooze, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventSnooze, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventSnooze, holdsClaim, layout.Delayed, snoozeLater, Applied},
@@ -273,7 +273,7 @@ var otherwise = []struct {
 	{EventRealize, always, Lost},
 	{EventFail, always, Lost},
 	{EventRelinquish, always, Lost},
-	{EventPutBack, always, Lost},
+	{EventReject, always, Lost},
 	{EventSnooze, always, Lost},
 	{EventBlock, always, Lost},
 	{EventReap, always, Lost},

@@ -60,7 +60,7 @@ func TestStateGrid(t *testing.T) {
 	want := map[string]string{
 		"blocked claim": "blocked/refused blocked/refused", "blocked realize": "blocked/lost blocked/lost",
 		"blocked fail": "blocked/lost blocked/lost", "blocked relinquish": "blocked/lost blocked/lost",
-		"blocked put back": "blocked/lost blocked/lost", "blocked reap": "blocked/lost blocked/lost",
+		"blocked reject": "blocked/lost blocked/lost", "blocked reap": "blocked/lost blocked/lost",
 		"blocked reappear": "blocked/already blocked/already", "blocked cancel": "failed/applied failed/applied",
 		"blocked promote": "blocked/refused blocked/refused", "blocked retry": "blocked/refused blocked/refused",
 		"blocked assign": "blocked/refused blocked/refused", "blocked unassign": "blocked/refused blocked/refused",
@@ -97,9 +97,9 @@ func TestStateGrid(t *testing.T) {
 		"claimed relinquish": "ready/applied claimed/lost", "realized relinquish": "realized/lost realized/lost",
 		"failed relinquish": "failed/lost failed/lost",
 
-		"ready put back": "ready/lost ready/lost", "delayed put back": "delayed/lost delayed/lost",
-		"claimed put back": "ready/applied claimed/lost", "realized put back": "realized/lost realized/lost",
-		"failed put back": "failed/lost failed/lost",
+		"ready reject": "ready/lost ready/lost", "delayed reject": "delayed/lost delayed/lost",
+		"claimed reject": "ready/applied claimed/lost", "realized reject": "realized/lost realized/lost",
+		"failed reject": "failed/lost failed/lost",
 
 		"ready reap": "ready/lost ready/lost", "delayed reap": "delayed/lost delayed/lost",
 		"claimed reap": "delayed/applied claimed/lost", "realized reap": "realized/lost realized/lost",
@@ -184,7 +184,7 @@ func TestStateOfAnEarlierClaim(t *testing.T) {
 	earlier := layout.Token{Worker: gridToken.Worker, Sequence: gridToken.Sequence - 1}
 	for _, s := range layout.States() {
 		for _, e := range []state.EventKind{
-			state.EventRealize, state.EventFail, state.EventRelinquish, state.EventPutBack,
+			state.EventRealize, state.EventFail, state.EventRelinquish, state.EventReject,
 		} {
 			row := gridRow(s)
 			after, outcome := state.Next(row, gridEvent(e, earlier))
@@ -211,7 +211,7 @@ func TestStateConditions(t *testing.T) {
 	}{
 		"fail with a cancel":       {asked, state.EventFail, layout.Failed, layout.KindCancelled, 0, 0},
 		"relinquish with a cancel": {asked, state.EventRelinquish, layout.Failed, layout.KindCancelled, 0, 0},
-		"put back with a cancel":   {asked, state.EventPutBack, layout.Failed, layout.KindCancelled, 0, 0},
+		"reject with a cancel":     {asked, state.EventReject, layout.Failed, layout.KindCancelled, 0, 0},
 		"reap with a cancel":       {asked, state.EventReap, layout.Failed, layout.KindCancelled, 0, 0},
 		"a result beats a cancel":  {asked, state.EventRealize, layout.Realized, "", 0, 0},
 		"permanent failure": {func(_ *layout.Row, e *state.Event) { e.Permanent = true }, state.EventFail,
@@ -225,7 +225,7 @@ func TestStateConditions(t *testing.T) {
 			layout.Ready, layout.KindError, 1, 0},
 		"second crash": {crashed(1, true), state.EventReap, layout.Delayed, "", 0, 2},
 		"third crash":  {crashed(2, true), state.EventReap, layout.Failed, layout.KindLost, 0, 3},
-		"a death beside a suspect after two crashes": {crashed(2, false), state.EventReap, layout.Delayed, "", 0, 2},
+		"a death beside a poison candidate after two crashes": {crashed(2, false), state.EventReap, layout.Delayed, "", 0, 2},
 		"crash of a held future": {func(r *layout.Row, e *state.Event) { r.Spec.Owner, e.Crash = "g", true },
 			state.EventReap, layout.Ready, "", 0, 1},
 	} {
@@ -355,7 +355,7 @@ func TestStateConditionsOfAssignments(t *testing.T) {
 		require.Equal(t, c.want, outcome, "%v", c.event)
 		require.Equal(t, c.left, after.Attempts.Assigned, "%v", c.event)
 	}
-	for _, e := range []state.EventKind{state.EventFail, state.EventPutBack, state.EventReap} {
+	for _, e := range []state.EventKind{state.EventFail, state.EventReject, state.EventReap} {
 		row := gridRow(layout.Claimed)
 		row.Attempts.Assigned = gridToken.Worker
 		after, _ := state.Next(row, gridEvent(e, gridToken))
@@ -417,10 +417,10 @@ func TestStateConditionsOfWhatMustBeNear(t *testing.T) {
 	require.Equal(t, layout.Attempts{Assigned: gridToken.Worker}, after.Attempts)
 	free, _ := state.Next(gridRow(layout.Blocked), event)
 	require.Equal(t, layout.Attempts{Near: gridToken.Worker, NearWait: time.Second}, free.Attempts)
-	event.Near, event.Displaced = "", true
-	displaced, _ := state.Next(bound(layout.Blocked), event)
-	require.Equal(t, layout.Ready, displaced.State())
-	require.Equal(t, "near="+layout.ID{1}.String(), displaced.Needs().Class().Labels)
+	event.Near, event.Unplaceable = "", true
+	unplaceable, _ := state.Next(bound(layout.Blocked), event)
+	require.Equal(t, layout.Ready, unplaceable.State())
+	require.Equal(t, "near="+layout.ID{1}.String(), unplaceable.Needs().Class().Labels)
 
 	due, zero := bound(layout.Delayed), time.Duration(0)
 	due.Attempts.Due = layout.Millis(gridNow)
@@ -434,7 +434,7 @@ func TestStateConditionsOfWhatMustBeNear(t *testing.T) {
 		"due":         {due, gridEvent(state.EventPromote, gridToken)},
 		"by hand":     {due, gridEvent(state.EventRetry, gridToken)},
 		"tried again": {bound(layout.Claimed), failed},
-		"displaced":   {displaced, gridEvent(state.EventReplace, gridToken)},
+		"unplaceable": {unplaceable, gridEvent(state.EventReplace, gridToken)},
 	} {
 		looks, outcome := state.Next(c.row, c.event)
 		require.Equal(t, state.Applied, outcome, name)
@@ -442,7 +442,7 @@ func TestStateConditionsOfWhatMustBeNear(t *testing.T) {
 		require.Zero(t, looks.Blocked.Linked, name)
 		require.Empty(t, looks.Attempts.Assigned, name)
 		require.Zero(t, looks.Attempts.Due, name)
-		require.False(t, looks.Attempts.Displaced, name)
+		require.False(t, looks.Attempts.Unplaceable, name)
 	}
 }
 
@@ -452,7 +452,7 @@ func TestStateConditionsOfObjects(t *testing.T) {
 		row := gridRow(layout.Realized)
 		row.Result.Object = "hash"
 		row.Spec.AsObject, row.Spec.AllowReconstruction = true, true
-		row.Attempts = layout.Attempts{Failed: 1, PutBack: 2, Crashes: 1, Rebuilt: 3,
+		row.Attempts = layout.Attempts{Failed: 1, Rejected: 2, Crashes: 1, Rebuilt: 3,
 			Deaths: layout.Deaths{{Worker: "w", Crash: true}}}
 		return row
 	}

@@ -53,7 +53,7 @@ type Future struct {
 	Failed      int                `json:"failed_attempts"`
 	Deaths      int                `json:"deaths" doc:"How many workers died while they held it, up to 4"`
 	Crashes     int                `json:"crashes" doc:"How many of those deaths it may have caused"`
-	PutBacks    int                `json:"put_backs,omitempty" doc:"How often workers could not run it and gave it back"`
+	Rejected    int                `json:"rejected,omitempty" doc:"How often workers could not run it and gave it back"`
 	Worker      layout.WorkerID    `json:"worker,omitempty" doc:"The worker that holds or realized it"`
 	Pins        []string           `json:"pins,omitempty" doc:"Who keeps it from being removed"`
 	Cancel      *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
@@ -181,7 +181,7 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 		},
 		MaxRetries: s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
 		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Deaths: row.Attempts.Deaths.Len(),
-		Crashes: row.Attempts.Crashes, PutBacks: row.Attempts.PutBack,
+		Crashes: row.Attempts.Crashes, Rejected: row.Attempts.Rejected,
 	}
 	if !s.Lane.IsZero() {
 		f.Lane, f.InLine = &Lane{Kind: s.Lane.Kind, Key: s.Lane.Key}, row.InLine()

@@ -4,7 +4,7 @@ package mutants
 // none may.
 func fitMutants() []mutant {
 	const infeasible = "fdbmodel/fit/infeasible.go"
-	fit := suites{{of: "fdbmodel", run: "Label|Misfit|NoWorker|WithoutWorkers|ClaimedMeanwhile|RequireFit"}}
+	fit := suites{{of: "fdbmodel", run: "Label|Unschedulable|NoWorker|WithoutWorkers|ClaimedMeanwhile|RequireFit"}}
 	return []mutant{
 		{name: "labels are not compared", file: "fdbmodel/internal/claim/scanner.go", by: fit,
 			old: "w.Labels.Have(e.Class.Labels) &&",
@@ -22,15 +22,15 @@ func fitMutants() []mutant {
 		{name: "a worker that can't be read can run nothing", file: infeasible, by: fit,
 			old: "return len(a.members) > 0 &&\n\t\t!slices",
 			new: "return len(a.members) > 0 ||\n\t\t!slices"},
-		{name: "a worker takes what failed on it at once", file: "fdbmodel/rivals.go",
+		{name: "a worker takes what failed on it at once", file: "fdbmodel/avoid.go",
 			by:  suites{{of: "fdbmodel", run: "Retry|Preferred"}},
 			old: "if !e.HasFailedOn(r.info.ID) {\n\t\t\tvar near",
 			new: "if !e.HasFailedOn(r.info.ID) || true {\n\t\t\tvar near"},
-		{name: "a worker leaves what failed on it to others for ever", file: "fdbmodel/rivals.go",
+		{name: "a worker leaves what failed on it to others for ever", file: "fdbmodel/avoid.go",
 			by:  suites{{of: "fdbmodel", run: "Retry|Preferred"}},
 			old: "if now.Sub(l.since) >= wait ||",
 			new: "if"},
-		{name: "a worker takes what another one has the inputs of", file: "fdbmodel/rivals.go",
+		{name: "a worker takes what another one has the inputs of", file: "fdbmodel/avoid.go",
 			by:  suites{{of: "fdbmodel", run: "GoesWhere|Preferred"}},
 			old: "if near == \"\" || near == r.info.ID ||",
 			new: "if true || near == r.info.ID ||"},
@@ -64,8 +64,8 @@ func fitMutants() []mutant {
 			new: ""},
 		{name: "what no holder can run waits for one", file: "fdbmodel/internal/edge/near.go",
 			by:  suites{{of: "fdbmodel", run: "MustBeNear"}},
-			old: "event.Displaced = len(able) == 0; event.Displaced {",
-			new: "event.Displaced = len(able) == 0; false {"},
+			old: "event.Unplaceable = len(able) == 0; event.Unplaceable {",
+			new: "event.Unplaceable = len(able) == 0; false {"},
 		{name: "what must be near an unreadable object is resolved without a pause",
 			file: "fdbmodel/internal/edge/near.go",
 			by:   suites{{of: "fdbmodel", run: "MustBeNear"}},

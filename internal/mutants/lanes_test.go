@@ -13,7 +13,7 @@ func lanes() suites {
 func laneMutants() []mutant {
 	const admission, turns = "fdbmodel/internal/lane/admission.go", "fdbmodel/internal/lane/turns.go"
 	const kinds = "fdbmodel/lanes/kinds.go"
-	contests := suites{{of: "fdbmodel", run: "TestContest"}}
+	serializers := suites{{of: "fdbmodel", run: "TestSerializer"}}
 	return []mutant{
 		{name: "a cluster may have a kind of lanes more", file: kinds,
 			by:  suites{{of: "fdbmodel/lanes", run: "KindsOfLanesAre"}},
@@ -27,13 +27,13 @@ func laneMutants() []mutant {
 			by:  suites{{of: "fdbmodel/lanes", run: "TheLastKindOfLanes"}},
 			old: "tx.GetRange(kv.Prefix(l.keys.LaneKinds()), kv.RangeOptions{Limit: layout.MaxLaneKinds})",
 			new: "tx.(kv.Tx).Snapshot().GetRange(kv.Prefix(l.keys.LaneKinds()), kv.RangeOptions{Limit: 1000})"},
-		{name: "who met another takes no turn", file: "fdbmodel/contest.go", by: contests,
+		{name: "transactions take no turns after a conflict", file: "fdbmodel/serializer.go", by: serializers,
 			old: "if attempt > 1 {",
 			new: "if attempt > 99 {"},
-		{name: "who has the turn keeps it", file: "fdbmodel/contest.go", by: contests,
+		{name: "a turn does not end", file: "fdbmodel/serializer.go", by: serializers,
 			old: "\t\t\t<-k.turn\n",
 			new: ""},
-		{name: "a turn does not see the one before it", file: "fdbmodel/contest.go", by: contests,
+		{name: "a turn does not see the one before it", file: "fdbmodel/serializer.go", by: serializers,
 			old: "version > k.last",
 			new: "version < k.last"},
 		{name: "who gets in line overtakes those of its priority", file: admission, by: lanes(),

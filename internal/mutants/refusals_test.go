@@ -1,6 +1,6 @@
 package mutants
 
-// refusalMutants are faults in who gets what a worker or peer has put back, or is silent on.
+// refusalMutants are faults in who gets what a worker or peer has rejected, or is silent on.
 func refusalMutants() []mutant {
 	model := func(run string) suites { return suites{{of: "fdbmodel", run: run}} }
 	head := func(run string) suites { return suites{{of: "protocol/peerhead", run: run}} }
@@ -8,23 +8,23 @@ func refusalMutants() []mutant {
 		{name: "a worker on trial is woken before others", file: "fdbmodel/internal/notify/notify.go",
 			by:  suites{{of: "fdbmodel/internal/notify"}},
 			old: "return r.worker.id != d.FailedOn && !r.want.Last })", new: "return r.worker.id != d.FailedOn })"},
-		{name: "who puts a future back takes it again", file: "fdbmodel/rivals.go", by: model("OnePutsBack"),
+		{name: "a worker that rejects a future takes it again", file: "fdbmodel/avoid.go", by: model("OneRejects"),
 			old: "until := e.RefusedBy(name); until.After(r.cluster.clock.Now())",
 			new: "until := e.RefusedBy(name); false"},
-		{name: "others wait for the backoff of one", file: "fdbmodel/state/state.go", by: model("OnePutsBack"),
-			old: "\t{layout.Claimed, EventPutBack, holdsClaim.and(othersMay), layout.Ready, putBackToOthers, Applied},\n",
+		{name: "others wait for the backoff of one", file: "fdbmodel/state/state.go", by: model("OneRejects"),
+			old: "\t{layout.Claimed, EventReject, holdsClaim.and(othersMay), layout.Ready, rejectToOthers, Applied},\n",
 			new: ""},
-		{name: "any number of workers put a future back without a wait", file: "fdbmodel/state/effects.go",
-			by:  model("FewPutBack"),
+		{name: "any number of workers reject a future without a wait", file: "fdbmodel/state/effects.go",
+			by:  model("FewReject"),
 			old: "r.Attempts.Refused.Passing(layout.Millis(e.Now)) < layout.MaxRefusals", new: "true"},
 		{name: "a peer that joins again is another one", file: "fdbmodel/refusals.go", by: model("AtAnotherHead"),
 			old: "e.Peer, e.Crowded = r.info.Labels[layout.LabelPeer], room == 0", new: "e.Crowded = room == 0"},
-		{name: "a worker passes over any number of futures", file: "fdbmodel/refusals.go", by: model("CrowdOfPutBacks"),
+		{name: "a worker passes over any number of futures", file: "fdbmodel/refusals.go", by: model("CrowdOfRejections"),
 			old: "r.refused = append(r.refused, until)", new: "_ = until"},
-		{name: "who put a future back is woken for it", file: "fdbmodel/internal/notify/worker.go",
+		{name: "a worker that rejected a future is woken for it", file: "fdbmodel/internal/notify/worker.go",
 			by:  model("NotWoken"),
 			old: "!d.refusedBy(w.Name) && ", new: "(w.Name != \"\" || !d.refusedBy(w.Name)) && "},
-		{name: "who put a future back is called from the ring", file: "fdbmodel/internal/notify/ring.go",
+		{name: "a worker that rejected a future is called from the ring", file: "fdbmodel/internal/notify/ring.go",
 			by:  model("NotWoken"),
 			old: " && !d.refusedBy(NameOf(worker, idle.Labels))", new: ""},
 		{name: "a peer begins with all its slots", file: "protocol/peerhead/score.go", by: head("TheWindow"),

@@ -53,21 +53,21 @@ func (b Bug) planted() *plantedBug {
 
 // Tags of transactions.
 const (
-	tagBegin   = "futura-begin"
-	tagClaim   = "futura-claim"
-	tagFinish  = "futura-finish"
-	tagReap    = "futura-reap"
-	tagResolve = "futura-resolve"
-	tagSubmit  = "futura-submit"
-	tagAssign  = "futura-assign"
-	tagDiscard = "futura-discard"
-	tagExpire  = "futura-expire"
-	tagLose    = "futura-lose"
-	tagClone   = "futura-clone"
-	tagRead    = "futura-read"
-	tagPut     = "futura-put"
-	tagPin     = "futura-pin"
-	tagMisfits = "futura-misfits"
+	tagBegin         = "futura-begin"
+	tagClaim         = "futura-claim"
+	tagFinish        = "futura-finish"
+	tagReap          = "futura-reap"
+	tagResolve       = "futura-resolve"
+	tagSubmit        = "futura-submit"
+	tagAssign        = "futura-assign"
+	tagDiscard       = "futura-discard"
+	tagExpire        = "futura-expire"
+	tagLose          = "futura-lose"
+	tagClone         = "futura-clone"
+	tagRead          = "futura-read"
+	tagPut           = "futura-put"
+	tagPin           = "futura-pin"
+	tagUnschedulable = "futura-unschedulable"
 )
 
 // ends are the tags of transactions that end futures.
@@ -275,7 +275,7 @@ func showOwnClaim(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	return items
 }
 
-// chargeAll makes a worker that began one suspect have begun all of its futures.
+// chargeAll makes a worker that began one poison candidate have begun all of its futures.
 func chargeAll(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	if len(items) == 0 || !isKind(items[0].Key, layout.WorkerSuspect) {
 		return items

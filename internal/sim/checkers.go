@@ -18,7 +18,7 @@ import (
 )
 
 // runLog counts runs outside of the store, and how often a worker said that it
-// would begin one of a suspect.
+// would begin one of a poison candidate.
 type runLog struct {
 	counts   map[string]int
 	failing  map[string][]int // the numbers of those that may have failed
@@ -186,8 +186,8 @@ func (w *world) checkCounts(ctx context.Context) error {
 			exists[id] = true
 			r := w.client.byID[id]
 			if n.Crashes > w.log.begun[id] {
-				problems = append(problems, fmt.Errorf("future %s counts %d crashes, and was begun %d times as a suspect", id,
-					n.Crashes, w.log.begun[id]))
+				problems = append(problems, fmt.Errorf("future %s counts %d crashes, and was begun %d times as a poison candidate",
+					id, n.Crashes, w.log.begun[id]))
 			}
 			if failed := w.log.mayHaveFailed(r, &rows[i], w.lastLost(r, n.Rebuilt)); n.Failed > failed {
 				problems = append(problems, fmt.Errorf("future %s counts %d failed attempts of %d", id, n.Failed, failed))

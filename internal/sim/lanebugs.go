@@ -20,7 +20,7 @@ const kindInLine = "in line"
 
 // admits are the tags of all transactions that admit futures to lanes.
 func admits() []string {
-	return slices.Concat(ends, []string{tagSubmit, tagLanes, tagPromote, tagLose, tagMisfits, "futura-retry"})
+	return slices.Concat(ends, []string{tagSubmit, tagLanes, tagPromote, tagLose, tagUnschedulable, "futura-retry"})
 }
 
 // laneBugs are about lanes.

@@ -26,7 +26,7 @@ func (t *tx) noteObject(m *mutation) {
 		w.report.Blocks++
 	case t.tag == tagFinish && m.is(setKey, layout.StateException):
 		problem = t.noteFailure(m)
-	case t.tag == tagMisfits && m.is(setKey, layout.StateException):
+	case t.tag == tagUnschedulable && m.is(setKey, layout.StateException):
 		problem = t.noteInfeasible(m.key.ID)
 	}
 	if problem != nil {

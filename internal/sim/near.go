@@ -83,7 +83,7 @@ func (t *tx) noteInfeasible(id layout.ID) error {
 	if err != nil {
 		return err
 	}
-	w.report.Displaced++
+	w.report.Unplaceable++
 	for _, record := range records[near] {
 		p := w.workerOf(record.Worker)
 		since := w.clock.Now().Sub(time.UnixMilli(record.At))

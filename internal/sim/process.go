@@ -253,7 +253,7 @@ func (t *tx) write(v verb, key, value []byte, do func()) {
 		if err := t.noteGather(&mutation{verb: v, key: layout.ParseKey(key), value: value}); err != nil {
 			t.process.world.broken = append(t.process.world.broken, err)
 		}
-	case tagFinish, tagClone, tagLose, tagPut, tagMisfits:
+	case tagFinish, tagClone, tagLose, tagPut, tagUnschedulable:
 		t.noteObject(&mutation{verb: v, key: layout.ParseKey(key), value: value})
 	}
 	if t.bug == nil || t.bug.write == nil {

@@ -160,7 +160,7 @@ func (r *request) checkPut(row *layout.Row) error {
 	switch {
 	case !row.Spec.IsPut(), row.State() != layout.Realized && row.State() != layout.Failed:
 		return fmt.Errorf("future %s was put and is %v, with the function %s", row.ID, row.State(), row.Spec.Function)
-	case a.Failed+a.Crashes+a.PutBack+a.Rebuilt > 0:
+	case a.Failed+a.Crashes+a.Rejected+a.Rebuilt > 0:
 		return fmt.Errorf("future %s was put and counts attempts: %+v", row.ID, a)
 	case row.State() == layout.Failed && !r.submission.Spec.AsObject:
 		return fmt.Errorf("future %s was stored with the cluster and is lost: %s", row.ID, row.Exception.Message)

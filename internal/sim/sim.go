@@ -80,8 +80,8 @@ type Report struct {
 	// once nobody kept them.
 	Put, Pinned, Transferred, HandedOver, Left, Aged int
 	// Near are runs that could be near an object and were, Bound those that had to be,
-	// and Displaced futures that ended because no worker with the object could run them.
-	Near, Bound, Displaced int
+	// and Unplaceable futures that ended because no worker with the object could run them.
+	Near, Bound, Unplaceable int
 	// Declared are workers that were taken for dead and were alive.
 	Declared int
 	// Elsewhere and Again are runs of futures on another worker than the last one

@@ -16,7 +16,7 @@
 //
 // # Which peers are lost
 //
-// A peer that is away, or that has work and is silent, for Options.Grace is buried: its
+// A peer that is away, or that has work and is silent, for Options.Grace is reaped: its
 // futures go back, as after any death of a worker. One that comes back is registered
 // again. What it ran meanwhile is taken all the same where nobody else has run it: each
 // order has a ticket that only the head can have made, and with the ticket a result of
@@ -34,8 +34,8 @@
 //
 // Whatever a peer offers, it begins with two items at a time. Each answer allows it one more, and
 // so does each item that has run for a heartbeat; each fault halves that. Below 16 it is on trial:
-// an order of which it says nothing for 0.7 s is put back, unless no other worker could run it.
-// A future that is put back is passed over by its peer for a while, and taken by others at once.
+// an order of which it says nothing for 0.7 s is rejected, unless no other worker could run it.
+// A future that is rejected is passed over by its peer for a while, and taken by others at once.
 //
 // # Bounds
 //

@@ -95,9 +95,9 @@ func TestARestartedPeerHasANewFence(t *testing.T) {
 	})
 }
 
-// TestAPeerThatIsAwayIsBuried has one of two peers vanish with its work. Then it comes back
+// TestAPeerThatIsAwayIsReaped has one of two peers vanish with its work. Then it comes back
 // with results, which change nothing any more.
-func TestAPeerThatIsAwayIsBuried(t *testing.T) {
+func TestAPeerThatIsAwayIsReaped(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		p := w.join("p", 8, func(p *fakePeer) { p.takes = time.Second })
 		ids := w.submit(8)
@@ -247,8 +247,8 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 	})
 }
 
-// TestASilentPeerIsBuried has a peer take work and say nothing of it.
-func TestASilentPeerIsBuried(t *testing.T) {
+// TestASilentPeerIsReaped has a peer take work and say nothing of it.
+func TestASilentPeerIsReaped(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		w.join("silent", 4, func(p *fakePeer) { p.silent = true; p.takes = time.Hour })
 		ids := w.submit(4)
@@ -259,8 +259,8 @@ func TestASilentPeerIsBuried(t *testing.T) {
 	})
 }
 
-// TestABusyPeerIsNotBuried has a peer run for long, and report it.
-func TestABusyPeerIsNotBuried(t *testing.T) {
+// TestABusyPeerIsNotReaped has a peer run for long, and report it.
+func TestABusyPeerIsNotReaped(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		p := w.join("busy", 4, func(p *fakePeer) { p.takes = 10 * time.Minute })
 		ids := w.submit(1)
@@ -355,7 +355,7 @@ func TestLateResultsOfAnotherAttempt(t *testing.T) {
 		})
 		w.settle(time.Second)
 		p.setAway(true)
-		w.settle(time.Minute) // buried
+		w.settle(time.Minute) // reaped
 		fails := w.join("fails", 1, func(p *fakePeer) {
 			p.run = func(o *protocol.WorkOrderBatch, i int) protocol.Outcome {
 				return protocol.Outcome{Index: i, Code: protocol.CodeError, Kind: "error"}
@@ -397,7 +397,7 @@ func TestLateFailuresDontCount(t *testing.T) {
 		ids := w.submit(1)
 		w.settle(time.Second)
 		p.setAway(true)
-		w.settle(time.Minute) // buried
+		w.settle(time.Minute) // reaped
 		p.setAway(false)
 		p.hello.Functions = []string{"go:other"}
 		require.Equal(w, protocol.CodeOK, p.sayHello().Code)

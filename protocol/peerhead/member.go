@@ -131,14 +131,14 @@ func (m *member) isOver() bool {
 // PeerID implements workers.Peer.
 func (m *member) PeerID() string { return string(m.peer.id) }
 
-// bury ends the membership as a death.
-func (m *member) bury(why string) {
+// forceReap ends the membership as a death.
+func (m *member) forceReap(why string) {
 	h := m.peer.head
 	h.options.Logger.Warn("a peer is lost; its futures go back", "peer", m.peer.id, "worker", m.worker.ID(), "reason", why)
 	m.worker.Abandon()
 	m.cancel()
 	if id := m.worker.ID(); id != "" {
-		if _, err := h.options.Cluster.Bury(context.WithoutCancel(m.ctx), id); err != nil {
+		if _, err := h.options.Cluster.ForceReap(context.WithoutCancel(m.ctx), id); err != nil {
 			h.options.Logger.Warn("the futures of a lost peer were not taken back; a janitor does it", "peer", m.peer.id,
 				"error", err)
 		}

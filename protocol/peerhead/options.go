@@ -49,7 +49,7 @@ type Options struct {
 	// that of none does.
 	Trusted func(PeerID) bool
 	// Grace is how long a peer may be away, or have work and be silent, before it is
-	// buried. Defaults to the dead-after time of the cluster.
+	// reaped. Defaults to the dead-after time of the cluster.
 	Grace time.Duration
 	// Patience is how long an item may wait at a peer before it is taken back for another one
 	// that is idle. Defaults to the heartbeat of the cluster, in which peers report.

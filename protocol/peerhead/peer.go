@@ -34,7 +34,7 @@ type peer struct {
 	connected bool
 	session   uint64    // of the connection
 	away      time.Time // since when it is not connected
-	reason    string    // why its last membership was buried, empty for a present one
+	reason    string    // why its last membership was reaped, empty for a present one
 	heard     time.Time
 	answering int // messages of it
 	offer     offer
@@ -124,7 +124,7 @@ func offerOf(m *protocol.Hello, trusted bool) (offer, error) {
 }
 
 // greet registers the peer with what it offers, unless it is registered so. A peer that
-// has restarted is buried first. It returns the membership.
+// has restarted is reaped first. It returns the membership.
 func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 	select {
 	case p.greeting <- struct{}{}:
@@ -164,7 +164,7 @@ func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 // so that a peer never has more than twice its slots.
 func (p *peer) replace(m *member) {
 	if before := p.leaving; before != nil && !before.isOver() {
-		before.bury("the peer has changed what it offers twice")
+		before.forceReap("the peer has changed what it offers twice")
 	}
 	p.leaving = m
 	m.leave()
@@ -188,7 +188,7 @@ func (p *peer) lose(m *member, why string) {
 	p.mu.Unlock()
 	_, items := m.load()
 	p.fault(items)
-	m.bury(why)
+	m.forceReap(why)
 }
 
 // leave ends the present membership in order.

@@ -31,7 +31,7 @@ func (m *member) watchTrial(o *order) {
 	h.clock.AfterFunc(o.begun.Add(trialTime), func() { go m.endTrial(o) })
 }
 
-// endTrial puts back what the peer says nothing of, unless no other worker could run it.
+// endTrial rejects what the peer says nothing of, unless no other worker could run it.
 func (m *member) endTrial(o *order) {
 	h := m.peer.head
 	if m.ctx.Err() != nil || o.open() == 0 || o.wasHeard() || m.peer.isServed() || !h.hasOther(m, o.calls[0].Function) {

@@ -64,7 +64,7 @@ func TestABadPeerKeepsNothingFromAnHonestOne(t *testing.T) {
 	}
 }
 
-// TestABadPeerAloneIsAskedAgain has a bad peer be the only one: it gets what it put back after
+// TestABadPeerAloneIsAskedAgain has a bad peer be the only one: it gets what it rejected after
 // its backoff, and all of it once it is good.
 func TestABadPeerAloneIsAskedAgain(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
@@ -133,9 +133,9 @@ func TestLongFunctionsWidenTheWindow(t *testing.T) {
 	})
 }
 
-// TestAHeadThatRestartsPassesOverWhatItsPeerPutBack has a peer be another worker of the next
+// TestAHeadThatRestartsPassesOverWhatItsPeerRejected has a peer be another worker of the next
 // head.
-func TestAHeadThatRestartsPassesOverWhatItsPeerPutBack(t *testing.T) {
+func TestAHeadThatRestartsPassesOverWhatItsPeerRejected(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		p := w.meet("p", 4, func(p *fakePeer) { p.run = givesBack })
 		w.submit(1, func(s *layout.Spec) { s.Backoff = layout.Backoff{Base: time.Hour, Max: time.Hour} })

@@ -36,7 +36,7 @@ func (v Verify) check() error {
 // maxVerify bounds the peers that run one item.
 const maxVerify = 16
 
-// errFewPeers puts back what too few peers can check.
+// errFewPeers rejects what too few peers can check.
 var errFewPeers = errors.New("too few peers can run it for its results to be compared")
 
 // digest is what has to agree of an outcome.

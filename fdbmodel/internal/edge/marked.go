@@ -101,8 +101,8 @@ func (m *marked) begin() bool {
 	return true
 }
 
-// putBack ends the caller's turn, and leaves what it took to the next one.
-func (m *marked) putBack(marks []index.Mark) {
+// release ends the caller's turn, and leaves what it took to the next one.
+func (m *marked) release(marks []index.Mark) {
 	m.add(marks)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *Resolver) ResolveMarked(ctx context.Context) {
 		}
 		_, left, _, err := r.ResolveMarks(ctx, marks)
 		if err != nil && ctx.Err() != nil {
-			r.marked.putBack(marks) // they may be other callers'
+			r.marked.release(marks) // they may be other callers'
 			return
 		}
 		if err == nil {

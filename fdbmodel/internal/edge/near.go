@@ -89,7 +89,7 @@ func (r *resolution) bind(ctx context.Context, f *nearby.Future) error {
 			r.linkAgain(&row)
 			return nil
 		}
-		if event.Displaced = len(able) == 0; event.Displaced {
+		if event.Unplaceable = len(able) == 0; event.Unplaceable {
 			break
 		}
 		event.Near = able[int(row.ID[len(row.ID)-2])%len(able)] // they share the work

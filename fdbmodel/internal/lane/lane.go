@@ -46,8 +46,8 @@ type Index struct {
 	// Due is when the first lane is to be looked at again that the transaction holds
 	// back, 0 for none.
 	Due int64
-	// Avoid are lanes that the transaction must leave alone, because they can't be read.
-	Avoid []layout.Lane
+	// Skip are lanes that the transaction must leave alone, because they can't be read.
+	Skip []layout.Lane
 
 	changes []*Change // in the order in which they were met
 	kinds   map[string]*Kind
@@ -75,8 +75,8 @@ type joining struct {
 	submitted bool
 }
 
-// Avoids reports whether the transaction must leave a lane alone.
-func (x *Index) Avoids(l layout.Lane) bool { return slices.Contains(x.Avoid, l) }
+// Skips reports whether the transaction must leave a lane alone.
+func (x *Index) Skips(l layout.Lane) bool { return slices.Contains(x.Skip, l) }
 
 // Len returns how many lanes the transaction changes.
 func (x *Index) Len() int { return len(x.changes) }

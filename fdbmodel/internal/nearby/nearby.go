@@ -150,7 +150,7 @@ func (f *Future) Holders(ctx context.Context, object string) (alive, able []layo
 	return alive, able, nil
 }
 
-// Placeable reports whether a displaced future need not stay so: a worker that has what it
+// Placeable reports whether an unplaceable future need not stay so: a worker that has what it
 // must be near could run it, or none has it, or it is not an object.
 func (f *Future) Placeable(ctx context.Context) (bool, error) {
 	near, err := f.Near(ctx)

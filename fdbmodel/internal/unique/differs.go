@@ -88,7 +88,7 @@ func sameTime(a, b int64, first, repeated *layout.Spec) bool {
 // sameDelay reports whether a future may have the delay that b asks for. Once that is over,
 // the records don't tell.
 func sameDelay(old *layout.Row, b *layout.Spec, asked, now int64) bool {
-	untried := old.Attempts.Failed+old.Attempts.Crashes+old.Attempts.PutBack == 0
+	untried := old.Attempts.Failed+old.Attempts.Crashes+old.Attempts.Rejected == 0
 	if old.State() == layout.Delayed && untried {
 		return asked > now && sameTime(old.Attempts.Due, asked, old.Spec, b)
 	}

@@ -251,27 +251,27 @@ func (x *index) set(key, value []byte, v kv.Version) ref {
 // lock.
 func (x *index) clear(key []byte, v kv.Version) bool {
 	r := x.tree.getNear(key)
-	return r != 0 && x.bury(r, v)
+	return r != 0 && x.remove(r, v)
 }
 
 // clearRange deletes the rows of a range and returns how many there were. The
 // caller holds the lock.
 func (x *index) clearRange(begin, end []byte, v kv.Version) int {
-	buried := 0
+	removed := 0
 	for s := x.tree.seekNear(begin); !s.end(); s.next() {
 		r := s.ref()
 		if bytes.Compare(x.at(r).key(), end) >= 0 {
 			break
 		}
-		if x.bury(r, v) {
-			buried++
+		if x.remove(r, v) {
+			removed++
 		}
 	}
-	return buried
+	return removed
 }
 
-// bury makes a row absent from v on, and reports whether it was present.
-func (x *index) bury(r ref, v kv.Version) bool {
+// remove makes a row absent from v on, and reports whether it was present.
+func (x *index) remove(r ref, v kv.Version) bool {
 	e := x.at(r)
 	if e.absent() {
 		return false

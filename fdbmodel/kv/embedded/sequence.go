@@ -32,9 +32,9 @@ type request struct {
 	noSync      bool
 
 	committed kv.Committed
-	// rival is the version of the commit that this one conflicts with.
-	rival kv.Version
-	err   error
+	// conflict is the version of the commit that this one conflicts with.
+	conflict kv.Version
+	err      error
 	// done is sent one value when the request has its answer.
 	done chan struct{}
 }
@@ -134,8 +134,8 @@ func (q *sequencer) admit(r *request) error {
 	if r.readVersion < q.line.lowest() {
 		return kv.ErrTooOld
 	}
-	if rival := q.check(r); rival != 0 {
-		r.rival = rival
+	if conflict := q.check(r); conflict != 0 {
+		r.conflict = conflict
 		q.conflicts++
 		return kv.ErrConflict
 	}

@@ -175,7 +175,7 @@ func (s *Store) waitConflict(ctx context.Context, tx kv.Tx) error {
 		if err := s.Err(); err != nil {
 			return err
 		}
-		if s.line.published() >= t.rivalVersion() {
+		if s.line.published() >= t.conflictVersion() {
 			return nil
 		}
 		select {

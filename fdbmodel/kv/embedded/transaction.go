@@ -38,14 +38,14 @@ type transaction struct {
 	version kv.Version
 	begun   time.Time
 
-	watches []*watch
-	rival   kv.Version
+	watches  []*watch
+	conflict kv.Version
 }
 
-func (t *transaction) rivalVersion() kv.Version {
+func (t *transaction) conflictVersion() kv.Version {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.rival
+	return t.conflict
 }
 
 // usable is nil while the transaction may be used.
@@ -198,7 +198,7 @@ func (t *transaction) settle(r *request) (kv.Committed, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	committed, err := r.committed, r.err
-	t.rival = r.rival
+	t.conflict = r.conflict
 	if err == nil {
 		t.arm(committed.Version)
 	} else {

@@ -12,21 +12,21 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
-// Limits of one call of ReplaceDisplaced.
+// Limits of one call of ReplaceUnplaceable.
 const (
-	displacedClasses = 64                     // classes of the ready index that it goes past
-	maxDisplaced     = 64                     // futures that it looks at
-	displacedPause   = 200 * time.Millisecond // until the next one, while the index goes on
+	unplaceableClasses = 64                     // classes of the ready index that it goes past
+	maxUnplaceable     = 64                     // futures that it looks at
+	unplaceablePause   = 200 * time.Millisecond // until the next one, while the index goes on
 )
 
-// DisplacedWalk is where a walk over the ready index goes on that looks for displaced
+// UnplaceableWalk is where a walk over the ready index goes on that looks for unplaceable
 // futures. The zero value is at its beginning. It belongs to one goroutine.
-type DisplacedWalk struct {
+type UnplaceableWalk struct {
 	shard int
 	next  []byte // nil for the beginning of the shard
 }
 
-// ReplaceDisplaced looks for a worker again for futures that must be near an object
+// ReplaceUnplaceable looks for a worker again for futures that must be near an object
 // and that none of the workers which had it could run: where one that has it can by
 // now, where none has it any more, so that it is to be made again, and where its
 // result is no object any more. Others stay as they are. A call looks at a part of the
@@ -35,13 +35,13 @@ type DisplacedWalk struct {
 // the index; the zero time if it has seen all of it. Several processes may run it: the
 // rows are read serializably. Unreadable futures stay. An unknown commit is retried and
 // harmless.
-func (r *Results) ReplaceDisplaced(ctx context.Context, walk *DisplacedWalk) (n int, next time.Time, err error) {
+func (r *Results) ReplaceUnplaceable(ctx context.Context, walk *UnplaceableWalk) (n int, next time.Time, err error) {
 	var ids []layout.ID
-	var at DisplacedWalk
+	var at UnplaceableWalk
 	lapped := false
 	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 		at, ids = *walk, nil
-		if ids, lapped, err = r.findDisplaced(ctx, tx.Snapshot(), &at); err == nil {
+		if ids, lapped, err = r.findUnplaceable(ctx, tx.Snapshot(), &at); err == nil {
 			ids, err = r.placeable(ctx, tx.Snapshot(), ids)
 		}
 		return err
@@ -55,12 +55,12 @@ func (r *Results) ReplaceDisplaced(ctx context.Context, walk *DisplacedWalk) (n 
 		}
 	}
 	if *walk = at; !lapped {
-		next = r.cluster.Now().Add(displacedPause)
+		next = r.cluster.Now().Add(unplaceablePause)
 	}
 	return n, next, nil
 }
 
-// replace looks for a worker for some displaced futures, and returns for how many.
+// replace looks for a worker for some unplaceable futures, and returns for how many.
 func (r *Results) replace(ctx context.Context, ids []layout.ID) (n int, err error) {
 	event := fdbmodel.Event{Kind: fdbmodel.EventReplace, Now: r.cluster.Now()}
 	_, err = r.cluster.Change(ctx, kv.Options{Tag: "futura-replace"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
@@ -70,7 +70,7 @@ func (r *Results) replace(ctx context.Context, ids []layout.ID) (n int, err erro
 			if err != nil {
 				return err
 			}
-			if !found || row.Spec == nil || w.Avoids(&row) {
+			if !found || row.Spec == nil || w.Skips(&row) {
 				continue
 			}
 			if after, outcome := fdbmodel.Next(row, event); outcome == fdbmodel.Applied {
@@ -83,12 +83,12 @@ func (r *Results) replace(ctx context.Context, ids []layout.ID) (n int, err erro
 	return n, err
 }
 
-// findDisplaced walks on until it has seen enough classes or futures, and reports
+// findUnplaceable walks on until it has seen enough classes or futures, and reports
 // whether it has come to the end of the index.
-func (r *Results) findDisplaced(ctx context.Context, tx kv.Reader, at *DisplacedWalk) (ids []layout.ID, lapped bool,
+func (r *Results) findUnplaceable(ctx context.Context, tx kv.Reader, at *UnplaceableWalk) (ids []layout.ID, lapped bool,
 	err error,
 ) {
-	for range displacedClasses {
+	for range unplaceableClasses {
 		prefix := r.keys.Shard(at.shard, layout.SubReady)
 		all := kv.Prefix(prefix)
 		if at.next != nil {
@@ -112,11 +112,11 @@ func (r *Results) findDisplaced(ctx context.Context, tx kv.Reader, at *Displaced
 		}
 		class := kv.Prefix(e.Key[:classEnd])
 		at.next = class.End
-		if !isDisplaced(e.Class.Labels) {
+		if !isUnplaceable(e.Class.Labels) {
 			continue
 		}
 		class.Begin = e.Key
-		page, err = tx.GetRange(class, kv.RangeOptions{Limit: maxDisplaced - len(ids)}).Wait(ctx)
+		page, err = tx.GetRange(class, kv.RangeOptions{Limit: maxUnplaceable - len(ids)}).Wait(ctx)
 		if err != nil {
 			return nil, false, err
 		}
@@ -126,15 +126,15 @@ func (r *Results) findDisplaced(ctx context.Context, tx kv.Reader, at *Displaced
 			}
 			at.next = kv.After(item.Key)
 		}
-		if len(ids) >= maxDisplaced {
+		if len(ids) >= maxUnplaceable {
 			return ids, false, nil
 		}
 	}
 	return ids, false, nil
 }
 
-// isDisplaced reports whether futures with these labels are displaced.
-func isDisplaced(labels string) bool {
+// isUnplaceable reports whether futures with these labels are unplaceable.
+func isUnplaceable(labels string) bool {
 	for text := range strings.SplitSeq(labels, ",") {
 		if strings.HasPrefix(text, layout.LabelNear+"=") {
 			return true
@@ -143,7 +143,7 @@ func isDisplaced(labels string) bool {
 	return false
 }
 
-// placeable returns those of some displaced futures that need not stay so.
+// placeable returns those of some unplaceable futures that need not stay so.
 func (r *Results) placeable(ctx context.Context, tx kv.Reader, ids []layout.ID) ([]layout.ID, error) {
 	search := nearby.NewSearch(tx, r.keys)
 	var all []nearby.Future
@@ -153,7 +153,7 @@ func (r *Results) placeable(ctx context.Context, tx kv.Reader, ids []layout.ID) 
 		case layout.IsUnreadable(err):
 		case err != nil:
 			return nil, err
-		case found && row.Spec != nil && row.Spec.MustBeNear && row.State() == layout.Ready && row.Attempts.Displaced:
+		case found && row.Spec != nil && row.Spec.MustBeNear && row.State() == layout.Ready && row.Attempts.Unplaceable:
 			all = append(all, search.Ask(&row, row.Spec.Near))
 		}
 	}

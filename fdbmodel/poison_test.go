@@ -13,8 +13,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
-// bury declares a worker dead and takes back what it holds.
-func bury(s *modeltest.Stage, id layout.WorkerID) {
+// forceReap declares a worker dead and takes back what it holds.
+func forceReap(s *modeltest.Stage, id layout.WorkerID) {
 	members, err := s.C.Workers(s.Ctx)
 	require.NoError(s.T, err)
 	for _, m := range members {
@@ -42,7 +42,7 @@ func TestOnlyTheMostSuspiciousIsCharged(t *testing.T) {
 				Capacity: layout.Resources{Slots: 8}})
 			require.NoError(t, err)
 			require.Len(t, s.Claim(w), 3-deaths)
-			bury(s, w.ID())
+			forceReap(s, w.ID())
 			s.Clock.Advance(time.Minute)
 			_, _, err = maintenance.Of(s.C).PromoteDue(s.Ctx)
 			require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestOnlyTheMostSuspiciousIsCharged(t *testing.T) {
 		require.Equal(t, deaths, held[id].Attempts.Suspicion())
 		require.NoError(t, s.Worker.Begin(s.Ctx, held[id]))
 	}
-	bury(s, s.Worker.ID())
+	forceReap(s, s.Worker.ID())
 	for deaths, id := range append(ids[:], idle) {
 		row, err := s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestARunThatEndedIsNotCharged(t *testing.T) {
 		require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, fdbmodel.Completion{Future: &held[0], Relinquish: true}))
 	}
 	require.Len(t, s.Claim(s.Worker), 1)
-	bury(s, s.Worker.ID())
+	forceReap(s, s.Worker.ID())
 	row, err := s.C.Get(s.Ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, layout.Deaths{{Worker: s.Worker.ID()}}, row.Attempts.Deaths)
@@ -96,7 +96,7 @@ func TestAWorkerThatComesBackUndoesItsDeath(t *testing.T) {
 	for i := range held {
 		require.NoError(t, s.Worker.Begin(s.Ctx, &held[i]))
 	}
-	bury(s, s.Worker.ID())
+	forceReap(s, s.Worker.ID())
 	require.Equal(t, fdbmodel.Lost, s.Finish(s.Worker, fdbmodel.Completion{Future: &held[0], Result: &layout.Result{}}))
 	other, err := s.C.Register(s.Ctx, s.Info())
 	require.NoError(t, err)

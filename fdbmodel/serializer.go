@@ -8,16 +8,14 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// contestedFor is how long the transactions of a contest take turns after two of them
-// have met.
-const contestedFor = time.Second
+// serializedFor is how long transactions take turns after a conflict.
+const serializedFor = time.Second
 
-// contest is among transactions of one process that change the same lanes: those that
+// serializer runs transactions of this process one after the other for a while once two of
+// them have met in a conflict. It is for transactions that change the same lanes: those that
 // hand over slots of full lanes want the same futures in line, and those that submit to
-// lanes with room count into the same record. After a conflict they come one after the
-// other for a while, as each would make the next one run again. It says nothing of
-// other processes: the store decides among them.
-type contest struct {
+// lanes with room count into the same record. The store decides among processes.
+type serializer struct {
 	turn chan struct{}
 
 	mu    sync.Mutex
@@ -26,22 +24,24 @@ type contest struct {
 	until time.Time  // they take turns
 }
 
-func newContest() *contest { return &contest{turn: make(chan struct{}, 1), last: kv.NoVersion} }
+func newSerializer() *serializer {
+	return &serializer{turn: make(chan struct{}, 1), last: kv.NoVersion}
+}
 
 // isOn reports whether transactions take turns. One that runs again says so.
-func (k *contest) isOn(now time.Time, attempt int) bool {
+func (k *serializer) isOn(now time.Time, attempt int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if attempt > 1 {
-		k.until = now.Add(contestedFor)
+		k.until = now.Add(serializedFor)
 	}
 	left := k.until.Sub(now)
-	return left > 0 && left <= contestedFor // no longer, if the clock was set back
+	return left > 0 && left <= serializedFor // no longer, if the clock was set back
 }
 
 // seen returns the version of the last transaction if that was a short while ago, and
 // otherwise kv.NoVersion.
-func (k *contest) seen(now time.Time) kv.Version {
+func (k *serializer) seen(now time.Time) kv.Version {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now.Sub(k.at).Abs() >= recentClaim {
@@ -50,7 +50,7 @@ func (k *contest) seen(now time.Time) kv.Version {
 	return k.last
 }
 
-func (k *contest) note(version kv.Version, now time.Time) {
+func (k *serializer) note(version kv.Version, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if version > k.last {
@@ -58,12 +58,11 @@ func (k *contest) note(version kv.Version, now time.Time) {
 	}
 }
 
-// transactIn is transact for a transaction of a contest, or of none if that is nil. It
-// tells fn the version of the contest's last transaction if that was a short while ago,
-// and otherwise kv.NoVersion: who reads at it does not meet that one. The turn is only a
-// matter of speed: whoever has it, and whatever becomes of a commit with an unknown
-// result, the store decides what conflicts.
-func (c *Cluster) transactIn(ctx context.Context, k *contest, o kv.Options,
+// transactIn is Transact within a serializer, which may be nil. fn gets the version of the
+// serializer's last transaction if that was a short while ago, and otherwise kv.NoVersion:
+// a read at that version does not conflict with it. Turns only save time: the store decides
+// what conflicts, also after an unknown result.
+func (c *Cluster) transactIn(ctx context.Context, k *serializer, o kv.Options,
 	fn func(ctx context.Context, tx kv.Attempt, last kv.Version) error,
 ) (kv.Result, error) {
 	if k == nil {

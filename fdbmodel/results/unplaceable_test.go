@@ -30,8 +30,8 @@ func boundTo(id layout.ID) func(*fdbmodel.Submission) {
 
 // replace walks over the whole index and returns how many futures it found a place for.
 func replace(s *modeltest.Stage) (total, calls int) {
-	for walk := (results.DisplacedWalk{}); ; {
-		n, next, err := results.Of(s.C).ReplaceDisplaced(s.Ctx, &walk)
+	for walk := (results.UnplaceableWalk{}); ; {
+		n, next, err := results.Of(s.C).ReplaceUnplaceable(s.Ctx, &walk)
 		require.NoError(s.T, err)
 		require.LessOrEqual(s.T, n, 64)
 		calls++
@@ -61,7 +61,7 @@ func TestWhatMustBeNearIsReplaced(t *testing.T) {
 			require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, able.ID(), object, s.Token(object), true))
 		},
 		"death": func(s *modeltest.Stage, _ layout.ID, _ *fdbmodel.Registration) {
-			_, err := s.C.Bury(s.Ctx, s.Worker.ID())
+			_, err := s.C.ForceReap(s.Ctx, s.Worker.ID())
 			require.NoError(t, err)
 		},
 	} {
@@ -71,7 +71,7 @@ func TestWhatMustBeNearIsReplaced(t *testing.T) {
 		ids := []layout.ID{s.Submit(boundTo(object), large), s.Submit(boundTo(object), large)}
 		before, err := s.C.Get(s.Ctx, ids[0])
 		require.NoError(t, err)
-		require.True(t, before.Attempts.Displaced)
+		require.True(t, before.Attempts.Unplaceable)
 		n, _ := replace(s)
 		require.Zero(t, n, name)
 		same, err := s.C.Get(s.Ctx, ids[0])
@@ -91,7 +91,7 @@ func TestWhatMustBeNearIsReplaced(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, layout.Ready, row.State())
 			require.Equal(t, able.ID(), row.Attempts.Assigned)
-			require.False(t, row.Attempts.Displaced)
+			require.False(t, row.Attempts.Unplaceable)
 		}
 		require.Len(t, claimAll(s, able), 2, name)
 		n, _ = replace(s)
@@ -100,9 +100,9 @@ func TestWhatMustBeNearIsReplaced(t *testing.T) {
 	}
 }
 
-// TestTheSearchForDisplacedIsBounded has more futures than one call looks at, of more
+// TestTheSearchForUnplaceableIsBounded has more futures than one call looks at, of more
 // classes, and counts.
-func TestTheSearchForDisplacedIsBounded(t *testing.T) {
+func TestTheSearchForUnplaceableIsBounded(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	able, object := largeWorker(s), s.Object()

@@ -12,18 +12,18 @@ import (
 // How long, and for how many futures, a worker leaves those that failed on it to
 // others.
 const (
-	preferOthers  = 2 * time.Second
-	maxLeft       = 4096
-	forgetLeft    = time.Minute
-	rivalLifetime = 5 * time.Second // how long a worker relies on what it knows of others
-	maxRivals     = 64              // others that it knows of
-	rivalPage     = 256             // keys of workers that it reads in a shard
+	preferOthers   = 2 * time.Second
+	maxLeft        = 4096
+	forgetLeft     = time.Minute
+	othersLifetime = 5 * time.Second // how long a worker relies on what it knows of others
+	maxOthers      = 64              // others that it knows of
+	othersPage     = 256             // keys of workers that it reads in a shard
 )
 
-// rivals is what a worker knows of others, which may do better with a future that
-// failed on it. It has the same owner as the scanner.
-type rivals struct {
-	left     map[layout.ID]leaving // the futures that the worker leaves to others
+// avoidList has the futures that a worker leaves to others for a while, and what it knows
+// of the others. It has the same owner as the scanner.
+type avoidList struct {
+	left     map[layout.ID]leaving
 	others   []Member
 	labels   []layout.LabelSet
 	lookedAt time.Time
@@ -31,18 +31,16 @@ type rivals struct {
 	near     map[layout.WorkerID]neighbour
 }
 
-// leaving is since when a worker leaves a future to others, and the notes on it by
-// then.
+// leaving says since when a worker leaves a future to others, and its notes then.
 type leaving struct {
 	since time.Time
 	notes string
 }
 
-// elsewhere returns whether this worker passes over a future of the ready index, because it
-// put it back a while ago; or another worker should have it, and it has not waited for that
-// one for long, since this worker met it: an attempt failed on this one, and another could
-// run it that has not failed it; or another one has what it takes. An error of the store
-// means no.
+// elsewhere returns a function that reports whether this worker passes over a future of the
+// ready index. It passes over what it rejected a while ago. For a bounded time it also
+// leaves a future to another worker: one that can run what failed here, or one that has its
+// inputs. An error of the store means no.
 func (r *Registration) elsewhere(ctx context.Context) func(*layout.ReadyEntry) bool {
 	name := r.name()
 	return func(e *layout.ReadyEntry) bool {
@@ -50,10 +48,10 @@ func (r *Registration) elsewhere(ctx context.Context) func(*layout.ReadyEntry) b
 			return false
 		}
 		if until := e.RefusedBy(name); until.After(r.cluster.clock.Now()) {
-			r.rivals.leaveUntil(r.cluster.clock.Now(), until)
+			r.avoided.leaveUntil(r.cluster.clock.Now(), until)
 			return true
 		}
-		wait, isBetter := preferOthers, r.hasRival
+		wait, isBetter := preferOthers, r.hasOther
 		if !e.HasFailedOn(r.info.ID) {
 			var near layout.WorkerID
 			near, wait = e.Near()
@@ -63,21 +61,21 @@ func (r *Registration) elsewhere(ctx context.Context) func(*layout.ReadyEntry) b
 			isBetter = r.isNear
 		}
 		now := r.cluster.clock.Now()
-		l, known := r.rivals.left[e.ID]
+		l, known := r.avoided.left[e.ID]
 		if l.notes != e.Notes {
 			l, known = leaving{now, e.Notes}, false
 		}
-		if now.Sub(l.since) >= wait || !known && !r.rivals.mayLeave(now) || !isBetter(ctx, e, now) {
+		if now.Sub(l.since) >= wait || !known && !r.avoided.mayLeave(now) || !isBetter(ctx, e, now) {
 			return false
 		}
-		r.rivals.left[e.ID] = l
-		r.rivals.leaveUntil(now, l.since.Add(wait))
+		r.avoided.left[e.ID] = l
+		r.avoided.leaveUntil(now, l.since.Add(wait))
 		return true
 	}
 }
 
 // leaveUntil notes that the worker may take what it leaves to others from a time on.
-func (v *rivals) leaveUntil(now, until time.Time) {
+func (v *avoidList) leaveUntil(now, until time.Time) {
 	if !v.until.After(now) || until.Before(v.until) {
 		v.until = until
 	}
@@ -86,14 +84,14 @@ func (v *rivals) leaveUntil(now, until time.Time) {
 // LeftUntil returns when the worker should look again for futures that it left to
 // others, the zero time if it left none.
 func (r *Registration) LeftUntil() time.Time {
-	if r.rivals.until.After(r.cluster.clock.Now()) {
-		return r.rivals.until
+	if r.avoided.until.After(r.cluster.clock.Now()) {
+		return r.avoided.until
 	}
 	return time.Time{}
 }
 
 // mayLeave reports whether there is room for another future, and makes some.
-func (v *rivals) mayLeave(now time.Time) bool {
+func (v *avoidList) mayLeave(now time.Time) bool {
 	if v.left == nil {
 		v.left = map[layout.ID]leaving{}
 	}
@@ -107,11 +105,11 @@ func (v *rivals) mayLeave(now time.Time) bool {
 	return len(v.left) < maxLeft
 }
 
-// hasRival reports whether a worker that has not failed a future could run it, if
-// nothing else ran.
-func (r *Registration) hasRival(ctx context.Context, e *layout.ReadyEntry, now time.Time) bool {
-	v := &r.rivals
-	if v.lookedAt.IsZero() || now.Sub(v.lookedAt) >= rivalLifetime {
+// hasOther reports whether another worker, on which the future has not failed, could run it
+// if it ran nothing else.
+func (r *Registration) hasOther(ctx context.Context, e *layout.ReadyEntry, now time.Time) bool {
+	v := &r.avoided
+	if v.lookedAt.IsZero() || now.Sub(v.lookedAt) >= othersLifetime {
 		others, err := r.cluster.someWorkers(ctx, r.info.ID)
 		if err != nil {
 			return false
@@ -139,7 +137,7 @@ func (c *Cluster) someWorkers(ctx context.Context, but layout.WorkerID) ([]Membe
 		first := c.random.intn(c.config.Shards)
 		for n := range c.config.Shards {
 			prefix := c.keys.Shard((first+n)%c.config.Shards, layout.SubWorkers)
-			page, err := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: rivalPage}).Wait(ctx)
+			page, err := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: othersPage}).Wait(ctx)
 			if err != nil {
 				return err
 			}
@@ -150,11 +148,11 @@ func (c *Cluster) someWorkers(ctx context.Context, but layout.WorkerID) ([]Membe
 				}
 			}
 			for _, m := range members {
-				if m.Alive && m.ID != but && len(others) < maxRivals {
+				if m.Alive && m.ID != but && len(others) < maxOthers {
 					others = append(others, m)
 				}
 			}
-			if len(others) == maxRivals {
+			if len(others) == maxOthers {
 				break
 			}
 		}

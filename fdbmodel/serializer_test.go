@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/internal/bubble"
 )
 
-// contender is a transaction of a contest that waits inside until it is let go.
+// contender is a transaction of a serializer that waits inside until it is let go.
 type contender struct {
 	inside bool
 	last   kv.Version
@@ -23,7 +23,7 @@ type contender struct {
 }
 
 // contend begins a transaction that conflicts so many times first.
-func contend(ctx context.Context, c *Cluster, k *contest, conflicts int) *contender {
+func contend(ctx context.Context, c *Cluster, k *serializer, conflicts int) *contender {
 	t := &contender{let: make(chan error, 1)}
 	go func() {
 		t.result, t.end = c.transactIn(ctx, k, kv.Options{Tag: "test"},
@@ -40,15 +40,15 @@ func contend(ctx context.Context, c *Cluster, k *contest, conflicts int) *conten
 	return t
 }
 
-// TestContest lets transactions run side by side until one has met another, one after
+// TestSerializer lets transactions run side by side until one has met another, one after
 // the other then, and side by side again after a while.
-func TestContest(t *testing.T) {
+func TestSerializer(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		c, err := Open(ctx, reference.Open(reference.Options{}), "contest", Options{})
+		c, err := Open(ctx, reference.Open(reference.Options{}), "serializer", Options{})
 		require.NoError(t, err)
-		k := newContest()
+		k := newSerializer()
 		a, b := contend(ctx, c, k, 0), contend(ctx, c, k, 0)
 		synctest.Wait()
 		require.True(t, a.inside && b.inside, "two that have not met")
@@ -77,7 +77,7 @@ func TestContest(t *testing.T) {
 		waits.let <- kv.ErrClosed
 		synctest.Wait()
 		require.ErrorIs(t, waits.end, kv.ErrClosed)
-		<-time.After(contestedFor)
+		<-time.After(serializedFor)
 		d, e := contend(ctx, c, k, 0), contend(ctx, c, k, 0)
 		synctest.Wait()
 		require.True(t, d.inside && e.inside, "they have not met for a while")

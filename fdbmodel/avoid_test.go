@@ -61,7 +61,7 @@ func TestARetryPrefersAnotherWorker(t *testing.T) {
 	f := newFailures(t)
 	f.fail(f.first) // nobody else is there
 	second := f.register(1, "go:f")
-	f.clock.Advance(rivalLifetime) // it learns of the other
+	f.clock.Advance(othersLifetime) // it learns of the other
 	f.runs(f.first, false)
 	found, err := f.first.Poll(f.ctx, ClaimRequest{Free: f.first.info.Capacity})
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestARetryPrefersAnotherWorker(t *testing.T) {
 	f.fail(second)
 	f.fail(f.first) // nobody is left who has not failed it
 	third := f.register(1, "go:f")
-	f.clock.Advance(rivalLifetime)
+	f.clock.Advance(othersLifetime)
 	f.runs(f.first, false)
 	f.runs(second, false)
 
@@ -84,7 +84,7 @@ func TestARetryPrefersAnotherWorker(t *testing.T) {
 	f.fail(third)
 	require.NoError(t, second.Leave(f.ctx))
 	require.NoError(t, third.Leave(f.ctx))
-	f.clock.Advance(rivalLifetime)
+	f.clock.Advance(othersLifetime)
 	f.fail(f.first)
 }
 
@@ -97,13 +97,13 @@ func TestOnlyThoseWhoCouldRunItArePreferred(t *testing.T) {
 		Queues: []string{"other"}, Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 1},
 	})
 	require.NoError(t, err)
-	f.clock.Advance(rivalLifetime)
+	f.clock.Advance(othersLifetime)
 	f.fail(f.first)
 	spec := requiring(1, "zone", "a")
 	spec.MaxRetries, spec.Priority = 5, 255
 	mine, other := f.labelled("zone", "a"), f.labelled("zone", "b")
 	f.submit(spec)
-	f.clock.Advance(rivalLifetime)
+	f.clock.Advance(othersLifetime)
 	for range 3 {
 		f.fail(mine)
 	}
