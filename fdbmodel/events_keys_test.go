@@ -19,12 +19,12 @@ import (
 // its change writes.
 var keysBeside = map[EventKind][]string{
 	EventClaim: {"claims"}, EventTake: {"claims"}, EventGather: {"claims"},
-	EventRealize: {"claims", "suspect"}, EventFail: {"claims", "suspect"}, EventPutBack: {"claims", "suspect"},
+	EventRealize: {"claims", "suspect"}, EventFail: {"claims", "suspect"}, EventReject: {"claims", "suspect"},
 	EventBlock: {"claims", "suspect"}, EventSnooze: {"claims", "suspect"},
 	EventRelinquish: {"claims", "suspect"}, EventExpire: {"claims", "suspect"},
 	EventReap: {"claims"}, EventCancel: {"cancelled"},
-	EventUnblock:  {layout.KeyInput, layout.KeySettling, layout.KeyLook},
-	EventUpstream: {layout.KeySettling, layout.KeyLook},
+	EventUnblock:  {layout.KeyInput, layout.KeyResolve, layout.KeyPendingCheck},
+	EventUpstream: {layout.KeyResolve, layout.KeyPendingCheck},
 	EventLose:     {layout.KeyCopy},
 	EventAdmit:    {layout.KeyLane, layout.KeyLaneDue, layout.KeyLaneTurn, "lane total"},
 }
@@ -187,7 +187,7 @@ func sampleRows() (rows []layout.Row) {
 			func(r *layout.Row) { r.Attempts.Due, r.Attempts.Slot = layout.Millis(sampleNow), true },
 			func(r *layout.Row) { r.Attempts.Due = layout.Millis(sampleNow) + 1 },
 			func(r *layout.Row) { r.Line = &layout.LineRecord{Stamp: kv.Stamp{1}, Order: 1} },
-			func(r *layout.Row) { r.Attempts.Displaced = true },
+			func(r *layout.Row) { r.Attempts.Unplaceable = true },
 			func(r *layout.Row) { r.Attempts.Deaths[0].Worker = sampleToken.Worker },
 			claimed,
 			func(r *layout.Row) { claimed(r); assigned(r) },
@@ -222,9 +222,9 @@ func sampleRows() (rows []layout.Row) {
 func isPossible(r *layout.Row) bool {
 	inLane, state := !r.Spec.Lane.IsZero(), r.State()
 	switch {
-	case inLane && (r.Attempts.Assigned != "" || r.Attempts.Displaced):
+	case inLane && (r.Attempts.Assigned != "" || r.Attempts.Unplaceable):
 		return false
-	case r.Attempts.Displaced && !r.Spec.MustBeNear, r.Line != nil && (!inLane || r.Spec.Bundle):
+	case r.Attempts.Unplaceable && !r.Spec.MustBeNear, r.Line != nil && (!inLane || r.Spec.Bundle):
 		return false
 	case r.Attempts.Slot && (!inLane || r.Spec.Aside || r.Spec.Member):
 		return false
@@ -253,7 +253,7 @@ func sampleEvents(kind EventKind) []Event {
 		other.Near = sampleToken.Worker
 	case EventReap:
 		other.Crash = true
-	case EventPutBack:
+	case EventReject:
 		other.Crowded = true
 	case EventExpire:
 		other.Token = layout.Token{} // a janitor

@@ -23,8 +23,8 @@ var testsOfEvents = map[EventKind]eventTests{
 	EventFail:    {"Exception Fail fail", ":TestHistoryAfterARetry :TestARetryPrefersAnotherWorker"},
 	EventRelinquish: {"Relinquish Leave EventRelinquish",
 		":TestWhatFinishTells :TestBlindWritesAreThoseOfTheTable :TestWhatIsGivenBackWakesAnIdleWorker"},
-	EventPutBack: {"PutBack", ":TestWhatFewPutBackWaitsForItsBackoff :TestACrowdOfPutBacksIsBounded " +
-		":TestAPeerPassesOverWhatItPutBackAtAnotherHead"},
+	EventReject: {"Reject", ":TestWhatFewRejectWaitsForItsBackoff :TestACrowdOfRejectionsIsBounded " +
+		":TestAPeerPassesOverWhatItRejectedAtAnotherHead"},
 	EventReap: {"ReapClaims", ":TestOnlyTheMostSuspiciousIsCharged :TestADeathIsInTheHistory " +
 		":TestTheDeadChangeNothing"},
 	EventReappear: {"Heartbeat reappear Leave",
@@ -42,9 +42,9 @@ var testsOfEvents = map[EventKind]eventTests{
 	EventLose: {"ReportLost Lose", "results:TestLostGraphIsRebuilt results:TestLossThatMayNotBeRebuilt"},
 	EventBlock: {"Block", ":TestOldLookLeavesANewMark :TestUnknownResults " +
 		"lanes:TestABlockedFutureHoldsUpNobodyItWaitsFor"},
-	EventInfeasible: {"EndInfeasible", ":TestMisfitsAreFoundByKind :TestTheTimeOfMisfitsBeginsAgain " +
+	EventInfeasible: {"EndInfeasible", ":TestUnschedulableAreFoundByKind :TestTheTimeOfUnschedulableBeginsAgain " +
 		"lanes:TestADamagedLaneHidesNothingInfeasible"},
-	EventReplace: {"ReplaceDisplaced", "results:TestWhatMustBeNearIsReplaced results:TestUnknownResultsOfObjects"},
+	EventReplace: {"ReplaceUnplaceable", "results:TestWhatMustBeNearIsReplaced results:TestUnknownResultsOfObjects"},
 	EventAdmit: {"SetKind Finish", "lanes:TestLaneAdmitsByPriorityAndCommit " +
 		"lanes:TestLaneWithARate lanes:TestLanesTakeTurns"},
 	EventSnooze: {"Snooze", ":TestSnoozeCostsNoAttempt :TestUnknownResultsOfTime"},

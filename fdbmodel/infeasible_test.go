@@ -187,7 +187,7 @@ type racingTx struct {
 }
 
 func (r *racing) Begin(o kv.Options) kv.Tx {
-	if o.Tag == "futura-unschedulable" {
+	if o.Tag == "futura-nofit" {
 		return racingTx{r.Database.Begin(o), r}
 	}
 	return r.Database.Begin(o)

@@ -218,7 +218,7 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Ready, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
 		},
-		"futura-unschedulable": func(s *modeltest.Stage, strike func()) {
+		"futura-nofit": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Queue = "nobodys" })
 			var unschedulable fit.Unschedulable
 			for range 4 {

@@ -81,7 +81,7 @@ func EndInfeasible(ctx context.Context, c *fdbmodel.Cluster, m *Unschedulable) (
 		return 0, time.Time{}, nil
 	}
 	var look unschedulableWalk
-	_, err = c.Change(ctx, kv.Options{Tag: "futura-unschedulable"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) (err error) {
+	_, err = c.Change(ctx, kv.Options{Tag: "futura-nofit"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) (err error) {
 		look = unschedulableWalk{cluster: c, unschedulable: m, able: able, now: now, shard: m.shard, next: m.next}
 		if err := look.walk(ctx, tx.Snapshot()); err != nil {
 			return err

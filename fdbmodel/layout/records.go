@@ -261,7 +261,7 @@ type BlockedRecord struct {
 // ResolveRecord says how far the dependencies of a future are resolved.
 type ResolveRecord struct {
 	// Notified is the last dependant that was notified of the future's end.
-	Notified ID `msgpack:"t,omitempty" json:"told,omitzero"`
+	Notified ID `msgpack:"t,omitempty" json:"notified,omitzero"`
 	// Released is how many of its inputs, in their order, the future no longer
 	// uses.
 	Released int `msgpack:"r,omitempty" json:"released,omitempty"`

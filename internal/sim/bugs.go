@@ -67,7 +67,7 @@ const (
 	tagRead          = "futura-read"
 	tagPut           = "futura-put"
 	tagPin           = "futura-pin"
-	tagUnschedulable = "futura-unschedulable"
+	tagUnschedulable = "futura-nofit"
 )
 
 // ends are the tags of transactions that end futures.
