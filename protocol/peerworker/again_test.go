@@ -237,3 +237,51 @@ func TestACancelIsOfItsOrderAfterARestart(t *testing.T) {
 	require.Equal(t, "a", string(h.all(again.ChunkID, 1)[0].Value))
 	r.idle()
 }
+
+// TestACancelOfWhatHasNotBegunIsOfItsOrder orders attempts again at the moment in which they are
+// cancelled.
+func TestACancelOfWhatHasNotBegunIsOfItsOrder(t *testing.T) {
+	t.Parallel()
+	everyState(t, func(t *testing.T, n *memory, o Options) {
+		h := newHead(t, n, headID)
+		o.Slots = 1
+		made, called, release := holding(t, o)
+		w := start(t, made, n)
+		before := goOrder("held", "a")
+		require.Equal(t, protocol.CodeAccepted, h.order(before).Code)
+		<-called
+		m := goOrder("double", make([]string, 1000)...)
+		h.keepsAll(m)
+		require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
+		c := w.chunk(chunkName{headID, m.ChunkID})
+		later := &order{WorkOrderBatch: sameAttempts(m), function: "go:double"}
+		later.name = chunkName{headID, later.ChunkID}
+		require.Nil(t, later.readItems())
+		of := newChunk(w.Worker, later.name, later.WorkOrderBatch, len(later.items), later.items)
+		of.release()
+		subs := w.submissions(later, of)
+		require.NoError(t, w.runner.checkAll(subs))
+		cancelled := make(chan struct{})
+		go func() {
+			defer close(cancelled)
+			w.runner.cancel(c, c.ids, "enough")
+		}()
+		for isCancelled := false; !isCancelled; {
+			w.runner.mu.Lock()
+			isCancelled = w.runner.items[c.ids[0]].cancelled != nil
+			w.runner.mu.Unlock()
+		}
+		require.True(t, w.admit(of, later.size))
+		w.runner.hold(of, subs)
+		of.keep()
+		w.runner.start(of)
+		w.runChunk(of)
+		<-cancelled
+		close(release)
+		for _, x := range h.all(later.ChunkID, len(subs)) {
+			require.Equal(t, protocol.CodeOK, x.Code, "%+v", x)
+		}
+		h.keepsAll(later.WorkOrderBatch)
+		w.idle()
+	})
+}

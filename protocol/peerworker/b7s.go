@@ -191,9 +191,6 @@ func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 	if !w.runsHere(function) {
 		return refuse(protocol.CodeNotFound, "the function %s does not run here", function)
 	}
-	if !w.admit(c, size) {
-		return nil // it came twice
-	}
 	subs := make([]fdbmodel.Submission, len(c.ids))
 	for i := range subs {
 		sub := futurestore.Submission(&template, function, c.order.Arguments[i])
@@ -202,10 +199,14 @@ func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 		setTrace(&sub.Spec, c.order.Carrier)
 		subs[i] = sub
 	}
-	if err := w.runner.hold(c, subs); err != nil {
-		w.abandon(ctx, c)
+	if err := w.runner.checkAll(subs); err != nil {
 		return refusalOf(err)
 	}
+	if !w.admit(c, size) {
+		return nil // it came twice
+	}
+	w.runner.hold(c, subs)
+	c.keep()
 	w.counts.chunks.Add(1)
 	w.counts.items.Add(int64(len(c.ids)))
 	w.runner.start(c)
@@ -370,7 +371,7 @@ func (c *chunk) resultOf(o *protocol.Outcome) (r protocol.NodeResult, err error)
 	}
 	value := o.Value
 	if o.Blob != nil {
-		from := c.worker.blobs.find(blobName{c.name.head, o.Blob.ID})
+		from := c.worker.blobs.last(blobName{c.name.head, o.Blob.ID})
 		if from == nil {
 			return r, ErrNoBlob
 		}

@@ -72,8 +72,8 @@ func (b *blobs) drop(name blobName, item layout.ID) {
 	}
 }
 
-// find returns where a blob is, nil if it is not here.
-func (b *blobs) find(name blobName) *blobSource {
+// last returns where a blob is, nil if it is not here.
+func (b *blobs) last(name blobName) *blobSource {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	sources := b.known[name]
@@ -84,10 +84,22 @@ func (b *blobs) find(name blobName) *blobSource {
 	return &last
 }
 
+// find returns the blob of an item, nil if it is not here. Equal ones of others may go earlier.
+func (b *blobs) find(name blobName, item layout.ID) *blobSource {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.known[name] {
+		if s.item == item {
+			return &s
+		}
+	}
+	return nil
+}
+
 // open opens a blob for the head that it is for.
 func (b *blobs) open(head, id string) (io.ReadSeekCloser, int64, error) {
 	name := blobName{head, id}
-	found := b.find(name)
+	found := b.last(name)
 	if found == nil {
 		return nil, 0, ErrNoBlob
 	}

@@ -69,6 +69,7 @@ type chunk struct {
 	gone chan struct{}
 
 	reported atomic.Bool // the head was told of it, or is about to be
+	started  bool        // its items may run; under the runner's mu
 
 	mu      sync.Mutex
 	states  []itemState
@@ -78,6 +79,7 @@ type chunk struct {
 	queue   []ended
 	flights int  // messages with outcomes under way
 	begun   bool // it is seen to its end
+	kept    bool // the journal has its order, or keeps none
 	dropped bool
 	// prove says that the head does not know the chunk, and is sent its items with the
 	// outcomes.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -21,6 +20,8 @@ type journal struct {
 
 	mu   sync.Mutex
 	ends []keptEnd // to be written
+	// flushing is held by who writes ends, over all that it takes.
+	flushing sync.Mutex
 	// writing is held while rows of a chunk are written or removed that has begun, so that none
 	// is left of one that is gone.
 	writing sync.Mutex
@@ -61,6 +62,10 @@ const (
 	// maxPart is how many bytes a part has, and maxWrite about what a transaction writes.
 	maxPart  = 64 << 10
 	maxWrite = 2 << 20
+	// maxRanges is how many items or chunks a transaction removes.
+	maxRanges = 1000
+	// oldIDs is where earlier versions had the ids of items.
+	oldIDs = "ids"
 )
 
 func chunkKeys() []byte {
@@ -107,13 +112,9 @@ func (j *journal) write(ctx context.Context, rows []kv.KeyValue) error {
 }
 
 // begin stores an order. What a crash leaves of one is no order.
-func (j *journal) begin(ctx context.Context, c *chunk, m *protocol.WorkOrderBatch) error {
+func (j *journal) begin(ctx context.Context, c *chunk, message []byte) error {
 	if j == nil {
 		return nil
-	}
-	message, err := protocol.Encode(m, protocol.DialectFutura)
-	if err != nil {
-		return err
 	}
 	value, err := json.Marshal(&orderRow{Head: c.name.head, Number: c.number, Message: message})
 	if err != nil {
@@ -134,21 +135,56 @@ func (j *journal) flush(ctx context.Context) error {
 	if j == nil {
 		return nil
 	}
+	j.flushing.Lock()
+	defer j.flushing.Unlock()
+	for {
+		ends := j.next()
+		if len(ends) == 0 {
+			return nil
+		}
+		for _, e := range ends {
+			if e.outcome.Blob == nil {
+				continue
+			}
+			if err := j.writeValue(ctx, e); err != nil {
+				return err
+			}
+		}
+		if err := j.writeEnds(ctx, ends); err != nil {
+			return err
+		}
+	}
+}
+
+// next are the ends that are written next: about as many as a transaction takes, and large ones
+// one by one after the others.
+func (j *journal) next() (next []keptEnd) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	size, rest := int64(0), j.ends[:0:0]
+	for _, e := range j.ends {
+		if e.outcome.Blob == nil && size < maxWrite {
+			size += e.size
+			next = append(next, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	if len(next) == 0 && len(rest) > 0 {
+		next, rest = rest[:1:1], rest[1:]
+	}
+	j.ends = rest
+	return next
+}
+
+// writeEnds writes ends, and queues them for their heads.
+func (j *journal) writeEnds(ctx context.Context, ends []keptEnd) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	j.mu.Lock()
-	ends := j.ends
-	j.ends = nil
-	j.mu.Unlock()
 	var rows []kv.KeyValue
 	for _, e := range ends {
 		if !e.chunk.wants(e.index) {
 			continue
-		}
-		if e.outcome.Blob != nil {
-			if err := j.writeValue(ctx, e); err != nil {
-				return err
-			}
 		}
 		value, err := json.Marshal(&itemRow{Outcome: e.outcome, Size: e.size, Void: e.void})
 		if err != nil {
@@ -165,32 +201,46 @@ func (j *journal) flush(ctx context.Context) error {
 	return nil
 }
 
-// writeValue stores the content of a blob before the outcome that names it.
+// writeValue stores the content of a blob before the outcome that names it. Others may write
+// between its pieces. Of one that can't be read no more is stored: the item runs again after a
+// restart.
 func (j *journal) writeValue(ctx context.Context, e keptEnd) error {
-	from := j.worker.blobs.find(blobName{e.chunk.name.head, e.outcome.Blob.ID})
+	c := e.chunk
+	from := j.worker.blobs.find(blobName{c.name.head, e.outcome.Blob.ID}, c.ids[e.index])
 	if from == nil {
 		return nil // another chunk has the item, and its head the result
 	}
-	content, key := from.content(), rowKey(e.chunk, rowValue, e.index)
-	err := j.worker.node.transact(ctx, func(tx kv.Attempt) error {
-		tx.ClearRange(kv.Prefix(key))
-		return nil
+	content, key := from.content(), rowKey(c, rowValue, e.index)
+	err := j.writeWanted(ctx, e, func() error {
+		return j.worker.node.transact(ctx, func(tx kv.Attempt) error {
+			tx.ClearRange(kv.Prefix(key))
+			return nil
+		})
 	})
-	for part := int64(0); err == nil; {
+	for part := int64(0); err == nil && part*maxPart < content.Size(); {
 		var rows []kv.KeyValue
 		for ; len(rows)*maxPart < maxWrite && part*maxPart < content.Size(); part++ {
 			value := make([]byte, min(maxPart, content.Size()-part*maxPart))
 			if _, err := content.ReadAt(value, part*maxPart); err != nil {
-				return fmt.Errorf("a large value: %w", err)
+				j.worker.log.Warn("a large result can't be read, and is not remembered", "chunk", c.name.chunk,
+					c.named([]int{e.index}), "error", err)
+				return nil
 			}
 			rows = append(rows, kv.KeyValue{Key: tuple.AppendInt(slices.Clip(key), part), Value: value})
 		}
-		if len(rows) == 0 {
-			break
-		}
-		err = j.write(ctx, rows)
+		err = j.writeWanted(ctx, e, func() error { return j.write(ctx, rows) })
 	}
 	return err
+}
+
+// writeWanted has something written of an item that its chunk still wants.
+func (j *journal) writeWanted(ctx context.Context, e keptEnd, write func() error) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if !e.chunk.wants(e.index) {
+		return nil
+	}
+	return write()
 }
 
 // cancel remembers that those of some items are to stop that have not ended.
@@ -220,22 +270,29 @@ func (j *journal) settle(ctx context.Context, places []place) error {
 	}
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	return j.worker.node.transact(ctx, func(tx kv.Attempt) error {
-		j.settleIn(tx, places)
-		return nil
-	})
+	return j.settleIn(ctx, places)
 }
 
-func (j *journal) settleIn(tx kv.Attempt, places []place) {
-	for _, p := range places {
-		if p.chunk.order != nil {
-			continue
+// settleIn is called under writing.
+func (j *journal) settleIn(ctx context.Context, places []place) error {
+	for some := range slices.Chunk(places, maxRanges) {
+		err := j.worker.node.transact(ctx, func(tx kv.Attempt) error {
+			for _, p := range some {
+				if p.chunk.order != nil {
+					continue
+				}
+				item := rowKey(p.chunk, rowItem, p.index)
+				tx.ClearRange(kv.Prefix(item))
+				tx.ClearRange(kv.Prefix(rowKey(p.chunk, rowValue, p.index)))
+				tx.Set(tuple.AppendInt(item, 0), []byte("{}"))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		item := rowKey(p.chunk, rowItem, p.index)
-		tx.ClearRange(kv.Prefix(item))
-		tx.ClearRange(kv.Prefix(rowKey(p.chunk, rowValue, p.index)))
-		tx.Set(tuple.AppendInt(item, 0), []byte("{}"))
 	}
+	return nil
 }
 
 // forget removes chunks. Items that they had taken over from chunks that stay are settled.
@@ -253,15 +310,23 @@ func (j *journal) forget(ctx context.Context, chunks []*chunk) error {
 	}
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	return j.worker.node.transact(ctx, func(tx kv.Attempt) error {
-		for _, c := range chunks {
-			if c.order == nil {
-				tx.ClearRange(kv.Prefix(chunkKey(c)))
+	if err := j.settleIn(ctx, moved); err != nil {
+		return err
+	}
+	for some := range slices.Chunk(chunks, maxRanges) {
+		err := j.worker.node.transact(ctx, func(tx kv.Attempt) error {
+			for _, c := range some {
+				if c.order == nil {
+					tx.ClearRange(kv.Prefix(chunkKey(c)))
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		j.settleIn(tx, moved)
-		return nil
-	})
+	}
+	return nil
 }
 
 // stored is what the journal has of a chunk, by the indexes of its items.
@@ -271,23 +336,41 @@ type stored struct {
 	values map[int]*spool
 }
 
-// read returns all chunks by their owners.
-func (j *journal) read(ctx context.Context) (map[string]*stored, error) {
+// read returns all chunks by their owners, and the keys that this version does not write.
+func (j *journal) read(ctx context.Context) (all map[string]*stored, foreign [][]byte, err error) {
 	all, prefix := map[string]*stored{}, chunkKeys()
-	err := j.worker.node.cluster.EachKey(ctx, kv.Prefix(prefix), func(found kv.KeyValue) error {
+	err = j.worker.node.cluster.EachKey(ctx, kv.Prefix(prefix), func(found kv.KeyValue) error {
 		key := tuple.NewReader(found.Key[len(prefix):])
 		owner, kind, index, part := key.Text(), key.Text(), int(key.Int()), key.Int()
+		if key.Done() != nil {
+			foreign = append(foreign, found.Key)
+			return nil
+		}
 		s := all[owner]
 		if s == nil {
 			s = &stored{items: map[int][]byte{}, values: map[int]*spool{}}
 			all[owner] = s
 		}
-		if err := key.Done(); err != nil {
-			return nil // of a chunk without an order
-		}
 		return s.add(kind, index, part == 0, found.Value)
 	})
-	return all, err
+	return all, foreign, err
+}
+
+// removeForeign removes what earlier versions wrote, which kept orders as futures of the cluster.
+func (j *journal) removeForeign(ctx context.Context, keys [][]byte) error {
+	for some := range slices.Chunk(keys, maxRanges) {
+		err := j.worker.node.transact(ctx, func(tx kv.Attempt) error {
+			for _, key := range some {
+				tx.Clear(key)
+			}
+			tx.ClearRange(kv.Prefix(tuple.AppendString(tuple.AppendString(nil, recordSpace), oldIDs)))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *stored) add(kind string, index int, first bool, value []byte) (err error) {

@@ -2,10 +2,12 @@ package peerworker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
 )
 
 const (
@@ -63,9 +65,40 @@ func (w *Worker) tidy(ctx context.Context) error {
 			return err
 		}
 	}
+	// Who has taken an item over is among all before the item has left.
+	needed := neededChunks(w.all())
+	over = slices.DeleteFunc(over, func(c *chunk) bool { return needed[c] })
 	err := w.forget(ctx, over)
 	w.fullHeads()
 	return err
+}
+
+// neededChunks are those of which new chunks have taken items over that the journal has not yet:
+// until then it has the items in the old ones.
+func neededChunks(all []*chunk) (needed map[*chunk]bool) {
+	for _, c := range all {
+		c.mu.Lock()
+		kept := c.kept
+		c.mu.Unlock()
+		if kept {
+			continue
+		}
+		for _, p := range c.moved {
+			if needed == nil {
+				needed = map[*chunk]bool{}
+			}
+			needed[p.chunk] = true
+		}
+	}
+	return needed
+}
+
+// keep says that the journal has the order of a chunk, if it keeps such.
+func (c *chunk) keep() {
+	c.mu.Lock()
+	c.kept = true
+	c.mu.Unlock()
+	signal.Send(c.worker.news)
 }
 
 // discard removes settled items of a chunk that goes on.
@@ -93,14 +126,19 @@ func (w *Worker) forget(ctx context.Context, chunks []*chunk) error {
 		return err
 	}
 	for _, c := range chunks {
-		c.mu.Lock()
-		done := c.done
-		c.mu.Unlock()
-		w.runner.forget(c, c.idsOf(done))
-		w.remove(c)
+		w.dropChunk(c)
 	}
 	w.runner.news()
 	return nil
+}
+
+// dropChunk removes a chunk from memory.
+func (w *Worker) dropChunk(c *chunk) {
+	c.mu.Lock()
+	done := c.done
+	c.mu.Unlock()
+	w.runner.forget(c, c.idsOf(done))
+	w.remove(c)
 }
 
 // places are those of some items of a chunk.

@@ -399,9 +399,10 @@ func (r *running) idle() {
 	require.Zero(r.t, r.runner.lines.n)
 	require.Zero(r.t, r.has.unsent)
 	require.Empty(r.t, r.blobs.known)
-	all, err := (&journal{worker: r.Worker}).read(context.Background())
+	all, foreign, err := (&journal{worker: r.Worker}).read(context.Background())
 	require.NoError(r.t, err)
 	require.Empty(r.t, all)
+	require.Empty(r.t, foreign)
 }
 
 // goOrder is an order of a Go function, with an item for each list of arguments.

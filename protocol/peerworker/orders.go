@@ -26,7 +26,8 @@ type order struct {
 	name     chunkName
 	function string // its full name here
 	items    []item
-	size     int64 // of its arguments
+	size     int64  // of its arguments
+	message  []byte // as the journal keeps it, nil without one
 }
 
 // refusal is why an order is not taken.
@@ -75,6 +76,13 @@ func (w *Worker) takeOrder(ctx context.Context, head string, m *protocol.WorkOrd
 	}
 	if r := o.readItems(); r != nil {
 		return r
+	}
+	if w.journal != nil {
+		var err error
+		if o.message, err = protocol.Encode(m, protocol.DialectFutura); err != nil {
+			return refuse(protocol.CodeInvalid, "%v", err)
+		}
+		o.size = max(o.size, sizeKept(o.message))
 	}
 	if !w.hasRoom(head, len(m.Items), o.size) {
 		return refuse(protocol.CodeUnavailable, "%s", noRoom)
@@ -147,17 +155,24 @@ func sizeOf(m *protocol.WorkOrderBatch) int64 {
 	return size
 }
 
+// sizeKept is how much of the bounds of the worker an order takes by what the journal keeps of it.
+// Arguments are longer there, in base64: this counts what else a message may have.
+func sizeKept(message []byte) int64 { return int64(len(message)) / 2 }
+
 // begin makes an order a chunk, whose items begin once its module is here.
 func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 	c := newChunk(w, o.name, o.WorkOrderBatch, len(o.items), o.items)
+	subs := w.submissions(o, c)
+	if err := w.runner.checkAll(subs); err != nil { // before it has anything of another chunk
+		return refusalOf(err)
+	}
 	c.release() // the head wants it
 	if !w.admit(c, o.size) {
 		return refuse(protocol.CodeConflict, "the chunk is here")
 	}
-	err := w.runner.hold(c, w.submissions(o, c))
-	if err == nil {
-		err = w.journal.begin(ctx, c, o.WorkOrderBatch)
-	}
+	w.runner.hold(c, subs)
+	err := w.journal.begin(ctx, c, o.message)
+	c.keep()
 	here := true
 	if err == nil && o.Module != "" {
 		here, err = w.modules.isHere(ctx, o.name.head, o.Module)
@@ -207,10 +222,10 @@ func (w *Worker) startLater(c *chunk) {
 	}
 }
 
-// giveBack ends items that can't be run here.
+// giveBack ends those of some items that have not begun, as they can't be run here.
 func (c *chunk) giveBack(indexes []int, why error) {
+	indexes = c.worker.runner.withdraw(c, indexes)
 	c.worker.rare.Warn("an order can't be run", "head", c.name.head, "chunk", c.name.chunk, c.named(indexes), "error", why)
-	c.worker.runner.withdraw(c, indexes)
 	for _, i := range indexes {
 		c.end(ended{index: i, outcome: returned(i, cut(why.Error())), void: true})
 	}
@@ -224,10 +239,11 @@ func (w *Worker) abandon(ctx context.Context, c *chunk) {
 		c.settleItem(i, 0)
 	}
 	c.mu.Unlock()
-	if err := w.forget(context.WithoutCancel(ctx), []*chunk{c}); err != nil {
+	if err := w.journal.forget(context.WithoutCancel(ctx), []*chunk{c}); err != nil {
 		w.log.Warn("a chunk that was not begun can't be removed", "chunk", c.name.chunk, "error", err)
-		w.remove(c)
 	}
+	w.dropChunk(c)
+	w.runner.news()
 }
 
 func refusalOf(err error) *refusal {

@@ -87,14 +87,19 @@ func (r *runner) check(sub *fdbmodel.Submission) error {
 	return r.info.CanRun(spec)
 }
 
-// hold takes the items of a chunk that are open, to run once they are started. Those that have
-// ended end again.
-func (r *runner) hold(c *chunk, subs []fdbmodel.Submission) error {
+// checkAll is check for the items of an order.
+func (r *runner) checkAll(subs []fdbmodel.Submission) error {
 	for i := range subs {
 		if err := r.check(&subs[i]); err != nil {
 			return fmt.Errorf("items[%d]: %w", i, err)
 		}
 	}
+	return nil
+}
+
+// hold takes the items of a chunk that are open, to run once they are started. Those that have
+// ended end again.
+func (r *runner) hold(c *chunk, subs []fdbmodel.Submission) {
 	var over []ended
 	r.mu.Lock()
 	for i := range subs {
@@ -119,7 +124,6 @@ func (r *runner) hold(c *chunk, subs []fdbmodel.Submission) error {
 	for _, e := range over {
 		c.end(e)
 	}
-	return nil
 }
 
 // recall takes an item that was over before the worker was started.
@@ -143,6 +147,7 @@ func (r *runner) discard(id layout.ID) {
 // start has the items of a chunk run.
 func (r *runner) start(c *chunk) {
 	r.mu.Lock()
+	c.started = true
 	for _, id := range c.ids {
 		if x := r.items[id]; x != nil && x.chunk == c && x.state == runHeld {
 			r.lines.add(x)
@@ -188,15 +193,13 @@ func (r *runner) End(c fdbmodel.Completion) {
 		r.dropSpool(c.Future.ID)
 		return
 	}
-	if again := x.again(&c); again != nil {
-		r.lines.free(x)
-		r.items[x.id] = again
-		r.lines.add(again)
+	cancelled := x.cancelled
+	if cancelled == nil && c.Relinquish {
+		r.lines.add(x)
 		r.mu.Unlock()
 		r.news()
 		return
 	}
-	cancelled := x.cancelled
 	r.mu.Unlock()
 	outcome, size := r.outcomeOf(x.head, &c, cancelled)
 	r.over(x, outcome, size, c.Result == nil && (cancelled != nil || c.Exception == nil))
@@ -205,34 +208,41 @@ func (r *runner) End(c fdbmodel.Completion) {
 	}
 }
 
-// again is what runs after an attempt has ended so, nil if the end counts.
-func (x *attempt) again(c *fdbmodel.Completion) *attempt {
-	switch {
-	case x.next != nil && c.Result == nil:
-		return x.next
-	case x.cancelled == nil && c.Relinquish:
-		return x
-	default:
-		return nil
-	}
-}
-
-// over ends an item for the chunk that has it.
+// over ends an item for the chunk that has it, unless it is ordered again and this is no answer.
 func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, void bool) {
 	blob := outcome.Blob
 	r.mu.Lock()
 	c, forgotten := x.chunk, r.items[x.id] != x
+	if next := x.next; void && next != nil && !forgotten {
+		r.lines.free(x)
+		if r.items[x.id] = next; next.chunk.started {
+			r.lines.add(next)
+		}
+		r.mu.Unlock()
+		r.news()
+		return
+	}
 	if c.order != nil {
 		outcome, size = c.fit(outcome, size)
 	}
-	x.state, x.outcome, x.size, x.void = runOver, outcome, size, void
-	x.args, x.next = nil, nil
+	x.end(outcome, size, void)
 	r.lines.free(x)
 	r.mu.Unlock()
-	w := r.worker
 	if blob != nil && (forgotten || outcome.Blob == nil) {
-		w.blobs.drop(blobName{x.head, blob.ID}, x.id)
+		r.worker.blobs.drop(blobName{x.head, blob.ID}, x.id)
 	}
+	r.tell(x, c)
+}
+
+// end sets how an item ended. It is called under mu.
+func (x *attempt) end(outcome protocol.Outcome, size int64, void bool) {
+	x.state, x.outcome, x.size, x.void = runOver, outcome, size, void
+	x.args, x.next = nil, nil
+}
+
+// tell ends an item that is over for the chunk that had it then.
+func (r *runner) tell(x *attempt, c *chunk) {
+	w := r.worker
 	w.mu.Lock()
 	at, found := w.places[x.id]
 	w.mu.Unlock()
@@ -260,12 +270,18 @@ func (r *runner) cancel(c *chunk, ids []layout.ID, reason string) {
 			stop = append(stop, id)
 			continue
 		}
-		r.leave(x, runTaken)
+		// It is over at once: an order that comes now is not answered with this cancel.
+		r.leave(x, runOver)
+		outcome, size := cancelledOutcome(reason), int64(len(reason))
+		if c.order != nil {
+			outcome, size = c.fit(outcome, size)
+		}
+		x.end(outcome, size, true)
 		unbegun = append(unbegun, x)
 	}
 	r.mu.Unlock()
 	for _, x := range unbegun {
-		r.over(x, cancelledOutcome(reason), 0, true)
+		r.tell(x, c)
 	}
 	for _, id := range stop {
 		r.stop(id)
@@ -332,7 +348,7 @@ func (r *runner) outcomeOf(head string, c *fdbmodel.Completion, cancelled *strin
 	case c.Result != nil:
 		return r.resultOf(head, c)
 	case cancelled != nil:
-		return cancelledOutcome(*cancelled), 0
+		return cancelledOutcome(*cancelled), int64(len(*cancelled))
 	case c.Exception != nil:
 		e := *c.Exception
 		e.Message = cutBytes(e.Message, fdbmodel.MaxMessage)
