@@ -4,6 +4,8 @@ package mutants
 func peerMutants() []mutant {
 	const share = "protocol/peerworker/share.go"
 	const journal, recall = "protocol/peerworker/journal.go", "protocol/peerworker/recall.go"
+	const runner, orders = "protocol/peerworker/runner.go", "protocol/peerworker/orders.go"
+	const keeping = "protocol/peerworker/keeping.go"
 	const link, chunk = "protocol/peerworker/link.go", "protocol/peerworker/chunk.go"
 	on := func(tests string) suites { return suites{{of: "protocol/peerworker", run: tests}} }
 	head := func(tests string) suites { return suites{{of: "protocol/peerhead", run: tests}} }
@@ -45,7 +47,7 @@ func peerMutants() []mutant {
 		{name: "what a head has runs again", file: journal, by: on("TestWhatAHeadHas"),
 			old: "\t\ttx.Set(tuple.AppendInt(item, 0), []byte(\"{}\"))\n", new: ""},
 		{name: "what a later chunk had runs again", file: journal, by: on("TestWhatALaterChunk"),
-			old: "\t\tj.settleIn(tx, moved)\n", new: ""},
+			old: "j.settleIn(ctx, moved); err", new: "j.settleIn(ctx, nil); err"},
 		{name: "a cancel is forgotten", file: journal, by: on("TestACancelIsRemembered"),
 			old: "if c.wants(i) && c.order == nil {", new: "if false {"},
 		{name: "a result is sent before it is remembered", file: chunk, by: on("TestAWorkerWithAState|TestResultsOfAny"),
@@ -54,6 +56,28 @@ func peerMutants() []mutant {
 			old: "kind == rowOrder && (first || s.order != nil)", new: "kind == rowOrder"},
 		{name: "what is recalled asks no head", file: recall, by: on("TestAWorkerForgets"),
 			old: "\t\tcase <-c.released:\n", new: "\t\tdefault:\n"},
+		{name: "a cancel before the begin answers others", file: runner, by: on("TestACancelOfWhatHasNotBegun"),
+			old: "x.end(outcome, size, true)\n\t\tunbegun", new: "x.end(outcome, size, false)\n\t\tunbegun"},
+		{name: "what waits for a cancel does not wait for its module", file: runner, by: on("TestAnOrderWaitsForItsModule"),
+			old: "next.chunk.started {", new: "next != nil {"},
+		{name: "a refused order takes items over", file: orders, by: on("TestARefusedOrder"),
+			old: "err != nil { // before it has", new: "false && err != nil { //"},
+		{name: "the journal takes more than its bounds", file: orders, by: on("TestWhatTheJournalKeeps"),
+			old: "\t\to.size = max(o.size, sizeKept(o.message))\n", new: ""},
+		{name: "a chunk goes before its items are elsewhere", file: keeping, by: on("TestAChunkStays"),
+			old: "return needed[c] })", new: "return needed[c] && false })"},
+		{name: "a part of a result is taken for all", file: recall, by: on("TestALargeResultThatIsDamaged"),
+			old: "if *x.outcome.Blob != *row.Outcome.Blob {", new: "if false {"},
+		{name: "orders that can't be read stay", file: recall, by: on("TestRowsThatCantBeRead"),
+			old: "\t\t\tgone = append(gone, &chunk{owner: owner})\n", new: ""},
+		{name: "earlier orders go unsaid", file: recall, by: on("TestOrdersOfAnEarlier"),
+			old: "if len(foreign) > 0 {", new: "if len(foreign) < 0 {"},
+		{name: "orders of any head are taken up", file: recall, by: on("TestOrdersOfAHeadThatIsNotServed"),
+			old: "case !w.mayOrder(r.order.name.head):", new: "case false:"},
+		{name: "all items are settled at once", file: journal, by: on("TestManyItems"),
+			old: "maxRanges = 1000", new: "maxRanges = 1 << 20"},
+		{name: "small results wait for large ones", file: journal, by: on("TestSmallResults"),
+			old: "if e.outcome.Blob == nil && size < maxWrite {", new: "if size < maxWrite {"},
 		{name: "a lost peer is not told", file: "protocol/peerhead/answer.go", by: head("TestALostPeer"),
 			old: "case !p.leaves.Load():", new: "case p.leaves.Load() && m != nil:"},
 	}
