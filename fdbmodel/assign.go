@@ -28,32 +28,23 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// Assign gives ready futures to a worker, and held ones that are delayed: each
-// leaves the pool, or the held futures, and waits for this worker alone, which
-// takes it before those of the pool. It returns one outcome for each: Applied;
-// Already, if it is assigned to this worker; Refused, if it is not ready, does
-// not exist, or is assigned to another worker, from which it must be unassigned
-// first. It returns ErrNotFound if the worker is not registered, and ErrUnfit
-// if it can never run one of the futures: it does not serve the queue, does not
-// know the function, or is too small. Each MaxAssign futures are one
-// transaction; on an error the outcomes of the transactions before it are
-// returned. An unknown commit is retried: futures whose assignment landed
-// return Already, or Refused if the worker has claimed them since.
+// Assign gives ready futures to a worker, and held ones that are delayed: each leaves the
+// pool, or the held futures, and waits for this worker alone, which takes it before those of
+// the pool. With From set it moves those that wait for that worker, which need not be
+// registered, so that no other worker can take them in between. It returns one outcome for
+// each: Applied; Already, if it waits for this worker for that reason; Refused, if it is not
+// ready, does not exist, is assigned to another worker than From, or must be near an object,
+// which decides where it waits. It returns ErrNotFound if the worker is not registered, and
+// ErrUnfit if it can never run one of the futures: it does not serve the queue, does not know
+// the function, or is too small. Each MaxAssign futures are one transaction; on an error the
+// outcomes of the transactions before it are returned. An unknown commit is retried: futures
+// whose assignment landed return Already, or Refused if the worker has claimed them since.
 //
-// reason, of at most 64 bytes, is recorded with each future, and the futures
-// with workers are counted separately for each reason; see OwnerOpen.
+// The futures with workers are counted separately for each reason; see package owners.
 //
 // When the worker fails an attempt, can't run the future, leaves or dies, the
 // future is unassigned.
-func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason string, ids []layout.ID,
-) ([]Outcome, error) {
-	if err := checkReason(reason); err != nil {
-		return nil, err
-	}
-	return c.assign(ctx, Assignment{To: worker, Reason: reason}, ids)
-}
-
-func (c *Cluster) assign(ctx context.Context, a Assignment, ids []layout.ID) ([]Outcome, error) {
+func (c *Cluster) Assign(ctx context.Context, a Assignment, ids []layout.ID) ([]Outcome, error) {
 	return c.eachPart(ids, func(ids []layout.ID) (outcomes []Outcome, err error) {
 		_, err = c.Change(ctx, kv.Options{Tag: "futura-assign"}, func(_ kv.Attempt, w *WriteSet) error {
 			assigned, err := w.Assign(ctx, a, ids)

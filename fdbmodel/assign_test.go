@@ -66,7 +66,7 @@ func (a *assigning) submit(n int, held bool) []layout.ID {
 }
 
 func (a *assigning) assign(w *fdbmodel.Registration, ids []layout.ID) {
-	outcomes, err := a.c.Assign(a.ctx, w.ID(), "y", ids)
+	outcomes, err := a.c.Assign(a.ctx, fdbmodel.Assignment{To: w.ID(), Reason: "y"}, ids)
 	require.NoError(a, err)
 	for _, o := range outcomes {
 		require.Equal(a, fdbmodel.Applied, o)
@@ -121,10 +121,11 @@ func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
 	took := a.claim(first, 8)
 	require.Len(t, took, 8)
 
-	outcomes, err := a.c.Assign(a.ctx, second.ID(), "y", []layout.ID{took[0].ID, ids[12], ids[12], {1}})
+	outcomes, err := a.c.Assign(a.ctx, fdbmodel.Assignment{To: second.ID(), Reason: "y"},
+		[]layout.ID{took[0].ID, ids[12], ids[12], {1}})
 	require.NoError(t, err)
 	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Refused, fdbmodel.Applied, fdbmodel.Refused, fdbmodel.Refused}, outcomes)
-	outcomes, err = a.c.Assign(a.ctx, second.ID(), "y", []layout.ID{ids[12]})
+	outcomes, err = a.c.Assign(a.ctx, fdbmodel.Assignment{To: second.ID(), Reason: "y"}, []layout.ID{ids[12]})
 	require.NoError(t, err)
 	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Already}, outcomes)
 	outcomes, err = a.c.Unassign(a.ctx, first.ID(), []layout.ID{ids[12]})
@@ -180,7 +181,7 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 					require.NoError(t, err)
 					require.True(t, dead)
 					a.check()
-					_, err = a.c.Assign(a.ctx, w.ID(), "y", ids)
+					_, err = a.c.Assign(a.ctx, fdbmodel.Assignment{To: w.ID(), Reason: "y"}, ids)
 					require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 					members, err = a.c.Workers(a.ctx)
 					require.NoError(t, err)
@@ -265,7 +266,7 @@ func TestAssignedAtSubmit(t *testing.T) {
 		require.ErrorContains(t, err, name)
 		require.True(t, fdbmodel.IsMistake(err) || errors.Is(err, fdbmodel.ErrNotFound))
 	}
-	_, err = a.c.Assign(a.ctx, "nobody", "y", []layout.ID{got[0].ID})
+	_, err = a.c.Assign(a.ctx, fdbmodel.Assignment{To: "nobody", Reason: "y"}, []layout.ID{got[0].ID})
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	a.check()
 }
@@ -367,7 +368,7 @@ func TestAssignUnderUnknownCommits(t *testing.T) {
 		held := func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" }
 		id := s.Submit(held)
 		s.Faults.FailNext(fault, nil)
-		_, err := s.C.Assign(s.Ctx, s.Worker.ID(), "y", []layout.ID{id})
+		_, err := s.C.Assign(s.Ctx, fdbmodel.Assignment{To: s.Worker.ID(), Reason: "y"}, []layout.ID{id})
 		require.NoError(t, err)
 		s.Faults.Flush()
 		row, err := s.C.Get(s.Ctx, id)

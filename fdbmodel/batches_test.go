@@ -1,6 +1,7 @@
 package fdbmodel_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -209,6 +210,48 @@ func TestBatchUnderUnknownCommits(t *testing.T) {
 		chunks, err := batches.Of(s.C).Chunks(s.Ctx, "g")
 		require.NoError(t, err)
 		require.Equal(t, []layout.BatchChunk{chunk}, chunks)
+	}
+}
+
+// TestRetryUnderUnknownCommits counts an item that starts over once, and ends the batch after it.
+func TestRetryUnderUnknownCommits(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+		s := modeltest.NewStage(t)
+		all := batches.Of(s.C)
+		require.NoError(t, all.Create(s.Ctx, &layout.BatchRecord{
+			ID: "g", Template: []byte("{}"), Queue: layout.DefaultQueue, Items: 1,
+		}))
+		id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" })
+		_, err := s.C.CancelMany(s.Ctx, []layout.ID{id}, "enough")
+		require.NoError(t, err)
+		end := func(b *layout.BatchRecord) (bool, error) {
+			write := b.FinishedAt == 0
+			b.FinishedAt = 7
+			return write, nil
+		}
+		open := func(b *layout.BatchRecord) error { b.FinishedAt = 0; return nil }
+		strike := func() { s.Faults.FailNext(fault, nil) }
+		strike()
+		b, err := all.End(s.Ctx, "g", end)
+		require.NoError(t, err)
+		s.Faults.Flush()
+		require.EqualValues(t, 7, b.FinishedAt)
+		strike()
+		n, err := all.Retry(s.Ctx, "g", []layout.ID{id}, open)
+		require.NoError(t, err)
+		s.Faults.Flush()
+		require.Equal(t, 1, n)
+		require.Equal(t, 2, int(s.Faults.Counts().Injected[fault]), "the faults did not happen")
+		b, err = all.End(s.Ctx, "g", end)
+		require.NoError(t, err)
+		require.Zero(t, b.FinishedAt, "an item waits")
+		failed := errors.New("not now")
+		_, err = s.C.CancelMany(s.Ctx, []layout.ID{id}, "enough")
+		require.NoError(t, err)
+		n, err = all.Retry(s.Ctx, "g", []layout.ID{id}, func(*layout.BatchRecord) error { return failed })
+		require.ErrorIs(t, err, failed)
+		require.Zero(t, n)
 	}
 }
 

@@ -221,15 +221,15 @@ func TestReassign(t *testing.T) {
 	bound, pool := l.submitOne(boundTo(big)), l.submitOne()
 	moved := l.submitOne(func(s *Submission) { s.Assigned = a.info.ID })
 	ids := []layout.ID{moved, bound, pool, {1}}
-	_, err := l.c.Reassign(l.ctx, a.info.ID, small.info.ID, "", ids)
+	_, err := l.c.Assign(l.ctx, Assignment{From: a.info.ID, To: small.info.ID}, ids)
 	require.ErrorIs(t, err, layout.ErrUnfit)
-	_, err = l.c.Reassign(l.ctx, a.info.ID, "nobody", "", ids)
+	_, err = l.c.Assign(l.ctx, Assignment{From: a.info.ID, To: "nobody"}, ids)
 	require.ErrorIs(t, err, ErrNotFound)
-	_, err = l.c.Reassign(l.ctx, a.info.ID, b.info.ID, string(make([]byte, maxReason+1)), ids)
+	_, err = l.c.Assign(l.ctx, Assignment{From: a.info.ID, To: b.info.ID, Reason: string(make([]byte, maxReason+1))}, ids)
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 	hint := b.RequestHint(ClaimRequest{Free: b.info.Capacity})
 	for _, want := range [][]Outcome{{Applied, Refused, Refused, Refused}, {Already, Refused, Refused, Refused}} {
-		outcomes, err := l.c.Reassign(l.ctx, a.info.ID, b.info.ID, "why", ids)
+		outcomes, err := l.c.Assign(l.ctx, Assignment{From: a.info.ID, To: b.info.ID, Reason: "why"}, ids)
 		require.NoError(t, err)
 		require.Equal(t, want, outcomes)
 	}

@@ -51,15 +51,6 @@ func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string,
 	return name, nil
 }
 
-// ResolveFilter is ResolveFunction for a name that futures are selected by, which may
-// also be that of futures that were put.
-func (c *Cluster) ResolveFilter(ctx context.Context, function string) (string, error) {
-	if function == layout.FunctionPut {
-		return function, nil
-	}
-	return c.ResolveFunction(ctx, function)
-}
-
 // resolvedNames remembers functions by content id that are known to be stored.
 // It is emptied when full.
 type resolvedNames struct {

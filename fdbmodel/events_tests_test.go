@@ -32,9 +32,9 @@ var testsOfEvents = map[EventKind]eventTests{
 	EventCancel:  {"Cancel CancelMany", ":TestWhatFinishTells :TestCancelledInput :TestManyAtOnce"},
 	EventPromote: {"PromoteDue", ":TestPromotingDealsOutTheBatch :TestBlockedAndDelayed"},
 	EventRetry:   {"Retry RetryMany", ":TestHistoryAfterARetry :TestManyAtOnce names:TestUniqueRetry"},
-	EventAssign: {"Assign Reassign AssignTo", ":TestHeldFuturesWaitForTheirWorker :TestAssignedAtSubmit :TestReassign " +
+	EventAssign: {"Assign AssignTo", ":TestHeldFuturesWaitForTheirWorker :TestAssignedAtSubmit :TestReassign " +
 		":TestAssignmentsMoveWhenTheirWorkerGoes"},
-	EventUnassign: {"Unassign ReapClaims Leave Reassign", ":TestHeldFuturesWaitForTheirWorker " +
+	EventUnassign: {"Unassign ReapClaims Leave Assign", ":TestHeldFuturesWaitForTheirWorker " +
 		":TestAssignmentsMoveWhenTheirWorkerGoes :TestReassign"},
 	EventUnblock: {"Inputs inputs", ":TestRealizedInputsBlockNothing :TestBlockedAndDelayed"},
 	EventUpstream: {"KindUpstream", ":TestFailureUpstreamNamesTheChain :TestCancelledInput " +

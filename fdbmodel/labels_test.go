@@ -64,10 +64,10 @@ func TestLabelsAreRequired(t *testing.T) {
 	}
 	answers, err := w.c.Submit(w.ctx, []Submission{{Spec: specs[0]}})
 	require.NoError(t, err)
-	_, err = w.c.Assign(w.ctx, plain.info.ID, "", []layout.ID{answers[0].ID})
+	_, err = w.c.Assign(w.ctx, Assignment{To: plain.info.ID}, []layout.ID{answers[0].ID})
 	require.ErrorIs(t, err, layout.ErrUnfit)
 	require.ErrorContains(t, err, "lacks some of the labels that it requires, zone=a")
-	_, err = w.c.Assign(w.ctx, a.info.ID, "", []layout.ID{answers[0].ID})
+	_, err = w.c.Assign(w.ctx, Assignment{To: a.info.ID}, []layout.ID{answers[0].ID})
 	require.NoError(t, err)
 	require.Equal(t, []layout.ID{answers[0].ID}, claimedBy(w, a, 1))
 }

@@ -9,20 +9,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
-// Reassign moves ready futures that wait for one worker alone to another one, each in
-// one transaction, so that nobody else can take it in between. It returns one outcome
-// for each: Applied; Already, if it waits for the other worker for that reason; and
-// Refused, if it waits for neither, does not exist, or must be near an object, which
-// decides where it waits. Errors, reason, batches and unknown commits are as for Assign;
-// the worker that they are taken from need not be registered.
-func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason string, ids []layout.ID,
-) ([]Outcome, error) {
-	if err := checkReason(reason); err != nil {
-		return nil, err
-	}
-	return c.assign(ctx, Assignment{From: from, To: to, Reason: reason}, ids)
-}
-
 // Assignment gives futures to a worker.
 type Assignment struct {
 	To layout.WorkerID
@@ -44,8 +30,11 @@ type Assigned struct {
 }
 
 // Assign makes an assignment in the transaction, of at most MaxAssign futures. It returns the
-// outcomes and errors of Assign of a Cluster, or of Reassign if From is set.
+// outcomes and errors of Assign of a Cluster.
 func (w *WriteSet) Assign(ctx context.Context, a Assignment, ids []layout.ID) (Assigned, error) {
+	if err := checkReason(a.Reason); err != nil {
+		return Assigned{}, err
+	}
 	info, err := w.cluster.requireAlive(ctx, a.To, w.Tx.Get(w.Keys.Worker(a.To, layout.WorkerAlive)))
 	if err != nil {
 		return Assigned{}, err

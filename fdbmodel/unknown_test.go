@@ -121,11 +121,12 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-assign to another": func(s *modeltest.Stage, strike func()) {
 			id, second := s.Submit(), s.Second()
-			outcomes, err := s.C.Assign(s.Ctx, s.Worker.ID(), "reason", []layout.ID{id})
+			outcomes, err := s.C.Assign(s.Ctx, fdbmodel.Assignment{To: s.Worker.ID(), Reason: "reason"}, []layout.ID{id})
 			require.NoError(s.T, err)
 			require.Equal(s.T, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
 			strike()
-			outcomes, err = s.C.Reassign(s.Ctx, s.Worker.ID(), second.ID(), "reason", []layout.ID{id})
+			move := fdbmodel.Assignment{From: s.Worker.ID(), To: second.ID(), Reason: "reason"}
+			outcomes, err = s.C.Assign(s.Ctx, move, []layout.ID{id})
 			require.NoError(s.T, err)
 			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcomes[0])
 			s.Faults.Flush()

@@ -241,19 +241,14 @@ func (s *Store) retry(ctx context.Context, id string, rows []layout.Row) (int, e
 	}
 	retried := 0
 	for part := range slices.Chunk(ids, fdbmodel.MaxAssign) {
-		outcomes, err := s.batches.Retry(ctx, id, part, func(r *layout.BatchRecord) error {
+		n, err := s.batches.Retry(ctx, id, part, func(r *layout.BatchRecord) error {
 			if r.CancelledAt != 0 {
 				return fmt.Errorf("batch %s is being cancelled: %w; try again once it is over", id, batch.ErrState)
 			}
 			r.Status, r.Reason, r.FinishedAt = int(batch.InProgress), "", 0
 			return nil
 		})
-		for _, o := range outcomes {
-			if o == fdbmodel.Applied {
-				retried++
-			}
-		}
-		if err != nil {
+		if retried += n; err != nil {
 			return retried, err
 		}
 	}

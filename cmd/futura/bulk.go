@@ -53,10 +53,8 @@ func (s *selection) each(ctx context.Context, c *futures.Client, wants func(*lay
 	change func([]futures.ID) error,
 ) (err error) {
 	filter := s.filter
-	if filter.Function != "" {
-		if filter.Function, err = c.Cluster().ResolveFilter(ctx, filter.Function); err != nil {
-			return err
-		}
+	if err := filter.ResolveFunction(ctx, c.Cluster()); err != nil {
+		return err
 	}
 	filter.Newest = filter.Tag != "" // which leads to them
 	var cursor []byte

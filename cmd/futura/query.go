@@ -95,10 +95,8 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 		f.filter.LeftOut = new(int)
 	}
 	return a.open(ctx, func(c *futures.Client) error {
-		if f.filter.Function != "" {
-			if f.filter.Function, err = c.Cluster().ResolveFilter(ctx, f.filter.Function); err != nil {
-				return err
-			}
+		if err := f.filter.ResolveFunction(ctx, c.Cluster()); err != nil {
+			return err
 		}
 		rows, next, err := inspect.List(ctx, c.Cluster(), f.filter, from, f.limit)
 		if err != nil {

@@ -221,7 +221,7 @@ func TestCheckOfBusyCluster(t *testing.T) {
 		for i := range made {
 			ids[i] = made[i].ID
 		}
-		_, err = c.Assign(ctx, workers[n%2], fmt.Sprint(n%3), ids)
+		_, err = c.Assign(ctx, fdbmodel.Assignment{To: workers[n%2], Reason: fmt.Sprint(n % 3)}, ids)
 		return err
 	})
 	loop(func(int) error {

@@ -25,18 +25,28 @@ func (s *Batches) End(ctx context.Context, id string, change func(*layout.BatchR
 
 // Retry has failed items of a batch start over, at most fdbmodel.MaxAssign of them. If any
 // does, open changes the record of the batch in the same transaction: no item waits while its
-// batch is over. It returns one outcome for each item, as RetryMany of a Cluster does,
-// fdbmodel.ErrNotFound, or the error of open. An unknown commit is retried: items that started
-// over by then are Refused.
+// batch is over. It returns how many started over, fdbmodel.ErrNotFound, or the error of open.
+// An unknown commit is retried: items that do not fail any more by then have started over.
 func (s *Batches) Retry(ctx context.Context, id string, items []layout.ID, open func(*layout.BatchRecord) error,
-) (outcomes []fdbmodel.Outcome, err error) {
-	_, err = s.cluster.Change(ctx, kv.Options{Tag: "futura-retry"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
+) (int, error) {
+	retried := 0
+	_, err := s.cluster.Change(ctx, kv.Options{Tag: "futura-retry"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
+		retried = 0
 		b, err := s.read(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if outcomes, err = w.RetryMany(ctx, items); err != nil || !slices.Contains(outcomes, fdbmodel.Applied) {
+		outcomes, err := w.RetryMany(ctx, items)
+		if err != nil {
 			return err
+		}
+		for _, o := range outcomes {
+			if o == fdbmodel.Applied || tx.MaybeCommitted && o == fdbmodel.Refused {
+				retried++
+			}
+		}
+		if !slices.Contains(outcomes, fdbmodel.Applied) {
+			return nil
 		}
 		if err := open(&b); err != nil {
 			return err
@@ -44,5 +54,8 @@ func (s *Batches) Retry(ctx context.Context, id string, items []layout.ID, open 
 		s.write(tx, &b)
 		return nil
 	})
-	return outcomes, err
+	if err != nil {
+		return 0, err
+	}
+	return retried, nil
 }

@@ -35,6 +35,15 @@ type Filter struct {
 	Newest bool
 }
 
+// ResolveFunction replaces an alias in Function as ResolveFunction of a Cluster does, whose
+// errors it returns. The function of futures that were put stays.
+func (f *Filter) ResolveFunction(ctx context.Context, c *fdbmodel.Cluster) (err error) {
+	if f.Function != "" && f.Function != layout.FunctionPut {
+		f.Function, err = c.ResolveFunction(ctx, f.Function)
+	}
+	return err
+}
+
 func (f *Filter) matches(row *layout.Row) bool {
 	return (f.State == 0 || row.State() == f.State) && (f.Queue == "" || row.Spec.Queue == f.Queue) &&
 		(f.Function == "" || row.Spec.Function == f.Function) && (f.Owner == "" || row.Spec.Owner == f.Owner) &&

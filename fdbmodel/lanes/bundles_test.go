@@ -245,7 +245,7 @@ func TestGathersLeaveClaimsTheirTurns(t *testing.T) {
 	for range 5 {
 		own = append(own, s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" }))
 	}
-	outcomes, err := s.C.Assign(s.Ctx, s.Worker.ID(), "", own)
+	outcomes, err := s.C.Assign(s.Ctx, fdbmodel.Assignment{To: s.Worker.ID()}, own)
 	require.NoError(t, err)
 	require.Equal(t, fdbmodel.Applied, outcomes[0])
 	pooled := s.Submit()

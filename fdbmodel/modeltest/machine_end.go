@@ -81,7 +81,7 @@ func (m *Machine) Finale() {
 		held, _, err := owners.Of(m.C).Held(ctx, "g", nil, 1000)
 		m.require(err)
 		for _, h := range held {
-			_, err := m.C.Assign(ctx, last.ID(), "y", []layout.ID{h.ID})
+			_, err := m.C.Assign(ctx, fdbmodel.Assignment{To: last.ID(), Reason: "y"}, []layout.ID{h.ID})
 			m.require(err)
 		}
 		_, _, err = maintenance.Of(m.C).PromoteDue(ctx)

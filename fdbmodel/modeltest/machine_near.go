@@ -97,7 +97,7 @@ func (m *Machine) reassign(ctx context.Context) (change, error) {
 			id = other
 		}
 	}
-	outcomes, err := m.C.Reassign(ctx, from.ID(), to.ID(), "y", []layout.ID{id})
+	outcomes, err := m.C.Assign(ctx, fdbmodel.Assignment{From: from.ID(), To: to.ID(), Reason: "y"}, []layout.ID{id})
 	m.logf("reassign %s from %s to %s (gone %t): %v %v", id, from.ID(), to.ID(), to.gone, outcomes, err)
 	if to.gone && err == nil {
 		m.fail("something was assigned to a dead worker")

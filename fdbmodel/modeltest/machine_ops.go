@@ -320,7 +320,7 @@ func (m *Machine) assign(ctx context.Context) (change, error) {
 		return none, nil
 	}
 	id := m.some()
-	outcomes, err := m.C.Assign(ctx, w.ID(), "y", []layout.ID{id})
+	outcomes, err := m.C.Assign(ctx, fdbmodel.Assignment{To: w.ID(), Reason: "y"}, []layout.ID{id})
 	m.logf("assign %s to %s (gone %t): %v %v", id, w.ID(), w.gone, outcomes, err)
 	if w.gone && err == nil {
 		m.fail("something was assigned to a dead worker")

@@ -347,12 +347,9 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 		}
 		*bound.to = at
 	}
-	if in.Function != "" {
-		function, err := s.client.Cluster().ResolveFilter(ctx, in.Function)
-		if err != nil {
-			return nil, err
-		}
-		filter.Function = function
+	filter.Function = in.Function
+	if err := filter.ResolveFunction(ctx, s.client.Cluster()); err != nil {
+		return nil, err
 	}
 	if in.State != "" {
 		state, err := layout.ParseState(string(in.State))

@@ -46,7 +46,7 @@ var recorded = map[Bug]uint64{
 	"slot leaked by a cancel": 5, "bundles mix lanes": 13, "pause overlooked by bundles": 11,
 	"job done twice": 3, "jobs skipped": 3, "two leaders": 14, "append forgotten": 3, "parked job lost": 3,
 	"overtaken in line": 6, "limit forgotten": 2, "block without edges": 2, "turn lost": 2,
-	"member gathered twice": 4,
+	"member gathered twice": 8, "bundle too heavy": 63,
 }
 
 // bugSeeds returns the seeds that are to find a bug, in this order: those from the

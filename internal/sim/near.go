@@ -116,7 +116,8 @@ func (c *clientProcess) reassignSome(ctx context.Context, r *request) error {
 	if to == "" || to == row.Attempts.Assigned {
 		return nil
 	}
-	outcomes, err := c.cluster.Reassign(ctx, row.Attempts.Assigned, to, "simulated", []layout.ID{row.ID})
+	move := fdbmodel.Assignment{From: row.Attempts.Assigned, To: to, Reason: "simulated"}
+	outcomes, err := c.cluster.Assign(ctx, move, []layout.ID{row.ID})
 	switch {
 	case errors.Is(err, fdbmodel.ErrReaped), errors.Is(err, fdbmodel.ErrNotFound), errors.Is(err, layout.ErrUnfit):
 		return nil

@@ -13,7 +13,7 @@ import (
 const (
 	// gather is how long after an item has ended others are waited for.
 	gather = 2 * time.Millisecond
-	// lookAgain is how often is looked for what nobody has told of.
+	// lookAgain is how often the loop looks without a signal.
 	lookAgain = time.Second
 	// discardItems and discardBytes are how much of a chunk its head has acknowledged
 	// before that is removed while the chunk goes on.
@@ -65,9 +65,11 @@ func (w *Worker) tidy(ctx context.Context) error {
 			return err
 		}
 	}
-	// Who has taken an item over is among all before the item has left.
-	needed := neededChunks(w.all())
-	over = slices.DeleteFunc(over, func(c *chunk) bool { return needed[c] })
+	if len(over) > 0 {
+		// A chunk that has taken an item over is among all before the item has left.
+		needed := neededChunks(w.all())
+		over = slices.DeleteFunc(over, func(c *chunk) bool { return needed[c] })
+	}
 	err := w.forget(ctx, over)
 	w.fullHeads()
 	return err
