@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 	"github.com/futura-run/futura/workers/wasm"
 )
 
@@ -65,7 +65,7 @@ func newShell(t *testing.T) *shell {
 }
 
 func (s *shell) run(want int, in string, args ...string) (out, errOut string) {
-	var o, e bytes.Buffer
+	var o, e stacktest.Buffer
 	code := run(context.Background(), append(args, "--store", s.store), strings.NewReader(in), &o, &e)
 	require.Equal(s.t, want, code, "%v: %s%s", args, &o, &e)
 	return o.String(), e.String()
