@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -35,8 +36,9 @@ func TestLimitsOfOwners(t *testing.T) {
 				for owner, limit := range map[string]int{"a": 1, "b": 3} {
 					ids = append(ids, w.submit(100, func(s *layout.Spec) { s.Owner, s.Parallel = owner, limit }))
 				}
+				to := fdbmodel.Assignment{To: layout.WorkerID(w.head.Peers()[0].Worker)}
 				for _, of := range ids {
-					_, err := w.cluster.Assign(t.Context(), layout.WorkerID(w.head.Peers()[0].Worker), "", of)
+					_, err := w.cluster.Assign(t.Context(), to, of)
 					require.NoError(w, err)
 				}
 				w.settle(time.Minute)
