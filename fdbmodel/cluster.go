@@ -185,16 +185,13 @@ func (c *Cluster) IDOf(key string) layout.ID { return layout.KeyedID(c.name, key
 
 // DrawWorkerID returns an id for one start of a worker.
 func (c *Cluster) DrawWorkerID() (layout.WorkerID, error) {
-	id, err := c.DrawHex()
+	id, err := layout.DrawHex(c.random)
 	return layout.WorkerID(id), err
 }
 
-// DrawHex returns 16 random hex digits, which name a process or a claim.
-func (c *Cluster) DrawHex() (string, error) { return layout.DrawHex(c.random) }
-
 // DrawSessionID returns an id for one client process.
 func (c *Cluster) DrawSessionID() (layout.SessionID, error) {
-	id, err := c.DrawHex()
+	id, err := layout.DrawHex(c.random)
 	return layout.SessionID(id), err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -200,7 +201,7 @@ func (s *server) peerNames(ctx context.Context, rows []layout.Row) (map[layout.W
 	if len(ids) == 0 {
 		return names, nil
 	}
-	infos, err := s.options.Client.Cluster().WorkerInfos(ctx, ids)
+	infos, err := inspect.WorkerInfos(ctx, s.options.Client.Cluster(), ids)
 	for id := range infos {
 		if peer := infos[id].Labels[layout.LabelPeer]; peer != "" {
 			names[id] = peer

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
 )
@@ -99,7 +100,7 @@ func (d *door) serve(ctx context.Context, l net.Listener, db kv.Database, o remo
 func (n *node) reap(connection string) {
 	ctx, cancel := context.WithTimeout(context.Background(), reapTime)
 	defer cancel()
-	workers, futures, err := n.client.Cluster().ReapConnection(ctx, connection)
+	workers, futures, err := admin.ReapConnection(ctx, n.client.Cluster(), connection)
 	if err != nil {
 		n.log.Warn("a lost connection's workers are left to the janitor", "connection", connection, "error", err)
 	} else if workers > 0 {

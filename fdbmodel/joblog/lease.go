@@ -64,11 +64,11 @@ func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, pres
 	if err := k.Check(); err != nil {
 		return nil, nil, err
 	}
-	holder, err := s.cluster.DrawHex()
+	id, err := s.cluster.DrawSessionID()
 	if err != nil {
 		return nil, nil, err
 	}
-	key := s.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name)
+	holder, key := string(id), s.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name)
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
 		lease, present = nil, nil
 		value, err := tx.Get(key).Wait(ctx)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -80,7 +81,7 @@ func TestKilledWorkerLosesItsClaimsAtOnce(t *testing.T) {
 	c.submit(t)
 	child := startProcess(t, "claimed\n", claimSocket+"="+c.proxy.server.Target)
 	require.NoError(t, child.Process.Kill())
-	workers, reaped, err := c.here.ReapConnection(t.Context(), <-c.gone)
+	workers, reaped, err := admin.ReapConnection(t.Context(), c.here, <-c.gone)
 	require.NoError(t, err)
 	require.Equal(t, 1, workers)
 	require.Equal(t, claimed, reaped)

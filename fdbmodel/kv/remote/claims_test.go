@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
@@ -108,7 +109,7 @@ func TestLostConnectionEndsItsClaims(t *testing.T) {
 	c.proxy.setRefuse(true)
 	c.proxy.cut()
 	require.Equal(t, c.client.Traits().Connection, <-c.gone)
-	workers, reaped, err := c.here.ReapConnection(t.Context(), c.client.Traits().Connection)
+	workers, reaped, err := admin.ReapConnection(t.Context(), c.here, c.client.Traits().Connection)
 	require.NoError(t, err)
 	require.Equal(t, 1, workers)
 	require.Equal(t, claimed, reaped)
@@ -163,7 +164,7 @@ func TestReapConnectionOfNobody(t *testing.T) {
 	c := newCluster(t, time.Hour)
 	_, _ = c.registerBoth(t)
 	for _, connection := range []string{"", "nobody"} {
-		workers, reaped, err := c.here.ReapConnection(t.Context(), connection)
+		workers, reaped, err := admin.ReapConnection(t.Context(), c.here, connection)
 		require.NoError(t, err)
 		require.Zero(t, workers+reaped)
 	}

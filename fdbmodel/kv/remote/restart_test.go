@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -35,7 +36,7 @@ func TestWorkersOutliveTheirServer(t *testing.T) {
 		go func() { done <- own.Run(ctx) }()
 		<-own.Ready()
 		stop := serveAt(t, path, store, ServerOptions{OnDisconnect: func(id string) {
-			_, _, _ = home.Cluster().ReapConnection(context.Background(), id)
+			_, _, _ = admin.ReapConnection(context.Background(), home.Cluster(), id)
 		}})
 		return home, func() {
 			stop()

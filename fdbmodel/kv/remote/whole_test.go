@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -31,7 +32,7 @@ func TestWorkAcrossProcesses(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, home.Close(context.Background())) })
 	reaped := make(chan int, 2*cuts)
 	at, _ := serve(t, store, ServerOptions{Grace: time.Millisecond, OnDisconnect: func(id string) {
-		n, _, err := home.Cluster().ReapConnection(context.Background(), id)
+		n, _, err := admin.ReapConnection(context.Background(), home.Cluster(), id)
 		if err == nil && n > 0 {
 			reaped <- n
 		}

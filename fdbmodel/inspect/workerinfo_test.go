@@ -1,4 +1,4 @@
-package fdbmodel_test
+package inspect_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -18,12 +19,12 @@ func TestWorkerInfosOfSome(t *testing.T) {
 		Name: "one", Capacity: layout.Resources{Slots: 1}, Labels: map[string]string{layout.LabelPeer: "12D3KooW"},
 	})
 	require.NoError(t, err)
-	infos, err := cluster.WorkerInfos(t.Context(), []layout.WorkerID{"0123456789abcdef", registered.ID()})
+	infos, err := inspect.WorkerInfos(t.Context(), cluster, []layout.WorkerID{"0123456789abcdef", registered.ID()})
 	require.NoError(t, err)
 	require.Len(t, infos, 1)
 	require.Equal(t, "12D3KooW", infos[registered.ID()].Labels[layout.LabelPeer])
 	require.Equal(t, registered.ID(), infos[registered.ID()].ID)
-	infos, err = cluster.WorkerInfos(t.Context(), nil)
+	infos, err = inspect.WorkerInfos(t.Context(), cluster, nil)
 	require.NoError(t, err)
 	require.Empty(t, infos)
 }
