@@ -72,8 +72,8 @@ PLAIN := /(fdbmodel|fdbmodel/(results|schedule|kv/embedded|kv/remote)|futures/ht
 # Tests of many steps that a short run has on the embedded store alone: they are about time, turns and limits, or
 # repeat on a server what others show there. A long run has them on FoundationDB too.
 FDB_LATER := ^(TestPatienceWithWhatRunsElsewhere|TestNothingIsChargedThatNeverStarted|TestAnEndDoesNotWaitForASlot|$\
-TestAPausedWorkerGivesTheLifeBack|TestRetryAfterReplacesTheBackoff|TestJanitorPromotesAndExpires|TestOrderByShards|$\
-TestRandomCallsLeaveNothingBehindALongOne|TestNobodyWaitsForASuspectForEver|TestJobThatNeverRanLeavesOtherTimeouts|$\
+TestAPausedWorkerGivesTheDeathBack|TestRetryAfterReplacesTheBackoff|TestJanitorPromotesAndExpires|TestOrderByShards|$\
+TestRandomCallsLeaveNothingBehindALongOne|TestQuarantineIsBounded|TestJobThatNeverRanLeavesOtherTimeouts|$\
 TestFunctionThatIgnoresItsTimeoutKeepsItsSlot|TestTimeoutOfAFunctionThatHeedsIt|TestAMillionFailuresDoNotFillADisk|$\
 TestResourcesAreNeverExceeded|TestWorkersTellWhatTheyUse|TestTheBoundOfWaitingFunctions|$\
 TestUnknownResultsOfLanesInACallersTransaction|TestKindsBeginAndEndToHaveBundles|TestLimitOfTheRate|$\

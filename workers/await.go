@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// parked are the running functions that wait for other futures. They have no slot
-// and no CPU meanwhile, so that what they wait for can run; their memory and
+// yielded are the running functions that wait for other futures. They have yielded
+// their slots and CPU, so that what they wait for can run; their memory and
 // devices stay theirs. Everything is under the slots' mu.
 //
-// Nobody who waits holds what another one waits for, except for memory, devices
-// and their number: a function of a name of which most wait is not started. So
-// functions that wait for those of other names can't deadlock, whatever their
-// number, because each name has its own bound.
-type parked struct {
+// A function that waits holds only memory, devices and a place under the bound of
+// its name: once most functions of a name wait, no more of that name are started.
+// Each name has its own bound, so any number of functions that wait for those of
+// other names can't deadlock.
+type yielded struct {
 	most     int
 	n        int
 	named    map[string]int // how many, by function
@@ -24,10 +24,10 @@ type parked struct {
 }
 
 // isFull reports whether no more functions of a name are started.
-func (p *parked) isFull(function string) bool { return p.full > 0 && p.named[function] >= p.most }
+func (p *yielded) isFull(function string) bool { return p.full > 0 && p.named[function] >= p.most }
 
 // change counts a function that begins to wait, or with -1 one that goes on.
-func (p *parked) change(function string, by int) {
+func (p *yielded) change(function string, by int) {
 	before := p.named[function] >= p.most
 	p.n += by
 	p.named[function] += by
@@ -43,7 +43,7 @@ func (p *parked) change(function string, by int) {
 }
 
 // names returns the functions of which no more are started, nil for none.
-func (p *parked) names() (full []string) {
+func (p *yielded) names() (full []string) {
 	if p.full == 0 {
 		return nil
 	}
@@ -72,32 +72,32 @@ func (s *slots) beginAwait(j *job) {
 	if j.awaits++; j.awaits > 1 || !runs {
 		return
 	}
-	if j.parked {
+	if j.yielded {
 		s.dismiss(j)
 		return
 	}
-	j.parked, j.parkedAt = true, s.clock.Now()
-	s.parked.change(j.function(), 1)
+	j.yielded, j.yieldedAt = true, s.clock.Now()
+	s.yielded.change(j.function(), 1)
 	s.free = s.free.Give(j.lent())
-	s.endApart(j)
+	s.endQuarantine(j)
 	s.resume()
-	s.staff()
+	s.addExecutor()
 	s.feed()
 	if len(s.queue) > 0 {
 		s.wake.Broadcast()
 	}
 }
 
-// staff starts a thread if a free slot could lack one. It is called under mu.
-func (s *slots) staff() {
-	if s.spawn != nil && !s.closed && s.threads < s.capacity.Slots+s.parked.n+s.credit() {
-		s.threads++
+// addExecutor starts an executor if a free slot could lack one. It is called under mu.
+func (s *slots) addExecutor() {
+	if s.spawn != nil && !s.closed && s.executors < s.capacity.Slots+s.yielded.n+s.credit() {
+		s.executors++
 		s.spawn()
 	}
 }
 
-// overstaffed reports whether a thread may end. It is called under mu.
-func (s *slots) overstaffed() bool { return s.threads > s.capacity.Slots+s.parked.n }
+// mayDropExecutor reports whether an executor may end. It is called under mu.
+func (s *slots) mayDropExecutor() bool { return s.executors > s.capacity.Slots+s.yielded.n }
 
 func (s *slots) endAwait(ctx context.Context, j *job) {
 	back := s.comeBack(j)
@@ -121,53 +121,53 @@ func (s *slots) comeBack(j *job) chan struct{} {
 	defer s.mu.Unlock()
 	back := make(chan struct{})
 	_, runs := s.running[j]
-	if j.awaits--; j.awaits > 0 || !runs || !j.parked {
+	if j.awaits--; j.awaits > 0 || !runs || !j.yielded {
 		close(back)
 		return back
 	}
 	j.back = back
 	if s.spawn == nil {
-		// All is in one thread, and what took the slot meanwhile has returned or
-		// waits for its turn.
-		s.unpark(j)
+		// Everything runs in one goroutine, and what took the slot meanwhile has
+		// returned or waits for its turn.
+		s.reacquire(j)
 		return back
 	}
-	s.parked.resuming = append(s.parked.resuming, j)
+	s.yielded.resuming = append(s.yielded.resuming, j)
 	s.resume()
 	return back
 }
 
-// insist lets a function go on whose slot nobody has given back yet. Nothing else
-// starts until one is free again.
+// insist lets a function go on although no slot is free yet. Nothing else starts
+// until one is free again.
 func (s *slots) insist(j *job, back chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j.back == back {
 		s.forget(j)
-		s.unpark(j)
+		s.reacquire(j)
 	}
 }
 
 // resume lets functions go on whose waits have ended, as far as there is room. It
 // is called under mu.
 func (s *slots) resume() {
-	for len(s.parked.resuming) > 0 {
-		j := s.parked.resuming[0]
-		_, apart := s.running[s.apart.job]
-		if apart || !s.free.Fit(j.lent()) {
+	for len(s.yielded.resuming) > 0 {
+		j := s.yielded.resuming[0]
+		_, quarantined := s.running[s.quarantine.job]
+		if quarantined || !s.free.Fit(j.lent()) {
 			return
 		}
 		s.forget(j)
-		s.unpark(j)
+		s.reacquire(j)
 	}
 }
 
-// unpark gives a function its slot back. It is called under mu.
-func (s *slots) unpark(j *job) {
+// reacquire gives a function its slot back. It is called under mu.
+func (s *slots) reacquire(j *job) {
 	s.free = s.free.Take(j.lent())
-	s.endPark(j)
+	s.endYield(j)
 	s.dismiss(j)
-	// A thread too many may end, and others of its name may start.
+	// A surplus executor may end, and others of the function's name may start.
 	s.feed()
 	if len(s.queue) > 0 {
 		s.wake.Broadcast()
@@ -176,11 +176,11 @@ func (s *slots) unpark(j *job) {
 	}
 }
 
-// endPark counts a function no longer among those that wait. It is called under mu.
-func (s *slots) endPark(j *job) {
-	j.parked = false
-	j.waited += max(0, s.clock.Now().Sub(j.parkedAt))
-	s.parked.change(j.function(), -1)
+// endYield counts a function no longer among those that wait. It is called under mu.
+func (s *slots) endYield(j *job) {
+	j.yielded = false
+	j.waited += max(0, s.clock.Now().Sub(j.yieldedAt))
+	s.yielded.change(j.function(), -1)
 }
 
 // dismiss ends the wait for a slot, if there is one. It is called under mu.
@@ -193,8 +193,8 @@ func (s *slots) dismiss(j *job) {
 }
 
 func (s *slots) forget(j *job) {
-	if at := slices.Index(s.parked.resuming, j); at >= 0 {
-		s.parked.resuming = slices.Delete(s.parked.resuming, at, at+1)
+	if at := slices.Index(s.yielded.resuming, j); at >= 0 {
+		s.yielded.resuming = slices.Delete(s.yielded.resuming, at, at+1)
 	}
 }
 
@@ -207,5 +207,5 @@ func (j *job) usedSlot(took time.Duration) time.Duration { return max(took-j.wai
 func (s *slots) awaits() (n int, full []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.parked.n, s.parked.names()
+	return s.yielded.n, s.yielded.names()
 }

@@ -56,7 +56,7 @@ func (b *bed) receive(what string, from chan Info) (info Info) {
 	return info
 }
 
-// wantSlots waits until the threads and resources of a worker are those of one
+// wantSlots waits until the executors and resources of a worker are those of one
 // that runs nothing.
 func (b *bed) wantSlots(w *running) {
 	b.t.Helper()
@@ -64,19 +64,19 @@ func (b *bed) wantSlots(w *running) {
 		s := w.slots
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return len(s.running) == 0 && s.free == s.capacity && s.threads == s.capacity.Slots
+		return len(s.running) == 0 && s.free == s.capacity && s.executors == s.capacity.Slots
 	})
-	require.Zero(b.t, w.slots.parked.n)
-	require.Zero(b.t, w.slots.parked.full)
-	require.Empty(b.t, w.slots.parked.named)
-	require.Empty(b.t, w.slots.parked.resuming)
+	require.Zero(b.t, w.slots.yielded.n)
+	require.Zero(b.t, w.slots.yielded.full)
+	require.Empty(b.t, w.slots.yielded.named)
+	require.Empty(b.t, w.slots.yielded.resuming)
 }
 
 // resuming is how many functions want their slots back.
 func (r *running) resuming() int {
 	r.slots.mu.Lock()
 	defer r.slots.mu.Unlock()
-	return len(r.slots.parked.resuming)
+	return len(r.slots.yielded.resuming)
 }
 
 func TestAwaitGivesTheSlotAway(t *testing.T) {
@@ -200,7 +200,7 @@ func TestAnEndDoesNotWaitForASlot(t *testing.T) {
 		"death": func(b *bed, w *running, id layout.ID) {
 			first := w.ID()
 			b.declareDead(first)
-			b.await("a new life", func() bool { return w.ID() != first })
+			b.await("a new membership", func() bool { return w.ID() != first })
 			b.await("the reaping", func() bool { return stateOf(b, id) != layout.Claimed })
 		},
 		"crash": func(_ *bed, w *running, _ layout.ID) {
@@ -370,7 +370,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 
 // noteAwait begins a wait of a running future's function.
 func (r *running) noteAwait(b *bed, id layout.ID) (ended func()) {
-	for _, j := range r.slots.runningOf(r.life) {
+	for _, j := range r.slots.runningOf(r.membership) {
 		if j.future.ID == id {
 			return layout.NoteAwait(jobContext{j.ctx, j})
 		}
@@ -379,38 +379,38 @@ func (r *running) noteAwait(b *bed, id layout.ID) (ended func()) {
 	return nil
 }
 
-// TestSuspectsAndWaits: a suspect does not wait for functions that wait, a
-// function goes on only after the suspect has ended, and a suspect that waits
-// lets others start.
-func TestSuspectsAndWaits(t *testing.T) {
+// TestPoisonCandidatesAndWaits: a poison candidate does not wait for functions that wait,
+// a function goes on only after the candidate has ended, and a candidate that waits lets
+// others start.
+func TestPoisonCandidatesAndWaits(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		b := virtualBed(t)
-		parent, apart := newWaiter(), newBlocker(true)
-		id := b.one("go:suspect", later)
-		b.suspect(id, 2)
-		w := b.start(Options{Slots: 4}, map[string]Function{"parent": parent.run, "suspect": apart.run})
+		parent, candidate := newWaiter(), newBlocker(true)
+		id := b.one("go:candidate", later)
+		b.addDeaths(id, 2)
+		w := b.start(Options{Slots: 4}, map[string]Function{"parent": parent.run, "candidate": candidate.run})
 		before := b.one("go:parent")
 		b.receive("the wait", parent.began)
 		asked := b.clock.Now()
 		require.NoError(t, b.cluster.Retry(b.ctx, id))
-		b.begins(apart)
+		b.begins(candidate)
 		require.Less(t, b.clock.Now().Sub(asked), b.cluster.Config().DeadAfter)
 		close(parent.over)
 		b.await("the end of the wait", func() bool { return w.resuming() == 1 })
 		require.Empty(t, parent.resumed)
-		close(apart.end)
+		close(candidate.end)
 		b.receive("the function that waited", parent.resumed)
 		b.awaitOver(before, id)
 		b.wantSlots(w)
 		w.end()
 
-		id = b.one("go:suspect", later)
-		b.suspect(id, 2)
+		id = b.one("go:candidate", later)
+		b.addDeaths(id, 2)
 		parent = newWaiter()
-		w = b.start(Options{Slots: 4}, map[string]Function{"suspect": parent.run, "echo": echo})
+		w = b.start(Options{Slots: 4}, map[string]Function{"candidate": parent.run, "echo": echo})
 		require.NoError(t, b.cluster.Retry(b.ctx, id))
-		b.receive("the wait of the suspect", parent.began)
+		b.receive("the wait of the candidate", parent.began)
 		began := b.clock.Now()
 		b.awaitOver(b.one("go:echo"))
 		require.Less(t, b.clock.Now().Sub(began), b.cluster.Config().DeadAfter)

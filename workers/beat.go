@@ -15,10 +15,10 @@ const staleAfter = time.Second
 
 // beatLoop sends the worker's heartbeat, passes on cancels, and gives back
 // futures that have waited too long behind long functions.
-func (l *life) beatLoop(ctx context.Context) error {
-	clk := l.worker.cluster.Clock()
-	patience := min(l.worker.cluster.Config().Heartbeat, staleAfter)
-	beatAt := l.nextBeat(clk.Now())
+func (m *membership) beatLoop(ctx context.Context) error {
+	clk := m.worker.cluster.Clock()
+	patience := min(m.worker.cluster.Config().Heartbeat, staleAfter)
+	beatAt := m.nextBeat(clk.Now())
 	lookAt := clk.Now().Add(patience)
 	for {
 		next := beatAt
@@ -27,86 +27,86 @@ func (l *life) beatLoop(ctx context.Context) error {
 		}
 		timer := clk.At(next)
 		select {
-		case id := <-l.reg.Cancels():
-			l.cancel(id)
-		case <-l.drains:
+		case id := <-m.reg.Cancels():
+			m.cancel(id)
+		case <-m.drains:
 			beatAt = clk.Now()
 		case <-timer.C():
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		if l.worker.gate.pass(ctx) != nil || ctx.Err() != nil {
+		if m.worker.freeze.wait(ctx) != nil || ctx.Err() != nil {
 			return nil
 		}
 		now := clk.Now()
 		if !now.Before(lookAt) {
 			lookAt = now.Add(patience)
-			l.giveBackStale(now.Add(-patience))
-			l.worker.slots.losePatience()
-			l.worker.failures.pass(false)
-			l.worker.warnOfStall(now)
+			m.giveBackStale(now.Add(-patience))
+			m.worker.slots.losePatience()
+			m.worker.failures.pass(false)
+			m.worker.warnOfStall(now)
 		}
 		if now.Before(beatAt) {
 			continue
 		}
-		beatAt = l.nextBeat(now)
-		if err := l.beat(ctx); errors.Is(err, fdbmodel.ErrReaped) || isFatal(err) {
+		beatAt = m.nextBeat(now)
+		if err := m.beat(ctx); errors.Is(err, fdbmodel.ErrReaped) || isFatal(err) {
 			return err
 		} else if err != nil && ctx.Err() == nil {
-			l.worker.options.Logger.Warn("heartbeat failed; retrying", "error", err)
+			m.worker.options.Logger.Warn("heartbeat failed; retrying", "error", err)
 		}
 	}
 }
 
 // nextBeat is when the next heartbeat is due.
-func (l *life) nextBeat(now time.Time) time.Time {
-	config, fleet := l.worker.cluster.Config(), l.worker.options.Fleet
+func (m *membership) nextBeat(now time.Time) time.Time {
+	config, fleet := m.worker.cluster.Config(), m.worker.options.Fleet
 	if fleet == nil {
 		return now.Add(config.Heartbeat)
 	}
 	every := config.Heartbeat
-	if _, running, waiting := l.worker.slots.status(); running+waiting == 0 {
+	if _, running, waiting := m.worker.slots.status(); running+waiting == 0 {
 		every = max(every, 2*config.DeadAfter/idleBeats)
 	}
-	return fleet.nextBeat(now, every, l.reg.ID())
+	return fleet.nextBeat(now, every, m.reg.ID())
 }
 
 // maxFull bounds the names in a heartbeat.
 const maxFull = 100
 
-func (l *life) beat(ctx context.Context) error {
-	free, running, _ := l.worker.slots.status()
-	awaiting, full := l.worker.slots.awaits()
+func (m *membership) beat(ctx context.Context) error {
+	free, running, _ := m.worker.slots.status()
+	awaiting, full := m.worker.slots.awaits()
 	beat := layout.Heartbeat{Free: free, Running: running, Awaiting: awaiting, Full: full[:min(len(full), maxFull)],
-		Draining: l.closing.Load()}
-	if l.kept != nil {
-		l.kept.tell(&beat)
+		Draining: m.closing.Load()}
+	if m.kept != nil {
+		m.kept.tell(&beat)
 	}
-	write := l.reg.Heartbeat
-	if fleet := l.worker.options.Fleet; fleet != nil && !l.worker.manual() {
+	write := m.reg.Heartbeat
+	if fleet := m.worker.options.Fleet; fleet != nil && !m.worker.manual() {
 		write = func(ctx context.Context, beat layout.Heartbeat) ([]layout.ID, error) {
-			return fleet.beat(ctx, l.reg, beat)
+			return fleet.beat(ctx, m.reg, beat)
 		}
 	}
 	cancelled, err := write(ctx, beat)
 	for _, id := range cancelled {
-		l.cancel(id)
+		m.cancel(id)
 	}
 	return err
 }
 
 // cancel stops a cancelled future on this worker. However its claim ends, the
 // future ends as cancelled.
-func (l *life) cancel(id layout.ID) {
-	if j := l.worker.slots.cancel(id); j != nil {
+func (m *membership) cancel(id layout.ID) {
+	if j := m.worker.slots.cancel(id); j != nil {
 		j.relinquish()
 	}
 }
 
 // giveBackStale gives back the futures that have waited for a slot since before
 // limit.
-func (l *life) giveBackStale(limit time.Time) {
-	for _, j := range l.worker.slots.stale(limit) {
+func (m *membership) giveBackStale(limit time.Time) {
+	for _, j := range m.worker.slots.stale(limit) {
 		j.relinquish()
 	}
 }

@@ -117,7 +117,7 @@ func (w *Worker) gather(j *job) (members []*job, err error) {
 	var until time.Time
 	for look := 0; ; look++ {
 		g := w.slots.beginGather()
-		got, err := j.life.reg.Gather(j.life.store, &j.future, layout.MaxMembers)
+		got, err := j.membership.reg.Gather(j.membership.store, &j.future, layout.MaxMembers)
 		members = w.slots.endGather(g, j, members, got.Members)
 		if err != nil {
 			return members, err

@@ -37,7 +37,7 @@ func (s *slots) endGather(g *gather, j *job, members []*job, got []fdbmodel.Clai
 	defer s.mu.Unlock()
 	delete(s.gathers, g)
 	for i := range got {
-		m := &job{life: j.life, future: got[i], claimed: now, started: now}
+		m := &job{membership: j.membership, future: got[i], claimed: now, started: now}
 		m.ctx, m.cancel = context.WithCancelCause(jobContext{j.ctx, j})
 		if _, early := g.early[m.future.ID]; early || m.future.Cancel != nil {
 			m.cancel(ErrCancelled)

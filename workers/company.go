@@ -2,7 +2,7 @@ package workers
 
 import "sync"
 
-// company are goroutines that may be joined by others until somebody waits for them.
+// company are goroutines that may be joined by others until a call waits for them.
 type company struct {
 	mu     sync.Mutex
 	closed bool

@@ -248,7 +248,7 @@ func TestJanitorThatDiesMidwayThroughAReap(t *testing.T) {
 	})
 }
 
-// TestDeathsFailAFuture: the first one only makes it a suspect.
+// TestDeathsFailAFuture: the first one only makes it a poison candidate.
 func TestDeathsFailAFuture(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)

@@ -56,25 +56,25 @@ func TestWhatWaitsBehindALongCallIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsAtAGate(t *testing.T) {
+func TestAFreezeHoldsUpUntilItEnds(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		var g gate
-		require.NoError(t, g.pass(t.Context()))
-		g.shut()
+		var g freeze
+		require.NoError(t, g.wait(t.Context()))
+		g.begin()
 		passed := make(chan error, 1)
-		go func() { passed <- g.pass(context.Background()) }()
+		go func() { passed <- g.wait(context.Background()) }()
 		synctest.Wait()
-		g.shut()
+		g.begin()
 		require.Empty(t, passed)
-		g.release()
-		g.release()
+		g.end()
+		g.end()
 		require.NoError(t, <-passed)
-		g.shut()
+		g.begin()
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		require.ErrorIs(t, g.pass(ended), context.Canceled)
-		g.release()
+		require.ErrorIs(t, g.wait(ended), context.Canceled)
+		g.end()
 	})
 }
 

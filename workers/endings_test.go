@@ -17,22 +17,22 @@ import (
 // has ended since.
 func TestCompletionsThatWereNotWritten(t *testing.T) {
 	t.Parallel()
-	l := &life{endings: newEndings()}
+	m := &membership{endings: newEndings()}
 	futures := make([]fdbmodel.ClaimedFuture, 3)
 	for i := range futures[:2] {
-		l.put(fdbmodel.Completion{Future: &futures[i]})
+		m.put(fdbmodel.Completion{Future: &futures[i]})
 	}
-	batch := l.endings.await()
+	batch := m.endings.await()
 	require.Len(t, batch, 2)
-	l.put(fdbmodel.Completion{Future: &futures[2]})
-	require.Equal(t, 2, l.endings.open())
-	l.endings.done(batch[1:])
-	require.Equal(t, 2, l.endings.backlog())
-	again := l.endings.await()
+	m.put(fdbmodel.Completion{Future: &futures[2]})
+	require.Equal(t, 2, m.endings.open())
+	m.endings.done(batch[1:])
+	require.Equal(t, 2, m.endings.backlog())
+	again := m.endings.await()
 	require.Same(t, &futures[1], again[0].Future)
 	require.Same(t, &futures[2], again[1].Future)
-	l.endings.done(nil)
-	require.Zero(t, l.endings.open())
+	m.endings.done(nil)
+	require.Zero(t, m.endings.open())
 }
 
 // TestCancelThatComesBeforeItsClaim hears of a cancel while the claim that takes
@@ -44,11 +44,11 @@ func TestCancelThatComesBeforeItsClaim(t *testing.T) {
 	cancelled, other := layout.ID{1}, layout.ID{2}
 	require.Nil(t, s.cancel(cancelled))
 	claimed := []fdbmodel.ClaimedFuture{{ID: cancelled, Spec: &layout.Spec{}}, {ID: other, Spec: &layout.Spec{}}}
-	unwanted := s.admit(&life{}, claimed, false)
+	unwanted := s.admit(&membership{}, claimed, false)
 	require.Len(t, unwanted, 1)
 	require.Equal(t, cancelled, unwanted[0].future.ID)
 	require.Len(t, s.queue, 1)
-	require.Empty(t, s.admit(&life{}, claimed[:1], false), "a cancel is of the claim that was under way")
+	require.Empty(t, s.admit(&membership{}, claimed[:1], false), "a cancel is of the claim that was under way")
 }
 
 // TestErrorsAfterAStop has a function return an error because it was stopped,

@@ -267,9 +267,9 @@ func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 		return oversized(f, r.Size, limit, "return less, or raise max_output_bytes of the policy")
 	}
 	// What a worker that stops would keep is lost with it.
-	kept, whole := j.life.kept, r.Object == "" && r.Size == int64(len(r.Value))
-	if whole && f.Spec.AsObject && kept != nil && r.Size > kept.above && !j.life.closing.Load() {
-		object, err := kept.keep(j.life.store, f.ID, r.Value)
+	kept, whole := j.membership.kept, r.Object == "" && r.Size == int64(len(r.Value))
+	if whole && f.Spec.AsObject && kept != nil && r.Size > kept.above && !j.membership.closing.Load() {
+		object, err := kept.keep(j.membership.store, f.ID, r.Value)
 		if err != nil {
 			w.options.Logger.Warn("a result has no room as an object; storing it with the cluster", "future", f.ID,
 				"error", err)
@@ -282,7 +282,7 @@ func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 			"submit the future as an object and give workers room for it, or store the data elsewhere and return where")
 	}
 	if len(r.Value) > fdbmodel.MaxResultInline && !j.sourced {
-		ref, err := results.Of(w.cluster).Store(j.life.store, f.ID, f.Token, r.Value)
+		ref, err := results.Of(w.cluster).Store(j.membership.store, f.ID, f.Token, r.Value)
 		if err != nil {
 			return w.unwritten(j, err)
 		}
@@ -313,7 +313,7 @@ func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *l
 	if len(stderr) <= fdbmodel.MaxResultInline || j.sourced {
 		return stderr, nil, nil
 	}
-	ref, err := results.Of(w.cluster).StoreStderr(j.life.store, j.future.ID, j.future.Token, stderr)
+	ref, err := results.Of(w.cluster).StoreStderr(j.membership.store, j.future.ID, j.future.Token, stderr)
 	return nil, &ref, err
 }
 

@@ -127,8 +127,8 @@ type alike struct {
 	final    bool
 }
 
-// tally counts failures that are alike.
-type tally struct {
+// failureCount counts failures that are alike.
+type failureCount struct {
 	count int
 	last  Failure // of those that were counted only
 }
@@ -143,11 +143,11 @@ type failureLog struct {
 
 	mu    sync.Mutex
 	ends  time.Time // of the interval
-	kinds map[alike]*tally
+	kinds map[alike]*failureCount
 }
 
 func newFailureLog(log *slog.Logger, now func() time.Time) *failureLog {
-	return &failureLog{log: log, now: now, kinds: map[alike]*tally{}}
+	return &failureLog{log: log, now: now, kinds: map[alike]*failureCount{}}
 }
 
 func levelOf(final bool) slog.Level {
@@ -174,7 +174,7 @@ func (l *failureLog) add(f *Failure) {
 		t = l.kinds[key]
 	}
 	if t == nil {
-		t = &tally{}
+		t = &failureCount{}
 		l.kinds[key] = t
 	}
 	if t.count++; t.count > failureLines || key.kind == "" {

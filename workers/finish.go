@@ -21,25 +21,25 @@ const (
 // endings are completions on their way to the store. One transaction takes all
 // that have gathered while the one before it was under way.
 type endings struct {
-	mu       sync.Mutex
-	ended    []fdbmodel.Completion
-	inFlight int
-	closed   bool
-	suspects map[*fdbmodel.ClaimedFuture]chan struct{} // whose starts are recorded; closed when they are no more
-	lazy     bool                                      // what writes them is started when there are some
-	news     *sync.Cond
-	landed   chan struct{} // a transaction ended
+	mu         sync.Mutex
+	ended      []fdbmodel.Completion
+	inFlight   int
+	closed     bool
+	candidates map[*fdbmodel.ClaimedFuture]chan struct{} // whose starts are recorded; closed when they are no more
+	lazy       bool                                      // what writes them is started when there are some
+	news       *sync.Cond
+	written    chan struct{} // a transaction ended
 }
 
 func newEndings() *endings {
-	e := &endings{landed: make(chan struct{}, 1)}
+	e := &endings{written: make(chan struct{}, 1)}
 	e.news = sync.NewCond(&e.mu)
 	return e
 }
 
 // put queues a completion for the store.
-func (l *life) put(c fdbmodel.Completion) {
-	e := l.endings
+func (m *membership) put(c fdbmodel.Completion) {
+	e := m.endings
 	e.mu.Lock()
 	e.ended = append(e.ended, c)
 	wake := e.due()
@@ -47,7 +47,7 @@ func (l *life) put(c fdbmodel.Completion) {
 	switch {
 	case !wake:
 	case e.lazy:
-		l.others.start(func() { l.fail(l.finishLoop(l.store)) })
+		m.others.start(func() { m.fail(m.finishLoop(m.store)) })
 	default:
 		e.news.Signal()
 	}
@@ -97,7 +97,7 @@ func (e *endings) done(rest []fdbmodel.Completion) {
 	if wake {
 		e.news.Signal()
 	}
-	signal.Send(e.landed)
+	signal.Send(e.written)
 }
 
 // backlog is how many completions are neither written nor on their way.
@@ -122,23 +122,23 @@ func (e *endings) close() {
 }
 
 // finishLoop writes completions as they come, until the endings are closed.
-func (l *life) finishLoop(ctx context.Context) error {
+func (m *membership) finishLoop(ctx context.Context) error {
 	for {
-		batch := l.endings.await()
+		batch := m.endings.await()
 		if batch == nil {
 			return nil
 		}
-		err := l.worker.gate.pass(ctx)
+		err := m.worker.freeze.wait(ctx)
 		rest := batch
 		if err == nil {
-			rest, err = l.finish(ctx, batch)
+			rest, err = m.finish(ctx, batch)
 		}
-		l.worker.tellLanded(batch[:len(batch)-len(rest)])
-		l.endings.done(rest)
-		if len(rest) == 0 && l.backlogged.Load() {
-			signal.Send(l.worker.slots.hungry)
+		m.worker.tellLanded(batch[:len(batch)-len(rest)])
+		m.endings.done(rest)
+		if len(rest) == 0 && m.backlogged.Load() {
+			signal.Send(m.worker.slots.hungry)
 		}
-		l.worker.cluster.ResolveMarked(ctx)
+		m.worker.cluster.ResolveMarked(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -150,10 +150,10 @@ func (l *life) finishLoop(ctx context.Context) error {
 
 // finish writes completions and returns those that could not be written. A
 // record that can't be written costs its own future only.
-func (l *life) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmodel.Completion, error) {
-	outcomes, err := l.reg.End(ctx, batch)
-	l.tally(batch[:len(outcomes)], outcomes)
-	l.endings.forget(batch[:len(outcomes)])
+func (m *membership) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmodel.Completion, error) {
+	outcomes, err := m.reg.End(ctx, batch)
+	m.count(batch[:len(outcomes)], outcomes)
+	m.endings.forget(batch[:len(outcomes)])
 	batch = batch[len(outcomes):]
 	switch {
 	case err == nil:
@@ -161,31 +161,31 @@ func (l *life) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmo
 	case ctx.Err() != nil || isFatal(err) || kv.Retryable(err):
 		return batch, err
 	case len(batch) == 1:
-		l.worker.options.Logger.Error("the outcome of a future can't be written", "future", batch[0].Future.ID, "error", err)
-		l.endings.forget(batch)
+		m.worker.options.Logger.Error("the outcome of a future can't be written", "future", batch[0].Future.ID, "error", err)
+		m.endings.forget(batch)
 		return nil, nil
 	}
 	half := len(batch) / 2
-	rest, err := l.finish(ctx, batch[:half])
+	rest, err := m.finish(ctx, batch[:half])
 	if err != nil {
 		return append(rest, batch[half:]...), err
 	}
-	return l.finish(ctx, batch[half:])
+	return m.finish(ctx, batch[half:])
 }
 
 // flush writes everything in the caller.
-func (l *life) flush(ctx context.Context) error {
+func (m *membership) flush(ctx context.Context) error {
 	for {
-		l.endings.mu.Lock()
-		batch := l.endings.batch()
-		l.endings.mu.Unlock()
+		m.endings.mu.Lock()
+		batch := m.endings.batch()
+		m.endings.mu.Unlock()
 		if len(batch) == 0 {
 			return nil
 		}
-		rest, err := l.finish(ctx, batch)
-		l.worker.tellLanded(batch[:len(batch)-len(rest)])
-		l.endings.done(rest)
-		l.worker.cluster.ResolveMarked(ctx)
+		rest, err := m.finish(ctx, batch)
+		m.worker.tellLanded(batch[:len(batch)-len(rest)])
+		m.endings.done(rest)
+		m.worker.cluster.ResolveMarked(ctx)
 		if err != nil {
 			return err
 		}
@@ -197,13 +197,13 @@ func isFatal(err error) bool {
 	return errors.Is(err, kv.ErrClosed) || errors.Is(err, kv.ErrStoreFailed)
 }
 
-func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
-	s := &l.worker.stats
+func (m *membership) count(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
+	s := &m.worker.stats
 	for i, o := range outcomes {
 		switch c := &batch[i]; {
 		case o == fdbmodel.Lost:
 			s.lost.Add(1)
-			l.worker.options.Logger.Warn("a future's claim was lost; its outcome is discarded", "future", c.Future.ID)
+			m.worker.options.Logger.Warn("a future's claim was lost; its outcome is discarded", "future", c.Future.ID)
 		case c.After.Cancelled:
 			s.cancelled.Add(1)
 		case c.Result != nil:
@@ -211,14 +211,14 @@ func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
 		case c.Exception != nil:
 			s.failed.Add(1)
 			if o == fdbmodel.Applied {
-				l.worker.report(c)
+				m.worker.report(c)
 			}
 		case c.Reject:
 			s.rejected.Add(1)
 		case c.Snooze != nil:
 		case c.Expire && c.After.State == layout.Failed:
 			s.failed.Add(1)
-			l.worker.reportLate(c)
+			m.worker.reportLate(c)
 		default:
 			s.relinquished.Add(1)
 		}

@@ -94,7 +94,7 @@ func (f *Fleet) nextBeat(now time.Time, every time.Duration, id layout.WorkerID)
 // gatheredBeats are heartbeats for one transaction.
 type gatheredBeats struct {
 	beats   []fdbmodel.Beat
-	waiting int // of those who wait for the answers
+	waiting int // calls that wait for the answers
 	begun   bool
 	stop    func() // ends the wait for more
 	ctx     context.Context
@@ -141,7 +141,7 @@ func (f *Fleet) gather(beat fdbmodel.Beat) (g *gatheredBeats, at int) {
 	return g, at
 }
 
-// leave gives up the wait for answers. The transaction of nobody ends.
+// leave gives up the wait for answers. A transaction that no call waits for any more ends.
 func (f *Fleet) leave(g *gatheredBeats) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

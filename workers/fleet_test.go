@@ -116,7 +116,7 @@ func (t slowTx) Commit(ctx context.Context) (kv.Committed, error) {
 }
 
 // TestSlowHeartbeatsHoldUpNobodyElse has the transaction of one member wait for ever: the
-// heartbeats of another one go on, and who gives up waiting ends it.
+// heartbeats of another one go on, and a call that gives up waiting ends it.
 func TestSlowHeartbeatsHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	db := &slowBeats{Database: storetest.New(t), hold: make(chan chan struct{}, 1)}
@@ -247,7 +247,7 @@ func TestLastOfAFleetPolls(t *testing.T) {
 	require.Less(t, b.clock.Now().Sub(left), fleetPollMax/2)
 }
 
-// deafStore wakes nobody.
+// deafStore fires no watch.
 type deafStore struct{ kv.Database }
 
 func (d deafStore) Begin(o kv.Options) kv.Tx {

@@ -15,20 +15,20 @@ import (
 )
 
 // handOver has other workers take the objects of which this one, which is stopping, has
-// the only copy: first those that can't be made again. Who takes them reads them from
-// here. What is left when the time is up stays in the worker's directory, if it has one,
-// and is lost with this worker otherwise.
-func (l *life) handOver(by time.Time) {
-	w, k := l.worker, l.kept
-	if k == nil || l.broken() {
+// the only copy: first those that can't be made again. The others read them from here.
+// What is left when the time is up stays in the worker's directory, if it has one, and
+// is lost with this worker otherwise.
+func (m *membership) handOver(by time.Time) {
+	w, k := m.worker, m.kept
+	if k == nil || m.broken() {
 		return
 	}
-	ctx, cancel := withTimeout(l.store, w.cluster.Clock(), by.Sub(w.cluster.Now()))
+	ctx, cancel := withTimeout(m.store, w.cluster.Clock(), by.Sub(w.cluster.Now()))
 	defer cancel()
 	if !w.manual() { // whose steps end with what they asked of the store
 		defer context.AfterFunc(w.vanish, cancel)()
 	}
-	listing, stop := withTimeout(l.store, w.cluster.Clock(), leaveTimeout)
+	listing, stop := withTimeout(m.store, w.cluster.Clock(), leaveTimeout)
 	defer stop()
 	sole, err := k.soleObjects(listing)
 	if err == nil && len(sole) == 0 {
@@ -42,7 +42,7 @@ func (l *life) handOver(by time.Time) {
 	if moved > 0 {
 		w.options.Logger.Info("objects were handed over to other workers", "number", moved)
 	}
-	left, failed := l.stay(left)
+	left, failed := m.stay(left)
 	if err = errors.Join(err, failed); len(left) > 0 {
 		bytes := int64(0)
 		for i := range left {
@@ -55,18 +55,18 @@ func (l *life) handOver(by time.Time) {
 
 // stopHolding has no more objects come than there are. What was put before is counted
 // before the handover, or never: the store of the cluster refuses it.
-func (l *life) stopHolding() {
-	if l.kept == nil {
+func (m *membership) stopHolding() {
+	if m.kept == nil {
 		return
 	}
-	l.kept.leaving.Store(true)
-	if l.broken() {
+	m.kept.leaving.Store(true)
+	if m.broken() {
 		return
 	}
-	ctx, cancel := withTimeout(l.store, l.worker.cluster.Clock(), leaveTimeout)
+	ctx, cancel := withTimeout(m.store, m.worker.cluster.Clock(), leaveTimeout)
 	defer cancel()
-	if err := results.Of(l.worker.cluster).StopHolding(ctx, l.reg.ID()); err != nil {
-		l.worker.options.Logger.Warn("objects that are put with the worker while it stops may be lost", "error", err)
+	if err := results.Of(m.worker.cluster).StopHolding(ctx, m.reg.ID()); err != nil {
+		m.worker.options.Logger.Warn("objects that are put with the worker while it stops may be lost", "error", err)
 	}
 }
 

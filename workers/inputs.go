@@ -157,7 +157,7 @@ func resultIn(rows []layout.Row, i int, id layout.ID) (*layout.Result, error) {
 // inputValue returns the result of an input, from this worker's own objects if it
 // is one of them.
 func (w *Worker) inputValue(j *job, id layout.ID, r *layout.Result) ([]byte, error) {
-	if k := j.life.kept; k != nil && r.Object != "" && r.Size <= layout.MaxPut {
+	if k := j.membership.kept; k != nil && r.Object != "" && r.Size <= layout.MaxPut {
 		if value, found := k.read(r.Object, r.Size); found {
 			return value, nil
 		}

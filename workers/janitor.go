@@ -79,7 +79,7 @@ type janitor struct {
 type janitorHost struct {
 	cluster *fdbmodel.Cluster
 	logger  *slog.Logger
-	gate    *gate
+	freeze  *freeze
 	gone    func() bool // it may not say anything any more
 	reaped  func(n int) // futures that were taken back
 }
@@ -103,7 +103,7 @@ type run func(ctx context.Context, now time.Time) (next time.Time, err error)
 // newJanitor returns the janitor of a worker.
 func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 	return janitorOf(janitorHost{
-		cluster: w.cluster, logger: w.options.Logger, gate: &w.gate, gone: w.vanished,
+		cluster: w.cluster, logger: w.options.Logger, freeze: &w.freeze, gone: w.vanished,
 		reaped: func(n int) { w.stats.reaped.Add(int64(n)) },
 	}, id)
 }
@@ -172,7 +172,7 @@ func inBatches(batch func(context.Context) (n int, next time.Time, err error)) r
 // within this process.
 func (j *janitor) loop(ctx context.Context) error {
 	clk := j.cluster.Clock()
-	for j.gate.pass(ctx) == nil && ctx.Err() == nil {
+	for j.freeze.wait(ctx) == nil && ctx.Err() == nil {
 		next := j.step(ctx, clk.Now())
 		if j.broken != nil {
 			return j.broken

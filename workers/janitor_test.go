@@ -21,19 +21,19 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// hired returns a janitor of a manual worker that is a member.
-func (b *bed) hired() *janitor {
+// joinedJanitor returns the janitor of a manual worker that is a member.
+func (b *bed) joinedJanitor() *janitor {
 	w, err := FromCluster(b.cluster, Options{Seam: &seam.Worker{Manual: true}, Slots: 1})
 	require.NoError(b.t, err)
 	_, err = w.step(b.ctx, b.clock.Now())
 	require.NoError(b.t, err)
-	return w.life.janitor
+	return w.membership.janitor
 }
 
 func TestOneJanitorActs(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	first, second := b.hired(), b.hired()
+	first, second := b.joinedJanitor(), b.joinedJanitor()
 	require.True(t, first.held)
 	require.False(t, second.held)
 	for range 20 {
@@ -62,7 +62,7 @@ func TestJanitorPromotesAndExpires(t *testing.T) {
 		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:echo"}, NotBefore: due}
 	}
 	ids := b.submit(subs...)
-	j := b.hired()
+	j := b.joinedJanitor()
 	next := j.step(b.ctx, b.clock.Now())
 	require.LessOrEqual(t, next.Sub(b.clock.Now()), promoteEvery)
 	require.EqualValues(t, 500, b.counts()[layout.Delayed])
@@ -190,7 +190,7 @@ func TestJanitorSweepsChunksAndSessions(t *testing.T) {
 	_, err = b.cluster.Args(b.ctx, ids[0], spec)
 	require.NoError(t, err)
 	w.end()
-	j := b.hired()
+	j := b.joinedJanitor()
 	stride := sweepEvery
 	if storetest.OnServer && !long() {
 		stride = 6 * sweepEvery
@@ -211,7 +211,7 @@ func TestJanitorSweepsChunksAndSessions(t *testing.T) {
 func TestDutiesRunWhenTheyAreDue(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	j := b.hired()
+	j := b.joinedJanitor()
 	start := b.clock.Now()
 	var ran []string
 	wish := time.Duration(0)
@@ -265,7 +265,7 @@ func TestAReapThatFailsDoesNotAffectOthers(t *testing.T) {
 	tx.Set(b.cluster.Keys().Claims("a", 1), []byte{layout.RecordVersion})
 	_, err := tx.Commit(b.ctx)
 	require.NoError(t, err)
-	j := b.hired()
+	j := b.joinedJanitor()
 	for range 2 {
 		_ = j.reap(b.ctx, b.clock.Now()) // looks at the heartbeats
 		b.clock.Advance(b.cluster.Config().DeadAfter / 2)
@@ -281,7 +281,7 @@ func TestAReapThatFailsDoesNotAffectOthers(t *testing.T) {
 func TestAWorkerOfAnotherOpeningIsDead(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	j := b.hired()
+	j := b.joinedJanitor()
 	for opening, dead := range map[string]bool{j.opening: false, "another": j.opening != ""} {
 		m := &fdbmodel.Member{WorkerInfo: layout.WorkerInfo{ID: "a", Opening: opening}, Beat: []byte("1")}
 		require.Equal(t, dead, j.isDead(m, b.clock.Now()), opening)
@@ -294,7 +294,7 @@ func TestAWorkerOfAnotherOpeningIsDead(t *testing.T) {
 func TestAJanitorWithoutTheStoreHasNoRole(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	j := b.hired()
+	j := b.joinedJanitor()
 	require.True(t, j.held)
 	ended, end := context.WithCancel(b.ctx)
 	end()

@@ -68,10 +68,10 @@ func InfoFrom(ctx context.Context) (Info, bool) {
 
 // job is a claimed future on its way through the worker.
 type job struct {
-	life    *life
-	future  fdbmodel.ClaimedFuture
-	claimed time.Time
-	sourced bool // the source has it, and the store does not
+	membership *membership
+	future     fdbmodel.ClaimedFuture
+	claimed    time.Time
+	sourced    bool // the source has it, and the store does not
 
 	// Set when it gets a slot.
 	ctx      context.Context
@@ -100,12 +100,12 @@ type job struct {
 	result   *resultStream // nil unless the function writes it
 
 	// Under the slots' mu.
-	calling  bool // the members that a bundle has are those of its call
-	awaits   int  // waits for other futures under way
-	parked   bool
-	parkedAt time.Time
-	waited   time.Duration // how long it was parked
-	back     chan struct{} // closed when it has its slot back; nil if it needs none
+	calling   bool // the members that a bundle has are those of its call
+	awaits    int  // waits for other futures under way
+	yielded   bool
+	yieldedAt time.Time
+	waited    time.Duration // how long it has waited without its slot
+	back      chan struct{} // closed when it has its slot back; nil if it needs none
 }
 
 // function returns the future's function, empty if it can't be read.
@@ -136,7 +136,7 @@ func (j *job) codec() string {
 
 // enterSlot makes the function's context.
 func (j *job) enterSlot(now time.Time) {
-	j.ctx, j.cancel = context.WithCancelCause(j.life.values)
+	j.ctx, j.cancel = context.WithCancelCause(j.membership.values)
 	j.due, j.started = now, now
 	if j.future.Cancel != nil {
 		j.cancel(ErrCancelled)
@@ -154,7 +154,7 @@ func (j *job) start(now time.Time) {
 
 // timeout bounds the attempt, 0 for no bound.
 func (j *job) timeout() time.Duration {
-	w := j.life.worker
+	w := j.membership.worker
 	timeout := w.policy.Timeout(j.future.Spec.Timeout)
 	if timeout == 0 && j.isTimedByRunner() {
 		return w.ModuleTimeout()
@@ -171,7 +171,7 @@ func (w *Worker) ModuleTimeout() time.Duration {
 // hasModuleTimeout reports whether the timeout is that of the worker for modules whose
 // futures have none.
 func (j *job) hasModuleTimeout() bool {
-	return j.timeout() != j.life.worker.policy.Timeout(j.future.Spec.Timeout)
+	return j.timeout() != j.membership.worker.policy.Timeout(j.future.Spec.Timeout)
 }
 
 // lacksTimeout is how the failure of a job ends that has no timeout of its own.
@@ -183,7 +183,7 @@ const moduleGrace = time.Minute
 
 // isTimedByRunner reports whether the runner of a module keeps the timeout of the job.
 func (j *job) isTimedByRunner() bool {
-	return isModule(j.future.Spec.Function) && j.life.worker.options.Remote == nil
+	return isModule(j.future.Spec.Function) && j.membership.worker.options.Remote == nil
 }
 
 // limit is when the worker itself ends the job.
@@ -223,11 +223,11 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 		c.RunTime = j.ran()
 	}
 	if j.sourced {
-		j.life.worker.endAtSource(&c)
+		j.membership.worker.endAtSource(&c)
 		return true
 	}
-	c.Progress = j.life.progress.take(j)
-	j.life.put(c)
+	c.Progress = j.membership.progress.take(j)
+	j.membership.put(c)
 	j.endMembers(c.Exception)
 	return true
 }
@@ -237,7 +237,7 @@ func (j *job) ran() time.Duration {
 	if j.shares.Load() {
 		return 0
 	}
-	here := j.life.worker.cluster.Now().Sub(j.started)
+	here := j.membership.worker.cluster.Now().Sub(j.started)
 	if elsewhere := time.Duration(j.ranElsewhere.Load()); elsewhere > 0 {
 		return min(elsewhere, here)
 	}
@@ -250,8 +250,8 @@ func (j *job) drop() bool {
 		return j.relinquish()
 	}
 	first := j.settled.CompareAndSwap(false, true)
-	j.life.progress.take(j)
-	j.life.endings.forget([]fdbmodel.Completion{{Future: &j.future}})
+	j.membership.progress.take(j)
+	j.membership.endings.forget([]fdbmodel.Completion{{Future: &j.future}})
 	return first
 }
 
@@ -309,13 +309,13 @@ func (c jobContext) Value(key any) any {
 		}
 		return info
 	case layout.AwaitKey{}:
-		return func(ctx context.Context) func() { return c.job.life.worker.slots.await(ctx, c.job) }
+		return func(ctx context.Context) func() { return c.job.membership.worker.slots.await(ctx, c.job) }
 	case layout.ClientKey{}:
-		return layout.ClientSource(&c.job.life.worker.clients)
+		return layout.ClientSource(&c.job.membership.worker.clients)
 	case jobKey{}:
 		return c.job
 	case layout.KeeperKey{}:
-		if k := c.job.life.kept; k != nil && !c.job.life.closing.Load() {
+		if k := c.job.membership.kept; k != nil && !c.job.membership.closing.Load() {
 			return layout.Keeper(k)
 		}
 		return nil

@@ -25,7 +25,7 @@ import (
 
 // ObjectOptions say where the results of futures stay that are submitted as
 // objects: with this worker, until they are discarded or the worker stops. The
-// store of the cluster then knows only who has them.
+// store of the cluster then knows only which workers have them.
 type ObjectOptions struct {
 	// Memory is how many bytes they may take in memory. Defaults to 0: the worker
 	// has no object store, and stores all results in the store of the cluster.
@@ -57,7 +57,7 @@ const (
 	sweptTogether     = 100
 )
 
-// keeper holds the results of one life of a worker that are objects.
+// keeper holds the results of one membership that are objects.
 type keeper struct {
 	cluster *fdbmodel.Cluster
 	store   *objects.Store
@@ -76,7 +76,7 @@ type keeper struct {
 	mu   sync.Mutex
 	held map[heldObject]holding
 	uses map[objects.Hash]int
-	kept int64 // how many were
+	kept int64 // how many results have become objects
 	// fetches are the objects that are on their way into the store for takes.
 	fetches map[objects.Hash]*fetching
 

@@ -39,8 +39,8 @@ func listenLocal(base string) (net.Listener, error) {
 	return l, nil
 }
 
-// listenIn makes a socket in a directory, which may be missing. A link is refused:
-// who made it would choose the directory.
+// listenIn makes a socket in a directory, which may be missing. A link is refused: its
+// owner would choose the directory.
 func listenIn(dir string) (net.Listener, error) {
 	if at, err := os.Lstat(dir); err == nil && !at.IsDir() {
 		return nil, fmt.Errorf("objects: %s is not a directory", dir)

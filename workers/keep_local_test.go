@@ -11,8 +11,8 @@ import (
 	"github.com/futura-run/futura/workers/objects/peer"
 )
 
-// Who takes the name of the sockets' directory first keeps no worker from starting,
-// and chooses no directory for it.
+// A user that takes the name of the sockets' directory first does not keep workers from
+// starting, and does not choose another directory for them.
 func TestATakenSocketDirectoryIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(path, mine string) error{

@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
-// JanitorOptions of RunJanitor. The zero value tells nobody anything.
+// JanitorOptions of RunJanitor. With the zero value it logs nothing and calls no hooks.
 type JanitorOptions struct {
 	// Logger is told what goes wrong, and of futures that failed because too many
 	// workers died with them or no worker could run them; see Options. Defaults to none.
@@ -44,7 +44,7 @@ func RunJanitor(ctx context.Context, cluster *fdbmodel.Cluster, o JanitorOptions
 	defer failures.pass(true)
 	defer cluster.OnLost(func(rows []layout.Row) { reportLost(rows, failures, o.Logger, o.OnFailed) })()
 	j := janitorOf(janitorHost{
-		cluster: cluster, logger: o.Logger, gate: &gate{}, gone: func() bool { return false }, reaped: func(int) {},
+		cluster: cluster, logger: o.Logger, freeze: &freeze{}, gone: func() bool { return false }, reaped: func(int) {},
 	}, id)
 	keepRole := j.keepRole.run
 	j.keepRole.run = func(ctx context.Context, now time.Time) (time.Time, error) {

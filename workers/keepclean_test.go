@@ -56,7 +56,7 @@ func TestClusterWithoutDatabaseWorkers(t *testing.T) {
 	require.Len(t, claimed.Futures, 1)
 
 	one := layout.Resources{Slots: 1}
-	lives, err := b.cluster.Register(b.ctx, layout.WorkerInfo{Functions: []string{"go:v"}, Capacity: one})
+	isCurrent, err := b.cluster.Register(b.ctx, layout.WorkerInfo{Functions: []string{"go:v"}, Capacity: one})
 	require.NoError(t, err)
 	heartbeat, seen, beaten := b.cluster.Config().Heartbeat, []byte(nil), from
 	// The clock waits for the janitor: what it sees too seldom it forgets.
@@ -74,7 +74,7 @@ func TestClusterWithoutDatabaseWorkers(t *testing.T) {
 			if keepsUp() {
 				b.clock.Advance(heartbeat / 2)
 			}
-			_, err := lives.Heartbeat(b.ctx, layout.Heartbeat{})
+			_, err := isCurrent.Heartbeat(b.ctx, layout.Heartbeat{})
 			require.NoError(t, err)
 			return done()
 		})

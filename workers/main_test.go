@@ -269,7 +269,7 @@ func (r *running) freeze() {
 	r.bed.mu.Lock()
 	defer r.bed.mu.Unlock()
 	r.frozen = true
-	r.gate.shut()
+	r.Worker.freeze.begin()
 }
 
 // thaw has it go on.
@@ -277,7 +277,7 @@ func (r *running) thaw() {
 	r.bed.mu.Lock()
 	defer r.bed.mu.Unlock()
 	r.frozen, r.beaten = false, r.bed.clock.Now()
-	r.gate.release()
+	r.Worker.freeze.end()
 }
 
 // end stops the worker and waits for it.

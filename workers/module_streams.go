@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/results"
 )
 
-// errDropped ends a result that nobody wants.
+// errDropped ends a result that is not wanted any more.
 var errDropped = errors.New("workers: the module has failed")
 
 // moduleStreams are the streams of a module's call: the inputs that it reads, and the
@@ -32,7 +32,7 @@ func (m *moduleStreams) stream(call *ModuleCall) {
 	if m.job.streamed != nil {
 		call.Input = m.open
 	}
-	switch k := m.job.life.kept; {
+	switch k := m.job.membership.kept; {
 	case k != nil && m.job.future.Spec.AsObject:
 		if k.store.Stats().Free > layout.MaxPut {
 			call.Output = m

@@ -20,12 +20,12 @@ func (w *Worker) isNear(j *job) (near bool, blocked fdbmodel.Completion) {
 	if err == nil && (len(rows) == 0 || rows[0].State() != layout.Realized) {
 		return false, blocked
 	}
-	if err == nil && rows[0].Object() == "" || err == nil && j.life.kept.has(rows[0].Object()) {
+	if err == nil && rows[0].Object() == "" || err == nil && j.membership.kept.has(rows[0].Object()) {
 		return true, blocked
 	}
 	if err == nil {
 		r := rows[0].Result
-		_, err = results.Of(w.cluster).ReportLost(j.ctx, f.Spec.Near, r.Token, []layout.WorkerID{j.life.reg.ID()})
+		_, err = results.Of(w.cluster).ReportLost(j.ctx, f.Spec.Near, r.Token, []layout.WorkerID{j.membership.reg.ID()})
 	}
 	if err != nil {
 		w.rare.Warn("what a future must be near can't be read; putting it back", "future", f.ID, "error", err)

@@ -33,10 +33,10 @@ func TestTwoWorkersThatLostAnObject(t *testing.T) {
 	require.Equal(t, first.ID(), row.Result.Worker)
 	hash, err := objects.ParseHash(row.Result.Object)
 	require.NoError(t, err)
-	there, err := first.life.kept.store.Delete(hash)
+	there, err := first.membership.kept.store.Delete(hash)
 	require.NoError(t, err)
 	require.True(t, there)
-	require.NoError(t, results.Of(b.cluster).AddCopy(b.ctx, second.life.reg.ID(), id, row.Result.Token, false))
+	require.NoError(t, results.Of(b.cluster).AddCopy(b.ctx, second.membership.reg.ID(), id, row.Result.Token, false))
 
 	use := b.one("go:echo", func(s *fdbmodel.Submission) { s.Spec.Near, s.Spec.MustBeNear = id, true })
 	b.awaitOver(use)

@@ -148,7 +148,7 @@ func TestAPaceOfTheClusterHoldsOverAllWorkers(t *testing.T) {
 		}
 	}
 
-	// Whoever uses paces removes those that nobody uses.
+	// Each use of paces removes those that are no longer used.
 	b.clock.Advance(time.Hour)
 	b.awaitOver(b.submit(subs[0])...)
 	removed, err := quota.Of(b.cluster).SweepPaces(b.ctx)

@@ -20,7 +20,7 @@ const (
 	reserveFor  = 250 * time.Millisecond
 	maxReserved = 100
 	// sweepPaces is how often a worker that reserves starts removes the paces that
-	// nobody uses any more: where none are used there is nothing to remove.
+	// are no longer used: where none are used there is nothing to remove.
 	sweepPaces = time.Minute
 )
 
@@ -36,7 +36,7 @@ type paces struct {
 
 // reserved are starts at a pace of the cluster that are this worker's.
 type reserved struct {
-	turn  chan struct{} // has an element while somebody uses the rest
+	turn  chan struct{} // has an element while a call uses the rest
 	next  time.Time
 	gap   time.Duration
 	count int

@@ -100,7 +100,7 @@ type tellingRemote struct {
 func (r *tellingRemote) Landed(ids []layout.ID) { r.told.Add(int32(len(ids))) }
 
 // TestADiscardedOutcomeIsTold has a remote return an outcome after its claim has ended:
-// it is told that nobody stores it.
+// the remote is told that the outcome is not stored.
 func TestADiscardedOutcomeIsTold(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)

@@ -44,16 +44,16 @@ func Progress(ctx context.Context, done, total int64, text string) error {
 	if len(text) > layout.MaxProgressText {
 		text = text[:layout.MaxProgressText+1] // the rest would stay in memory
 	}
-	j.life.progress.tell(j, fdbmodel.Progress{
-		Future: &j.future, Done: done, Total: total, Text: text, At: j.life.worker.cluster.Now(),
+	j.membership.progress.tell(j, fdbmodel.Progress{
+		Future: &j.future, Done: done, Total: total, Text: text, At: j.membership.worker.cluster.Now(),
 	})
 	return nil
 }
 
-// reports are what the functions of a life have told of their progress and the store
+// reports are what the functions of a membership have told of their progress and the store
 // does not know yet.
 type reports struct {
-	life *life
+	membership *membership
 
 	mu      sync.Mutex
 	news    map[*job]fdbmodel.Progress
@@ -62,8 +62,8 @@ type reports struct {
 	written time.Time // when the last write began
 }
 
-func newReports(l *life) *reports {
-	return &reports{life: l, news: map[*job]fdbmodel.Progress{}, wake: make(chan struct{}, 1)}
+func newReports(m *membership) *reports {
+	return &reports{membership: m, news: map[*job]fdbmodel.Progress{}, wake: make(chan struct{}, 1)}
 }
 
 // tell notes the progress of a job that has not ended. A manual worker writes it in
@@ -74,14 +74,14 @@ func (r *reports) tell(j *job, p fdbmodel.Progress) {
 		r.news[j] = p
 	}
 	r.mu.Unlock()
-	w := r.life.worker
+	w := r.membership.worker
 	if !w.manual() {
 		if w.options.Fleet != nil {
-			r.begin.Do(func() { r.life.others.start(func() { r.loop(r.life.store) }) })
+			r.begin.Do(func() { r.membership.others.start(func() { r.loop(r.membership.store) }) })
 		}
 		signal.Send(r.wake)
 	} else if !w.cluster.Now().Before(r.next()) {
-		r.write(r.life.store)
+		r.write(r.membership.store)
 	}
 }
 
@@ -107,14 +107,14 @@ func (r *reports) next() time.Time {
 
 // loop writes what is told, until ctx ends.
 func (r *reports) loop(ctx context.Context) {
-	clk := r.life.worker.cluster.Clock()
+	clk := r.membership.worker.cluster.Clock()
 	for {
 		select {
 		case <-r.wake:
 		case <-ctx.Done():
 			return
 		}
-		if clock.Wait(ctx, clk, r.next()) != nil || r.life.worker.gate.pass(ctx) != nil {
+		if clock.Wait(ctx, clk, r.next()) != nil || r.membership.worker.freeze.wait(ctx) != nil {
 			return
 		}
 		if r.write(ctx) {
@@ -144,9 +144,9 @@ func (r *reports) write(ctx context.Context) (more bool) {
 		return all
 	}
 	r.mu.Lock()
-	r.written = r.life.worker.cluster.Now()
+	r.written = r.membership.worker.cluster.Now()
 	r.mu.Unlock()
-	_, err := r.life.reg.WriteProgress(ctx, collect)
+	_, err := r.membership.reg.WriteProgress(ctx, collect)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for j, p := range batch {
@@ -155,7 +155,7 @@ func (r *reports) write(ctx context.Context) (more bool) {
 		}
 	}
 	if err != nil && !errors.Is(err, fdbmodel.ErrReaped) && ctx.Err() == nil {
-		r.life.worker.options.Logger.Warn("progress could not be written; retrying", "error", err)
+		r.membership.worker.options.Logger.Warn("progress could not be written; retrying", "error", err)
 	}
 	return len(r.news) > 0 && !errors.Is(err, fdbmodel.ErrReaped)
 }

@@ -20,8 +20,8 @@ type Remote interface {
 	// RunRemote runs one attempt and returns once it has ended, or soon after ctx has:
 	// its cause says why, as for a Function. It keeps the timeout of the call itself; the
 	// worker ends the attempt RemotePatience later at the latest. A failure of the
-	// function is in the outcome. An error says that it was not run, or that nobody knows
-	// how it ended: the future is rejected, and counts no attempt.
+	// function is in the outcome. An error says that it was not run, or that its end is
+	// unknown: the future is rejected, and counts no attempt.
 	RunRemote(ctx context.Context, call RemoteCall) (RemoteOutcome, error)
 
 	// Landed is told of attempts after the store has recorded their ends, or has refused
@@ -47,7 +47,7 @@ type Serial interface {
 
 // ErrNotBegun is returned by RunRemote, wrapped or not, for an attempt that was not begun
 // there and that others may be free to run: the future goes back at once. One that is
-// assigned to the worker goes back to who assigned it.
+// assigned to the worker goes back to the client that assigned it.
 var ErrNotBegun = errors.New("workers: the attempt was not begun")
 
 // Limiter is what a Remote may be too.
@@ -170,7 +170,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 
 // patience is how much longer than its timeout the attempt may take here.
 func (j *job) patience() time.Duration {
-	if j.life.worker.options.Remote == nil {
+	if j.membership.worker.options.Remote == nil {
 		return 0
 	}
 	return RemotePatience

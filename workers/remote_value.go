@@ -65,12 +65,12 @@ const maxExtended = 20
 
 // extend gives an attempt whose time is over more of it, and reports whether it did.
 func (j *job) extend() bool {
-	p, prepares := j.life.worker.options.Remote.(Preparer)
+	p, prepares := j.membership.worker.options.Remote.(Preparer)
 	if !prepares || j.settled.Load() || j.extended.Load() >= maxExtended || !p.Preparing(j.function()) {
 		return false
 	}
 	j.extended.Add(1)
-	c := j.life.worker.cluster
+	c := j.membership.worker.cluster
 	next := c.Now().Add(RemotePatience)
 	if deadline := j.futureDeadline(); !deadline.IsZero() && deadline.Before(next) {
 		c.Clock().AfterFunc(deadline, func() { j.expireAt(deadline) })

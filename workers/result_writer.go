@@ -80,15 +80,15 @@ func (j *job) openResult() *resultStream {
 	s := &resultStream{limit: layout.MaxPut, begin: j.beginUpload}
 	if j.sourced {
 		s.begin = func() (io.Writer, func(error, *layout.Result) error, error) {
-			to, err := j.life.worker.options.Source.Writer(j.future.ID)
+			to, err := j.membership.worker.options.Source.Writer(j.future.ID)
 			return to, func(failed error, r *layout.Result) error { r.Size = s.size; return failed }, err
 		}
 	}
-	if k := j.life.kept; k != nil && j.future.Spec.AsObject {
+	if k := j.membership.kept; k != nil && j.future.Spec.AsObject {
 		s.limit = math.MaxInt64
 		s.toStore(j.ctx, k, j.future.ID)
 	}
-	if most := j.life.worker.policy.MaxOutput; most > 0 {
+	if most := j.membership.worker.policy.MaxOutput; most > 0 {
 		s.limit = min(s.limit, most)
 	}
 	return s
@@ -96,7 +96,7 @@ func (j *job) openResult() *resultStream {
 
 // beginUpload has the value of the job stored with the cluster as it comes.
 func (j *job) beginUpload() (to io.Writer, end func(failed error, r *layout.Result) error, err error) {
-	upload := results.Of(j.life.worker.cluster).Upload(j.ctx, j.future.ID, j.future.Token)
+	upload := results.Of(j.membership.worker.cluster).Upload(j.ctx, j.future.ID, j.future.Token)
 	return upload, func(failed error, r *layout.Result) error {
 		if failed != nil {
 			_ = upload.Drop() // else it is swept
@@ -217,7 +217,7 @@ func (w *Worker) ended(j *job, s *resultStream, failed error, result layout.Resu
 	if err != nil {
 		return j.failure(err)
 	}
-	if k := j.life.kept; result.Object != "" {
+	if k := j.membership.kept; result.Object != "" {
 		k.expect(result.Size)
 		if result.Size <= k.above {
 			if value, found := k.read(result.Object, result.Size); found {

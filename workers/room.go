@@ -77,11 +77,11 @@ func (k *keeper) allow(underWay, most int, now time.Time) int {
 
 // fitStore has a claim take no more than the object store has room for. Results
 // that are in memory take it from functions.
-func (l *life) fitStore(request *fdbmodel.ClaimRequest) {
-	slots := l.worker.slots
+func (m *membership) fitStore(request *fdbmodel.ClaimRequest) {
+	slots := m.worker.slots
 	underWay := slots.countObjects()
-	request.Free.RAM = max(0, request.Free.RAM-l.kept.store.Stats().MemoryUsed)
-	if n := l.kept.allow(underWay, request.Max, l.worker.cluster.Now()); n < request.Max {
+	request.Free.RAM = max(0, request.Free.RAM-m.kept.store.Stats().MemoryUsed)
+	if n := m.kept.allow(underWay, request.Max, m.worker.cluster.Now()); n < request.Max {
 		request.Objects = &n
 		slots.awaitMore()
 	}

@@ -14,7 +14,7 @@ import (
 func TestJanitorFiresSchedules(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	j := b.hired()
+	j := b.joinedJanitor()
 	from := b.clock.Now().Add(10500 * time.Millisecond)
 	_, _, err := schedule.Of(b.cluster).Put(b.ctx, layout.ScheduleRecord{
 		Name: "often", Every: 1700 * time.Millisecond, From: layout.Millis(from), Spec: layout.Spec{Function: "go:echo"},

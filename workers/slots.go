@@ -18,34 +18,34 @@ import (
 type slots struct {
 	clock    clock.Clock
 	capacity layout.Resources
-	patience time.Duration // bounds solitude
+	patience time.Duration // bounds the quarantine
 
-	mu       sync.Mutex
-	wake     *sync.Cond // queue, free or closed changed
-	queue    []*job     // claimed and not started, oldest first
-	running  map[*job]struct{}
-	free     layout.Resources // what no running job uses; of slots less than 0 in a pipeline
-	withheld int              // of the slots; see Worker.Limit
-	lean     bool             // nothing is claimed ahead
-	pace     time.Duration    // moving average of a run
-	pipeline bool             // what may wait for a slot waits where it runs
-	serial   bool             // where it runs one after the other
-	limiter  bool             // where it runs, limits of owners are kept
-	turned   time.Time        // when a slot last became free, or the last free one was taken
-	watched  bool             // what is queued is looked at
-	quiet    int              // looks in a row since which no slot has become free
-	held     func([]*job)     // gives back what waits too long; nil to leave it
-	closed   bool
-	claiming bool // a claim is under way
-	owners   owners
-	apart    solitude
-	early    map[layout.ID]struct{} // cancels that came before their claim did
-	gathers  map[*gather]struct{}   // under way
-	waiting  bool                   // the claimer waits for what is used
-	parked   parked
-	threads  int    // run jobs, or wait for one
-	spawn    func() // starts a thread; nil if there are none
-	lazy     bool   // threads start when something is queued, and end when nothing is
+	mu         sync.Mutex
+	wake       *sync.Cond // queue, free or closed changed
+	queue      []*job     // claimed and not started, oldest first
+	running    map[*job]struct{}
+	free       layout.Resources // what no running job uses; of slots less than 0 in a pipeline
+	withheld   int              // of the slots; see Worker.Limit
+	lean       bool             // nothing is claimed ahead
+	pace       time.Duration    // moving average of a run
+	pipeline   bool             // what may wait for a slot waits where it runs
+	serial     bool             // where it runs one after the other
+	limiter    bool             // where it runs, limits of owners are kept
+	turned     time.Time        // when a slot last became free, or the last free one was taken
+	watched    bool             // what is queued is looked at
+	quiet      int              // looks in a row since which no slot has become free
+	held       func([]*job)     // gives back what waits too long; nil to leave it
+	closed     bool
+	claiming   bool // a claim is under way
+	owners     owners
+	quarantine quarantine
+	early      map[layout.ID]struct{} // cancels that came before their claim did
+	gathers    map[*gather]struct{}   // under way
+	waiting    bool                   // the claimer waits for what is used
+	yielded    yielded
+	executors  int    // run jobs, or wait for one
+	spawn      func() // starts an executor; nil if there are none
+	lazy       bool   // executors start when something is queued, and end when nothing is
 
 	hungry   chan struct{} // there is room, or more is free
 	returned chan struct{} // a function returned
@@ -55,15 +55,15 @@ func newSlots(clk clock.Clock, capacity layout.Resources, patience time.Duration
 	s := &slots{
 		clock: clk, capacity: capacity, patience: patience, free: capacity, running: map[*job]struct{}{}, owners: owners{},
 		early: map[layout.ID]struct{}{}, gathers: map[*gather]struct{}{},
-		parked: parked{most: mostAwaiting, named: map[string]int{}},
-		hungry: make(chan struct{}, 1), returned: make(chan struct{}, 1),
+		yielded: yielded{most: mostAwaiting, named: map[string]int{}},
+		hungry:  make(chan struct{}, 1), returned: make(chan struct{}, 1),
 	}
 	s.wake = sync.NewCond(&s.mu)
 	return s
 }
 
-// hire starts a thread for each slot. spawn starts one.
-func (s *slots) hire(spawn func()) {
+// startExecutors starts an executor for each slot. spawn starts one.
+func (s *slots) startExecutors(spawn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spawn = spawn
@@ -71,18 +71,18 @@ func (s *slots) hire(spawn func()) {
 		return
 	}
 	for range s.capacity.Slots {
-		s.staff()
+		s.addExecutor()
 	}
 }
 
-// barred is how many queued futures may not start because too many of their
+// blocked is how many queued futures may not start because too many of their
 // function wait. It is called under mu.
-func (s *slots) barred() (n int) {
-	if s.parked.full == 0 {
+func (s *slots) blocked() (n int) {
+	if s.yielded.full == 0 {
 		return 0
 	}
 	for _, j := range s.queue {
-		if s.parked.isFull(j.function()) {
+		if s.yielded.isFull(j.function()) {
 			n++
 		}
 	}
@@ -92,9 +92,9 @@ func (s *slots) barred() (n int) {
 // room is how many futures to claim now: enough to refill what may wait, once
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
-	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked(s.extra())-s.barred()
+	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked(s.extra())-s.blocked()
 	room := max(0, max(0, s.open())+ahead-s.beyond()) - queued
-	if s.closed || s.apart.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
+	if s.closed || s.quarantine.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
 	}
 	return min(room, fdbmodel.MaxClaim)
@@ -118,7 +118,7 @@ func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 		request.Skip = func(group string) bool { return full[group] }
 		s.waiting = true
 	}
-	if full := s.parked.names(); full != nil {
+	if full := s.yielded.names(); full != nil {
 		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(full, function) }
 		s.waiting = true
 	}
@@ -127,14 +127,14 @@ func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 
 // admit queues what a claim took, or what came from the source. It returns the futures that were
 // cancelled meanwhile.
-func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture, sourced bool) (unwanted []*job) {
+func (s *slots) admit(m *membership, futures []fdbmodel.ClaimedFuture, sourced bool) (unwanted []*job) {
 	now := s.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.claiming = false
 	for i := range futures {
-		j := &job{life: l, future: futures[i], claimed: now, sourced: sourced}
-		if _, cancelled := s.early[j.future.ID]; cancelled || j.future.Cancel != nil || l.closing.Load() {
+		j := &job{membership: m, future: futures[i], claimed: now, sourced: sourced}
+		if _, cancelled := s.early[j.future.ID]; cancelled || j.future.Cancel != nil || m.closing.Load() {
 			unwanted = append(unwanted, j)
 			continue
 		}
@@ -144,7 +144,7 @@ func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture, sourced bool) (
 	clear(s.early)
 	if s.pipeline || s.lazy {
 		for range s.queue {
-			s.staff()
+			s.addExecutor()
 		}
 	}
 	switch len(s.queue) {
@@ -158,7 +158,7 @@ func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture, sourced bool) (
 }
 
 // take waits for the next job that fits into what is free. It returns nil when
-// the slots are closed, or there are more threads than slots or than needed.
+// the slots are closed, or there are more executors than slots or than needed.
 func (s *slots) take() *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,12 +166,12 @@ func (s *slots) take() *job {
 		if j := s.pick(); j != nil {
 			return j
 		}
-		if s.overstaffed() || s.lazy && len(s.queue) == 0 {
+		if s.mayDropExecutor() || s.lazy && len(s.queue) == 0 {
 			break
 		}
 		s.wake.Wait()
 	}
-	s.threads--
+	s.executors--
 	return nil
 }
 
@@ -185,12 +185,12 @@ func (s *slots) tryTake() *job {
 // pick returns the next job that may start. Functions whose waits have ended come
 // first. It is called under mu.
 func (s *slots) pick() *job {
-	if len(s.parked.resuming) > 0 {
+	if len(s.yielded.resuming) > 0 {
 		return nil
 	}
 	for i, j := range s.queue {
 		q := j.requirements()
-		if !s.startable().Fit(q) || s.parked.isFull(j.function()) || !s.owners.mayRun(&j.future, s.extra()) ||
+		if !s.startable().Fit(q) || s.yielded.isFull(j.function()) || !s.owners.mayRun(&j.future, s.extra()) ||
 			!s.mayStart(j) {
 			continue
 		}
@@ -206,8 +206,8 @@ func (s *slots) pick() *job {
 		s.owners.start(&j.future)
 		j.enterSlot(s.clock.Now())
 		s.running[j] = struct{}{}
-		if s.apart.job == j {
-			s.keepApart(j)
+		if s.quarantine.job == j {
+			s.beginQuarantine(j)
 		}
 		s.feed()
 		return j
@@ -231,12 +231,12 @@ func (s *slots) giveBack(j *job, took time.Duration) {
 	s.turned = s.clock.Now()
 	took = s.served(j, took)
 	s.free = s.free.Give(j.requirements())
-	if j.parked { // its waits outlast it
+	if j.yielded { // its waits outlast it
 		s.free = s.free.Take(j.lent())
-		s.endPark(j)
+		s.endYield(j)
 		s.dismiss(j)
 	}
-	s.endApart(j)
+	s.endQuarantine(j)
 	s.resume()
 	s.owners.end(&j.future)
 	s.pace += (max(j.usedSlot(took), time.Microsecond) - s.pace) / 8
@@ -260,7 +260,7 @@ func (s *slots) cancel(id layout.ID) *job {
 		if j.future.ID == id {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
 			s.owners.queue(&j.future, -1)
-			s.endApart(j)
+			s.endQuarantine(j)
 			s.feed()
 			return j
 		}
@@ -284,9 +284,9 @@ func (s *slots) cancel(id layout.ID) *job {
 }
 
 // stale takes out of the queue what has waited since before limit, except for a
-// suspect whose turn it is.
+// poison candidate whose turn it is.
 func (s *slots) stale(limit time.Time) []*job {
-	return s.unqueue(func(j *job) bool { return j.claimed.Before(limit) && s.apart.job != j })
+	return s.unqueue(func(j *job) bool { return j.claimed.Before(limit) && s.quarantine.job != j })
 }
 
 func (s *slots) unqueue(which func(*job) bool) (out []*job) {
@@ -297,7 +297,7 @@ func (s *slots) unqueue(which func(*job) bool) (out []*job) {
 		if which(j) {
 			out = append(out, j)
 			s.owners.queue(&j.future, -1)
-			s.endApart(j)
+			s.endQuarantine(j)
 		} else {
 			kept = append(kept, j)
 		}
@@ -309,11 +309,11 @@ func (s *slots) unqueue(which func(*job) bool) (out []*job) {
 
 // runningOf returns what runs of a membership and is not settled, in the order of the ids:
 // simulations repeat what follows.
-func (s *slots) runningOf(l *life) (jobs []*job) {
+func (s *slots) runningOf(m *membership) (jobs []*job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for j := range s.running {
-		if j.life == l && !j.settled.Load() {
+		if j.membership == m && !j.settled.Load() {
 			jobs = append(jobs, j)
 		}
 	}

@@ -46,41 +46,41 @@ func (w *Worker) attachSource() {
 }
 
 // takeNext takes from the source, or claims, and returns how many futures.
-func (l *life) takeNext(ctx context.Context, request fdbmodel.ClaimRequest) (int, error) {
-	if l.worker.options.Source == nil {
-		return l.claimNow(ctx, request)
+func (m *membership) takeNext(ctx context.Context, request fdbmodel.ClaimRequest) (int, error) {
+	if m.worker.options.Source == nil {
+		return m.claimNow(ctx, request)
 	}
-	if l.fromSource++; l.fromSource >= maxFromSource {
-		l.fromSource = 0
-		n, err := l.claimNow(ctx, request)
+	if m.fromSource++; m.fromSource >= maxFromSource {
+		m.fromSource = 0
+		n, err := m.claimNow(ctx, request)
 		if n > 0 || err != nil {
 			return n, err
 		}
 		var ok bool
-		if request, ok = l.request(); !ok {
+		if request, ok = m.request(); !ok {
 			return 0, nil
 		}
 	}
-	if n := l.takeFromSource(request); n > 0 {
+	if n := m.takeFromSource(request); n > 0 {
 		return n, nil
 	}
-	l.fromSource = 0
-	return l.claimNow(ctx, request)
+	m.fromSource = 0
+	return m.claimNow(ctx, request)
 }
 
-func (l *life) takeFromSource(request fdbmodel.ClaimRequest) int {
-	futures, more := l.worker.options.Source.Take(request)
+func (m *membership) takeFromSource(request fdbmodel.ClaimRequest) int {
+	futures, more := m.worker.options.Source.Take(request)
 	if len(futures) == 0 {
 		return 0
 	}
 	for i := range futures {
-		futures[i].Token.Worker = l.reg.ID()
+		futures[i].Token.Worker = m.reg.ID()
 	}
-	for _, j := range l.worker.slots.admit(l, futures, true) {
+	for _, j := range m.worker.slots.admit(m, futures, true) {
 		j.relinquish()
 	}
-	l.worker.slots.watchHeld()
-	l.more = more
+	m.worker.slots.watchHeld()
+	m.more = more
 	return len(futures)
 }
 

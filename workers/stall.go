@@ -10,11 +10,11 @@ import (
 func (s *slots) stalled() (function string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := s.parked.names()
-	if len(full) == 0 || s.parked.n < len(s.running) || len(s.parked.resuming) > 0 {
+	full := s.yielded.names()
+	if len(full) == 0 || s.yielded.n < len(s.running) || len(s.yielded.resuming) > 0 {
 		return "", 0
 	}
-	return full[0], s.parked.n
+	return full[0], s.yielded.n
 }
 
 // stallPatience is how long all functions wait before the log says so.

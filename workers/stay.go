@@ -24,12 +24,12 @@ const (
 
 // stay writes results that no other worker took to the directory, for the next process with
 // it, and tells readers to wait for that. It returns those that are lost instead.
-func (l *life) stay(left []layout.Row) ([]layout.Row, error) {
-	k, w := l.kept, l.worker
+func (m *membership) stay(left []layout.Row) ([]layout.Row, error) {
+	k, w := m.kept, m.worker
 	if k.dir == "" || len(left) == 0 {
 		return left, nil
 	}
-	ctx, cancel := withTimeout(l.store, w.cluster.Clock(), stayTimeout)
+	ctx, cancel := withTimeout(m.store, w.cluster.Clock(), stayTimeout)
 	defer cancel()
 	saved, bytes := make([]objects.Saved, len(left)), int64(0)
 	for i := range left {
@@ -46,7 +46,7 @@ func (l *life) stay(left []layout.Row) ([]layout.Row, error) {
 		stays[id], bytes = true, bytes+saved[i].Size
 	}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(stays)), sweptTogether) {
-		if err := results.Of(w.cluster).LeaveCopies(ctx, l.reg.ID(), ids, w.cluster.Now().Add(stayFor)); err != nil {
+		if err := results.Of(w.cluster).LeaveCopies(ctx, m.reg.ID(), ids, w.cluster.Now().Add(stayFor)); err != nil {
 			w.options.Logger.Warn("the next worker with the directory has the objects, but readers won't wait for it",
 				"directory", k.dir, "error", err)
 			break

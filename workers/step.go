@@ -29,69 +29,69 @@ func (w *Worker) step(ctx context.Context, now time.Time) (time.Time, error) {
 		return now, errors.New("workers: Step is for manual workers")
 	}
 	w.mu.Lock()
-	l := w.life
+	m := w.membership
 	w.started = true
 	w.mu.Unlock()
-	if l == nil {
+	if m == nil {
 		var err error
-		if l, err = w.join(ctx); err != nil {
+		if m, err = w.join(ctx); err != nil {
 			return now.Add(w.options.Poll), err
 		}
 		w.steps.beatAt, w.steps.sweepAt = now.Add(w.cluster.Config().Heartbeat), now.Add(sweepObjectsEvery)
 	}
-	next, err := w.stepLife(ctx, l, now)
+	next, err := w.stepMembership(ctx, m, now)
 	if errors.Is(err, fdbmodel.ErrReaped) {
 		w.abandon((*job).drop)
-		l.dropRunning(err)
-		if err := l.reg.Leave(ctx); err != nil {
+		m.dropRunning(err)
+		if err := m.reg.Leave(ctx); err != nil {
 			return now, err
 		}
-		l.end()
-		return now, l.dropObjects()
+		m.end()
+		return now, m.dropObjects()
 	}
 	return next, err
 }
 
-func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Time, error) {
-	if l.closing.Load() {
-		return w.stepLeaving(ctx, l, now)
+func (w *Worker) stepMembership(ctx context.Context, m *membership, now time.Time) (time.Time, error) {
+	if m.closing.Load() {
+		return w.stepLeaving(ctx, m, now)
 	}
 	if !now.Before(w.steps.beatAt) {
-		if err := l.beat(ctx); err != nil {
+		if err := m.beat(ctx); err != nil {
 			return now, err
 		}
 		w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
 	}
-	if l.kept != nil && !now.Before(w.steps.sweepAt) {
+	if m.kept != nil && !now.Before(w.steps.sweepAt) {
 		w.steps.sweepAt = now.Add(sweepObjectsEvery)
-		if err := l.kept.sweep(ctx); err != nil {
+		if err := m.kept.sweep(ctx); err != nil {
 			return now, err
 		}
 	}
-	l.takeCancels()
+	m.takeCancels()
 	w.slots.losePatience()
 	w.failures.pass(false)
 	w.warnOfStall(now)
 	next := now.Add(w.cluster.Config().Heartbeat)
-	if l.janitor != nil {
-		next = l.janitor.step(ctx, now)
+	if m.janitor != nil {
+		next = m.janitor.step(ctx, now)
 	}
 	for _, t := range []time.Time{w.steps.beatAt, now.Add(w.options.Poll)} {
 		if t.Before(next) {
 			next = t
 		}
 	}
-	if err := l.flush(ctx); err != nil {
+	if err := m.flush(ctx); err != nil {
 		return now, err
 	}
 	if due, ran := w.runTaken(now); ran || due.Before(next) {
 		next = due
 	}
-	if !w.lives(l) {
+	if !w.isCurrent(m) {
 		return now, nil // a function stepped the worker, and it was declared dead
 	}
-	if request, ok := l.request(); ok {
-		n, err := l.claimNow(ctx, request)
+	if request, ok := m.request(); ok {
+		n, err := m.claimNow(ctx, request)
 		if err != nil {
 			return now, err
 		}
@@ -102,32 +102,32 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 	return next, nil
 }
 
-// stepLeaving is a step of a life that is on its way out, which only beats. Who leaves
-// finds out that it was reaped.
-func (w *Worker) stepLeaving(ctx context.Context, l *life, now time.Time) (time.Time, error) {
+// stepLeaving is a step of a membership that is on its way out, which only beats. When it
+// leaves, it finds out whether it was reaped.
+func (w *Worker) stepLeaving(ctx context.Context, m *membership, now time.Time) (time.Time, error) {
 	if now.Before(w.steps.beatAt) {
 		return w.steps.beatAt, nil
 	}
 	w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
-	if err := l.beat(ctx); !errors.Is(err, fdbmodel.ErrReaped) {
+	if err := m.beat(ctx); !errors.Is(err, fdbmodel.ErrReaped) {
 		return w.steps.beatAt, err
 	}
 	return w.steps.beatAt, nil
 }
 
-// lives reports whether l is the present membership.
-func (w *Worker) lives(l *life) bool {
+// isCurrent reports whether m is the present membership.
+func (w *Worker) isCurrent(m *membership) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.life == l
+	return w.membership == m
 }
 
 // takeCancels asks what was cancelled to stop.
-func (l *life) takeCancels() {
+func (m *membership) takeCancels() {
 	for {
 		select {
-		case id := <-l.reg.Cancels():
-			l.cancel(id)
+		case id := <-m.reg.Cancels():
+			m.cancel(id)
 		default:
 			return
 		}
@@ -137,10 +137,10 @@ func (l *life) takeCancels() {
 // takeCancels is for a function that runs in a step; see seam.Worker.
 func (w *Worker) takeCancels() {
 	w.mu.Lock()
-	l := w.life
+	m := w.membership
 	w.mu.Unlock()
-	if l != nil {
-		l.takeCancels()
+	if m != nil {
+		m.takeCancels()
 	}
 }
 
@@ -191,35 +191,35 @@ func (w *Worker) abandon(end func(*job) bool) {
 // leave ends the membership of a manual worker; see seam.Worker.
 func (w *Worker) leave(ctx context.Context) error {
 	w.mu.Lock()
-	l := w.life
+	m := w.membership
 	w.mu.Unlock()
-	if l == nil || w.vanished() || !l.closing.CompareAndSwap(false, true) {
+	if m == nil || w.vanished() || !m.closing.CompareAndSwap(false, true) {
 		return nil
 	}
 	defer w.stopReporting()
 	defer w.clients.close(w, false)
-	defer l.end()
-	l.stopHolding()
+	defer m.end()
+	m.stopHolding()
 	w.abandon((*job).relinquish)
-	l.interrupt()
-	if err := l.flush(ctx); err != nil {
+	m.interrupt()
+	if err := m.flush(ctx); err != nil {
 		return err
 	}
-	l.handOver(w.cluster.Now().Add(w.options.DrainTimeout))
-	if l.janitor != nil {
-		if err := maintenance.Of(w.cluster).Release(ctx, l.reg.ID()); err != nil {
+	m.handOver(w.cluster.Now().Add(w.options.DrainTimeout))
+	if m.janitor != nil {
+		if err := maintenance.Of(w.cluster).Release(ctx, m.reg.ID()); err != nil {
 			return err
 		}
 	}
-	return errors.Join(l.reg.Leave(ctx), l.dropObjects())
+	return errors.Join(m.reg.Leave(ctx), m.dropObjects())
 }
 
-// end makes a life no present one any more.
-func (l *life) end() {
-	l.stop()
-	l.worker.mu.Lock()
-	defer l.worker.mu.Unlock()
-	if l.worker.life == l {
-		l.worker.life = nil
+// end leaves the worker without a present membership, if m was it.
+func (m *membership) end() {
+	m.stop()
+	m.worker.mu.Lock()
+	defer m.worker.mu.Unlock()
+	if m.worker.membership == m {
+		m.worker.membership = nil
 	}
 }

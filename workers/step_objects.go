@@ -12,51 +12,51 @@ import (
 	"github.com/futura-run/futura/workers/objects/peer"
 )
 
-// dropObjects closes the object store of a life, if it has one.
-func (l *life) dropObjects() error {
-	if l.kept == nil {
+// dropObjects closes the object store of a membership, if it has one.
+func (m *membership) dropObjects() error {
+	if m.kept == nil {
 		return nil
 	}
-	return l.kept.close()
+	return m.kept.close()
 }
 
 // keeping returns the present membership, nil if it has no object store.
-func (w *Worker) keeping() *life {
+func (w *Worker) keeping() *membership {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.life == nil || w.life.kept == nil {
+	if w.membership == nil || w.membership.kept == nil {
 		return nil
 	}
-	return w.life
+	return w.membership
 }
 
 // readObject reads an object; see seam.Worker.
 func (w *Worker) readObject(object string, size int64) (value []byte, found bool) {
-	l := w.keeping()
-	if l == nil {
+	m := w.keeping()
+	if m == nil {
 		return nil, false
 	}
-	return l.kept.read(object, size)
+	return m.kept.read(object, size)
 }
 
 // dropObject loses an object; see seam.Worker.
 func (w *Worker) dropObject(object string) bool {
-	l := w.keeping()
+	m := w.keeping()
 	hash, err := objects.ParseHash(object)
-	if l == nil || err != nil {
+	if m == nil || err != nil {
 		return false
 	}
-	had, err := l.kept.store.Delete(hash)
+	had, err := m.kept.store.Delete(hash)
 	return had && err == nil
 }
 
 // objectRoom returns what an object store has left, and what it holds; see seam.Worker.
 func (w *Worker) objectRoom() (free, used int64) {
-	l := w.keeping()
-	if l == nil {
+	m := w.keeping()
+	if m == nil {
 		return -1, 0
 	}
-	stats := l.kept.store.Stats()
+	stats := m.kept.store.Stats()
 	return stats.Free, stats.MemoryUsed + stats.DiskUsed
 }
 
@@ -65,23 +65,23 @@ var errNoStore = errors.New("workers: the worker has no object store")
 
 // keepValue holds a value that is to be put; see seam.Worker.
 func (w *Worker) keepValue(ctx context.Context, id [16]byte, value []byte) (object, worker string, err error) {
-	l := w.keeping()
-	if l == nil {
+	m := w.keeping()
+	if m == nil {
 		return "", "", errNoStore
 	}
-	object, _, holder, err := l.kept.Keep(ctx, id, bytes.NewReader(value), int64(len(value)))
+	object, _, holder, err := m.kept.Keep(ctx, id, bytes.NewReader(value), int64(len(value)))
 	return object, string(holder), err
 }
 
 // takeCopy takes a copy of a result from those that have it; see seam.Worker.
 func (w *Worker) takeCopy(ctx context.Context, id [16]byte, alone bool) error {
-	l := w.keeping()
-	if l == nil {
+	m := w.keeping()
+	if m == nil {
 		return errNoStore
 	}
 	var owner peer.Owner
 	copy(owner[:], id[:])
-	return held.Refused(l.kept.take(ctx, owner, peer.TakeOptions{Alone: alone, Arrived: func(int64) {}}))
+	return held.Refused(m.kept.take(ctx, owner, peer.TakeOptions{Alone: alone, Arrived: func(int64) {}}))
 }
 
 // stepPeers are the peers of a manual worker.

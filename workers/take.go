@@ -80,7 +80,7 @@ func (k *keeper) fetchOnce(ctx context.Context, row *layout.Row, hash objects.Ha
 	return nil
 }
 
-// lead makes the transfer of an object, for all who wait for it.
+// lead makes the transfer of an object, for all calls that wait for it.
 func (k *keeper) lead(ctx context.Context, f *fetching, row *layout.Row, hash objects.Hash) (err error) {
 	defer func() {
 		k.mu.Lock()
@@ -129,7 +129,7 @@ type sequence struct {
 	buffer []byte
 	rest   []byte
 
-	arrived func(int64) // nil for nobody
+	arrived func(int64) // may be nil
 }
 
 // Close implements io.Closer.

@@ -19,7 +19,7 @@ import (
 // the first reads.
 type gatedObject struct {
 	content []byte
-	gate    chan struct{}
+	freeze  chan struct{}
 	mu      sync.Mutex
 	fails   int
 	opened  int
@@ -34,7 +34,7 @@ func (g *gatedObject) OpenObject(context.Context, string, int64, *results.Copy) 
 
 func (g *gatedObject) ReadAt(ctx context.Context, p []byte, offset int64) error {
 	select {
-	case <-g.gate:
+	case <-g.freeze:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -56,7 +56,7 @@ func TestTakesShareATransfer(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []int{0, 1} {
 		b := newBed(t, layout.Config{}, clock.NewVirtual(epoch))
-		from := &gatedObject{content: bytes.Repeat([]byte("x"), 600_000), gate: make(chan struct{}), fails: fails}
+		from := &gatedObject{content: bytes.Repeat([]byte("x"), 600_000), freeze: make(chan struct{}), fails: fails}
 		results.Of(b.cluster).OfferReader(from)
 		k := storeOf(t, 1<<20)
 		source := b.register()
@@ -83,7 +83,7 @@ func TestTakesShareATransfer(t *testing.T) {
 			return f != nil && len(f.waiting) == callers
 		})
 		require.LessOrEqual(t, k.store.Stats().Reserved, int64(700_000))
-		close(from.gate)
+		close(from.freeze)
 		failed := 0
 		for range callers {
 			if <-ended != nil {

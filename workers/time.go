@@ -107,7 +107,7 @@ func (w *Worker) logDiscarded(j *job) {
 			"have it return when its context ends", attrs...)
 	case errors.Is(cause, ErrCancelled):
 		log.Info("the function returned after its future was cancelled; its result is discarded", attrs...)
-	case errors.Is(cause, ErrStopping), early && j.life.closing.Load():
+	case errors.Is(cause, ErrStopping), early && j.membership.closing.Load():
 		log.Info("the function returned after its worker gave its future back to stop; its result is discarded", attrs...)
 	default:
 		log.Warn("the function returned after its claim was lost; its result is discarded", attrs...)

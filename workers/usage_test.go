@@ -87,7 +87,7 @@ func TestAnAttemptThatEndsTooLateIsMetered(t *testing.T) {
 // away.
 func TestWhatARemoteSaysIsBounded(t *testing.T) {
 	t.Parallel()
-	j := &job{life: &life{worker: &Worker{cluster: virtualBed(t).cluster}}, started: epoch.Add(-time.Minute)}
+	j := &job{membership: &membership{worker: &Worker{cluster: virtualBed(t).cluster}}, started: epoch.Add(-time.Minute)}
 	for said, want := range map[time.Duration]time.Duration{
 		0: time.Minute, time.Second: time.Second, time.Hour: time.Minute, -time.Second: time.Minute,
 	} {

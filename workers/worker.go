@@ -24,15 +24,15 @@ type Worker struct {
 	options Options
 	slots   *slots
 	paces   paces
-	gate    gate        // shut while the worker is frozen
+	freeze  freeze      // lasts while the worker is frozen
 	paused  atomic.Bool // claims no more
 
-	mu        sync.Mutex
-	functions map[string]Function
-	bundles   map[string]BundleFunction
-	started   bool
-	life      *life // the present membership
-	steps     steps
+	mu         sync.Mutex
+	functions  map[string]Function
+	bundles    map[string]BundleFunction
+	started    bool
+	membership *membership // the present membership
+	steps      steps
 
 	running  sync.WaitGroup // slots
 	ready    chan struct{}
@@ -124,7 +124,7 @@ func New(c Client, o Options) (*Worker, error) {
 	w.attachSource()
 	if o.Seam != nil {
 		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash
-		o.Seam.Freeze, o.Seam.Thaw = w.gate.shut, w.gate.release
+		o.Seam.Freeze, o.Seam.Thaw = w.freeze.begin, w.freeze.end
 		o.Seam.TakeCancels = w.takeCancels
 		o.Seam.ReadObject, o.Seam.DropObject, o.Seam.Room = w.readObject, w.dropObject, w.objectRoom
 		o.Seam.Keep, o.Seam.Take = w.keepValue, w.takeCopy
@@ -168,10 +168,10 @@ func (w *Worker) Ready() <-chan struct{} { return w.ready }
 func (w *Worker) ID() layout.WorkerID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.life == nil {
+	if w.membership == nil {
 		return ""
 	}
-	return w.life.reg.ID()
+	return w.membership.reg.ID()
 }
 
 // Stats returns the counters of the worker.
@@ -196,7 +196,7 @@ func (w *Worker) Abandon() { w.crash() }
 func (w *Worker) vanished() bool { return w.vanish.Err() != nil }
 
 // Pause makes the worker claim no more until Resume. It stays a member, what it
-// has claimed runs, and a claim that is under way may land.
+// has claimed runs, and a claim that is under way may commit.
 func (w *Worker) Pause() { w.setPaused(true) }
 
 // Resume ends a Pause.
@@ -227,7 +227,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.started = true
 	w.mu.Unlock()
 	w.slots.lazy = w.options.Fleet != nil
-	w.slots.hire(func() { w.running.Go(w.slot) })
+	w.slots.startExecutors(func() { w.running.Go(w.slot) })
 	w.slots.held = func(jobs []*job) {
 		for _, j := range jobs {
 			j.relinquish()
@@ -244,9 +244,9 @@ func (w *Worker) Run(ctx context.Context) error {
 // live is one membership after the other.
 func (w *Worker) live(ctx context.Context) error {
 	for {
-		l, err := w.join(ctx)
+		m, err := w.join(ctx)
 		if err == nil {
-			err = l.run(ctx)
+			err = m.run(ctx)
 		}
 		switch {
 		case w.vanished() || errors.Is(err, errVanished):
@@ -280,7 +280,7 @@ func (w *Worker) awaitReturns() {
 }
 
 // join becomes a member.
-func (w *Worker) join(ctx context.Context) (*life, error) {
+func (w *Worker) join(ctx context.Context) (*membership, error) {
 	info := layout.WorkerInfo{
 		Name: w.options.Name, Address: w.options.Address, Queues: w.options.Queues, Capacity: w.slots.capacity,
 		Process: os.Getpid(), Labels: w.options.Labels,
@@ -322,19 +322,19 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 		}
 		return nil, err
 	}
-	l := w.newLife(ctx, reg, info.Runs)
-	if l.kept = kept; kept != nil {
+	m := w.newMembership(ctx, reg, info.Runs)
+	if m.kept = kept; kept != nil {
 		kept.worker, kept.reg = reg.ID(), reg
 	}
 	w.mu.Lock()
-	w.life = l
+	w.membership = m
 	w.mu.Unlock()
 	w.readyOne.Do(func() { close(w.ready) })
 	w.options.Logger.Info("worker registered", "worker", reg.ID(), "slots", info.Capacity.Slots)
-	return l, nil
+	return m, nil
 }
 
-// openKeeper opens the object store of a life, if the worker is to have one.
+// openKeeper opens the object store of a membership, if the worker is to have one.
 func (w *Worker) openKeeper(info *layout.WorkerInfo) (*keeper, error) {
 	if w.options.Objects.Memory <= 0 {
 		return nil, nil

@@ -81,7 +81,7 @@ func fitMutants() []mutant {
 			new: "len(able) > 0, err"},
 		{name: "a worker runs what must be near an object that it lost", file: "workers/near.go",
 			by:  suites{{of: "workers", run: "LostAnObject"}},
-			old: "err == nil && j.life.kept.has(rows[0].Object())",
+			old: "err == nil && j.membership.kept.has(rows[0].Object())",
 			new: "err == nil"},
 		{name: "a worker is not called for what it is assigned", file: "fdbmodel/internal/index/calls.go",
 			by:  suites{{of: "fdbmodel", run: "Assign"}},

@@ -70,11 +70,11 @@ func TestNothingIsChargedThatNeverStarted(t *testing.T) {
 	m := &mortal{bed: b, began: map[layout.ID]int{}}
 	o := Options{Slots: 16}
 	m.live(o)
-	for lives := 0; b.counts()[layout.Realized] < int64(len(ids)); {
+	for isCurrent := 0; b.counts()[layout.Realized] < int64(len(ids)); {
 		m.step()
 		// What it has claimed runs in its next step.
-		if _, _, waiting := m.w.slots.status(); waiting > 0 && lives < 40 && len(m.began) > lives*10 {
-			lives++
+		if _, _, waiting := m.w.slots.status(); waiting > 0 && isCurrent < 40 && len(m.began) > isCurrent*10 {
+			isCurrent++
 			m.seam.Vanish()
 			m.live(o)
 		}
@@ -90,7 +90,7 @@ func TestNothingIsChargedThatNeverStarted(t *testing.T) {
 }
 
 // TestPoisonFailsAlone has one future that kills each worker that runs it, among
-// others that run beside it in threads of their own.
+// others that run beside it in goroutines of their own.
 func TestPoisonFailsAlone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T) {
@@ -166,21 +166,21 @@ func (u *unfinished) Begin(o kv.Options) kv.Tx {
 	return u.Database.Begin(o)
 }
 
-// TestASuspectIsApartUntilItsEndIsWritten has the store be slow to end a suspect: if another
-// function killed the process meanwhile, the suspect would be charged.
-func TestASuspectIsApartUntilItsEndIsWritten(t *testing.T) {
+// TestQuarantineLastsUntilTheEndIsWritten has the store be slow to end a poison candidate: if
+// another function killed the process meanwhile, the candidate would be charged.
+func TestQuarantineLastsUntilTheEndIsWritten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		store := &unfinished{Database: storetest.New(t), let: make(chan struct{})}
 		b := bedOn(t, store, layout.Config{}, clock.NewVirtual(epoch))
-		apart, other := newBlocker(false), newBlocker(false)
-		id := b.one("go:suspect", later)
-		b.suspect(id, apartFrom)
-		w := b.start(Options{Slots: 4}, map[string]Function{"suspect": apart.run, "other": other.run})
+		candidate, other := newBlocker(false), newBlocker(false)
+		id := b.one("go:candidate", later)
+		b.addDeaths(id, quarantineFrom)
+		w := b.start(Options{Slots: 4}, map[string]Function{"candidate": candidate.run, "other": other.run})
 		require.NoError(t, b.cluster.Retry(b.ctx, id))
-		b.begins(apart)
+		b.begins(candidate)
 		next := b.one("go:other")
-		close(apart.end)
+		close(candidate.end)
 		if !storetest.OnServer {
 			synctest.Wait()
 		}
@@ -195,11 +195,11 @@ func TestASuspectIsApartUntilItsEndIsWritten(t *testing.T) {
 	})
 }
 
-// suspect gives a future some deaths of workers.
-func (b *bed) suspect(id layout.ID, deaths int) {
+// addDeaths gives a future some deaths of workers.
+func (b *bed) addDeaths(id layout.ID, deaths int) {
 	for range deaths {
 		w, err := b.cluster.Register(b.ctx, layout.WorkerInfo{
-			Functions: []string{"go:suspect"}, Capacity: layout.Resources{Slots: 1},
+			Functions: []string{"go:candidate"}, Capacity: layout.Resources{Slots: 1},
 		})
 		require.NoError(b.t, err)
 		require.NoError(b.t, b.cluster.Retry(b.ctx, id))
@@ -212,45 +212,49 @@ func (b *bed) suspect(id layout.ID, deaths int) {
 
 func later(s *fdbmodel.Submission) { s.NotBefore = epoch.Add(time.Hour) }
 
-// TestASuspectRunsApart: it waits for what runs, and nothing starts before it has
-// ended.
-func TestASuspectRunsApart(t *testing.T) {
+// TestAPoisonCandidateRunsInQuarantine: it waits for what runs, and nothing starts before
+// it has ended.
+func TestAPoisonCandidateRunsInQuarantine(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	id := b.one("go:suspect", later)
-	b.suspect(id, 2)
-	before, apart, after := newBlocker(true), newBlocker(true), newBlocker(true)
-	w := b.start(Options{Slots: 4}, map[string]Function{"before": before.run, "suspect": apart.run, "after": after.run})
+	id := b.one("go:candidate", later)
+	b.addDeaths(id, 2)
+	before, candidate, after := newBlocker(true), newBlocker(true), newBlocker(true)
+	w := b.start(Options{Slots: 4}, map[string]Function{
+		"before": before.run, "candidate": candidate.run, "after": after.run,
+	})
 	b.one("go:before")
 	b.begins(before)
 	require.NoError(t, b.cluster.Retry(b.ctx, id))
-	b.await("the claim of the suspect", func() bool { return stateOf(b, id) == layout.Claimed })
+	b.await("the claim of the candidate", func() bool { return stateOf(b, id) == layout.Claimed })
 	b.one("go:after")
-	require.Empty(t, apart.began)
+	require.Empty(t, candidate.began)
 	close(before.end)
-	b.begins(apart)
+	b.begins(candidate)
 	require.Equal(t, 1, w.Stats().Running)
 	require.Empty(t, after.began)
-	close(apart.end)
+	close(candidate.end)
 	b.awaitOver(id)
 	b.begins(after)
 	close(after.end)
 }
 
-// TestNobodyWaitsForASuspectForEver: neither the suspect for a function that does
-// not end, nor others for a suspect that doesn't.
-func TestNobodyWaitsForASuspectForEver(t *testing.T) {
+// TestQuarantineIsBounded: a poison candidate does not wait for ever for a function that
+// does not end, nor do others for a candidate that doesn't.
+func TestQuarantineIsBounded(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	id := b.one("go:suspect", later)
-	b.suspect(id, 2)
-	before, apart, after := newBlocker(true), newBlocker(true), newBlocker(true)
-	w := b.start(Options{Slots: 4}, map[string]Function{"before": before.run, "suspect": apart.run, "after": after.run})
+	id := b.one("go:candidate", later)
+	b.addDeaths(id, 2)
+	before, candidate, after := newBlocker(true), newBlocker(true), newBlocker(true)
+	w := b.start(Options{Slots: 4}, map[string]Function{
+		"before": before.run, "candidate": candidate.run, "after": after.run,
+	})
 	b.one("go:before")
 	b.begins(before)
 	require.NoError(t, b.cluster.Retry(b.ctx, id))
 	asked := b.clock.Now()
-	b.begins(apart)
+	b.begins(candidate)
 	patience := b.cluster.Config().DeadAfter
 	require.GreaterOrEqual(t, b.clock.Now().Sub(asked), patience)
 	b.one("go:after")
@@ -259,7 +263,7 @@ func TestNobodyWaitsForASuspectForEver(t *testing.T) {
 	require.GreaterOrEqual(t, b.clock.Now().Sub(began), patience-time.Second)
 	require.Equal(t, 3, w.Stats().Running)
 
-	// It is the suspect that is to blame if the worker dies now.
+	// The poison candidate is to blame if the worker dies now.
 	w.crash()
 	<-w.done
 	b.start(Options{Slots: 1}, nil)
@@ -269,15 +273,15 @@ func TestNobodyWaitsForASuspectForEver(t *testing.T) {
 	require.Zero(t, w.Stats().Ran)
 }
 
-// TestAPausedWorkerGivesTheLifeBack pauses workers for longer than dead-after,
-// more often than a future has lives.
-func TestAPausedWorkerGivesTheLifeBack(t *testing.T) {
+// TestAPausedWorkerGivesTheDeathBack pauses workers for longer than dead-after, more
+// often than a future may crash.
+func TestAPausedWorkerGivesTheDeathBack(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
 	work := newBlocker(true)
-	functions := map[string]Function{"suspect": work.run}
-	id := b.one("go:suspect", later)
-	b.suspect(id, 1)
+	functions := map[string]Function{"candidate": work.run}
+	id := b.one("go:candidate", later)
+	b.addDeaths(id, 1)
 	pair := []*running{b.start(Options{Slots: 1}, functions), b.start(Options{Slots: 1}, functions)}
 	require.NoError(t, b.cluster.Retry(b.ctx, id))
 	for range 2 * fdbmodel.MaxCrashes {
