@@ -50,6 +50,10 @@ func orderMutants() []mutant {
 		{name: "rows are collected one version early", file: file, by: engine(),
 			old: "q.index.collect(floor)",
 			new: "q.index.collect(floor + 1)"},
+		{name: "a second opening in one process gives the lock away", file: inEngine + "private.go",
+			by:  suites{{of: "fdbmodel/kv/embedded", run: "TestASecondOpeningKeepsTheLock"}},
+			old: "|os.O_EXCL, privateMode)\n\tif err == nil {\n\t\terr = f.Close()\n\t}\n\tif err != nil && ",
+			new: ", privateMode)\n\tif err == nil {\n\t\terr = f.Close()\n\t}\n\tif err != nil && "},
 		{name: "a commit asks for watches before it takes the lock", file: file,
 			by: suites{{of: "fdbmodel/kv/embedded", run: "TestConformance$/memory/Watch"}},
 			old: "x := q.index\n\tfor ops := r.work.ops; len(ops) > 0; {\n" +

@@ -38,13 +38,14 @@ func (p privateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File
 	return p.OpenReadWrite(name, category)
 }
 
-// Lock implements vfs.FS.
+// Lock implements vfs.FS. A file that is there is not opened first: when a process closes a
+// file, it loses the locks that it has on it.
 func (p privateFS) Lock(name string) (io.Closer, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, privateMode)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateMode)
 	if err == nil {
 		err = f.Close()
 	}
-	if err != nil {
+	if err != nil && !os.IsExist(err) {
 		return nil, err
 	}
 	return p.FS.Lock(name)

@@ -1,0 +1,57 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+const lockDirVariable = "FUTURA_EMBEDDED_LOCK_DIR"
+
+// TestASecondOpeningKeepsTheLock opens a store that this process has open, in both modes, and
+// has another process try.
+func TestASecondOpeningKeepsTheLock(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "store")
+		s := open(t, dir, Options{Shared: shared})
+		for range 2 {
+			_, err := Open(t.Context(), dir, Options{Shared: shared})
+			require.ErrorIs(t, err, kv.ErrStoreInUse)
+			require.Equal(t, "in use: true", openElsewhere(t, dir))
+		}
+		require.NoError(t, s.Close())
+		require.Equal(t, "in use: false", openElsewhere(t, dir))
+	}
+}
+
+// openElsewhere has another process open a store, and returns what it says.
+func openElsewhere(t *testing.T, dir string) string {
+	child := exec.Command(os.Args[0], "-test.run=^TestLockChild$", "-test.v=false")
+	child.Env = append(os.Environ(), lockDirVariable+"="+dir)
+	out, err := child.Output()
+	require.NoError(t, err)
+	said, _, _ := strings.Cut(string(out), "\n")
+	return said
+}
+
+// TestLockChild is the other process.
+func TestLockChild(t *testing.T) {
+	dir := os.Getenv(lockDirVariable)
+	if dir == "" {
+		t.Skip("runs in processes of TestASecondOpeningKeepsTheLock")
+	}
+	s, err := Open(t.Context(), dir, Options{})
+	fmt.Printf("in use: %v\n", errors.Is(err, kv.ErrStoreInUse))
+	if s != nil {
+		require.NoError(t, s.Close())
+	}
+}
