@@ -63,7 +63,7 @@ IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|T
 # processes of their own, and those that move and measure much memory.
 PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|TestCrashAtEverySync|TestCrashWithoutSyncs|$\
 TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|$\
-TestFlippedBitAfterAKill|TestDamagedShelfIsReported|TestTornTail|TestManyOpenings|TestKilledProcess|$\
+TestFlippedBitAfterAKill|TestDamagedTableIsReported|TestTornTail|TestManyOpenings|TestKilledProcess|$\
 TestEndOfAClosedLog|TestConformanceOfModes|TestConformanceOnDisk|TestMachine|TestLostGraphIsRebuilt|$\
 TestUnknownResults|TestManyDependants|TestYearOfACrontab|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\

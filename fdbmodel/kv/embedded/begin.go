@@ -185,8 +185,8 @@ func (s *Store) beginLog() error {
 		}
 	}
 	d.begun.Store(true)
-	if d.keeper != nil {
-		signal.Send(d.keeper.more)
+	if d.checkpointer != nil {
+		signal.Send(d.checkpointer.more)
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func benchmarkLifecycle(b *testing.B, s *Store, claim int, noSync bool) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "futures/s")
 	st := s.Stats()
 	b.ReportMetric(float64(st.SyncMedian.Microseconds()), "sync-us")
-	b.ReportMetric(float64(b.N)/float64(st.Groups), "futures/group")
+	b.ReportMetric(float64(b.N)/float64(st.Batches), "futures/batch")
 	b.ReportMetric(float64(st.Conflicts)/float64(b.N)*1000, "conflicts/1k")
 }
 

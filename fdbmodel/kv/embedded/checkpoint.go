@@ -95,7 +95,7 @@ func loadRows(d directory, c rowsFile, into *loader) (err error) {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	before := into.index.shelvedBytes
+	before := into.index.tableBytes
 	rows, err := readRows(readable, into, c.File)
 	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
 		return err
@@ -106,14 +106,14 @@ func loadRows(d directory, c rowsFile, into *loader) (err error) {
 	if rows != c.Rows {
 		return d.corrupt(name, "it has %d rows instead of %d", rows, c.Rows)
 	}
-	if into.index.shelvedBytes == before {
+	if into.index.tableBytes == before {
 		return nil
 	}
-	s, err := openShelf(d, c.File)
+	f, err := openTable(d, c.File)
 	if err != nil {
 		return err
 	}
-	into.index.shelves[c.File], into.index.newestShelf = s, c.File
+	into.index.valueFiles[c.File], into.index.newestTable = f, c.File
 	return nil
 }
 

@@ -2,7 +2,7 @@ package embedded
 
 import "encoding/binary"
 
-// Mutations in a group's record: a kind, then one or two byte strings, each
+// Mutations in a batch's record: a kind, then one or two byte strings, each
 // with its length before it. They are absolute: applying them twice, in order,
 // gives the same rows as applying them once.
 const (

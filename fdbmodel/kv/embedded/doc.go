@@ -7,7 +7,7 @@
 // All rows live in memory, each with the versions that a running transaction
 // may still read. Commits pass one at a time through a sequencer, which checks
 // what they read against what was written since, gives them a version and
-// applies them. Groups of commits are then appended to a log and synced with
+// applies them. Batches of commits are then appended to a log and synced with
 // one flush of the disk; only then are they visible to others and acknowledged.
 // Now and then the rows are written out as a checkpoint, while commits go on,
 // and the log before it is deleted.

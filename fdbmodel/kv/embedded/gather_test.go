@@ -22,7 +22,7 @@ func TestGatheringWaitsForThoseWhoComeBack(t *testing.T) {
 	require.EqualValues(t, 8, urgent.Load())
 	require.Zero(t, g.rest)
 
-	// A lone committer is waited for by the groups, not here.
+	// The batches wait for a lone committer, not this.
 	urgent.Store(0)
 	g.expected = 1
 	g.wait(&urgent)

@@ -21,7 +21,7 @@ const lockedRows = 256
 //	16  6 bytes  the ref of the revision before, zero for none
 //	22  2 bytes  the length of the key
 //	24  4 bytes  the length of the value, and the flags
-//	28           the key, then the value or, if it is shelved, the number of
+//	28           the key, then the value or, if it is spilled, the number of
 //	             the file where it lies, in 8 bytes, and if that is one of
 //	             the log, the offset there and the value's checksum, in 12
 //
@@ -30,20 +30,20 @@ type revision []byte
 
 const (
 	revisionHeader = 28
-	// flagShelved says that the value lies in a file, flagReplaced that the row has
+	// flagSpilled says that the value lies in a file, flagReplaced that the row has
 	// a newer revision, flagLogged that the file is one of the log.
-	flagShelved  = 1 << 31
+	flagSpilled  = 1 << 31
 	flagReplaced = 1 << 30
 	flagLogged   = 1 << 29
 	lengthMask   = flagLogged - 1
-	// shelvedSize is what is left of a value that lies in a checkpoint, and
+	// spilledSize is what is left of a value that lies in a checkpoint, and
 	// loggedSize of one that lies in the log.
-	shelvedSize = 8
-	loggedSize  = shelvedSize + 12
+	spilledSize = 8
+	loggedSize  = spilledSize + 12
 )
 
 // newRevision makes a revision. Values of at least alone bytes, if that is not
-// zero, share no chunk, so that they can be shelved.
+// zero, share no chunk, so that they can be spilled.
 func newRevision(a *arena, key, value []byte, alone int) ref {
 	size := revisionHeader + len(key) + len(value)
 	var r ref
@@ -58,12 +58,12 @@ func newRevision(a *arena, key, value []byte, alone int) ref {
 	return r
 }
 
-// newShelved makes a revision of a loaded row whose value lies in a file.
-func newShelved(a *arena, key []byte, size int, file uint64) ref {
-	r := a.allocAlone(revisionHeader + len(key) + shelvedSize)
+// newSpilled makes a revision of a loaded row whose value lies in a file.
+func newSpilled(a *arena, key []byte, size int, file uint64) ref {
+	r := a.allocAlone(revisionHeader + len(key) + spilledSize)
 	e := revision(a.at(r))
 	e.begin(key, size)
-	e.shelve(file)
+	e.spill(file)
 	return r
 }
 
@@ -82,7 +82,7 @@ func (e revision) flags() uint32    { return binary.LittleEndian.Uint32(e[24:]) 
 
 // size is that of the value, wherever it lies.
 func (e revision) size() int      { return int(e.flags() & lengthMask) }
-func (e revision) shelved() bool  { return e.flags()&flagShelved != 0 }
+func (e revision) spilled() bool  { return e.flags()&flagSpilled != 0 }
 func (e revision) logged() bool   { return e.flags()&flagLogged != 0 }
 func (e revision) replaced() bool { return e.flags()&flagReplaced != 0 }
 
@@ -104,14 +104,14 @@ func (e revision) value() []byte {
 	return e[begin:end:end]
 }
 
-// file is where the value lies if it is shelved.
+// file is where the value lies if it is spilled.
 func (e revision) file() uint64 {
 	return binary.LittleEndian.Uint64(e[revisionHeader+e.keySize():])
 }
 
 // place is where in its file the value begins if it is logged, and its checksum.
 func (e revision) place() (offset int64, sum uint32) {
-	at := e[revisionHeader+e.keySize()+shelvedSize:]
+	at := e[revisionHeader+e.keySize()+spilledSize:]
 	return int64(binary.LittleEndian.Uint64(at)), binary.LittleEndian.Uint32(at[8:])
 }
 
@@ -125,16 +125,16 @@ func (e revision) setOlder(r ref) {
 func (e revision) flag(f uint32)   { binary.LittleEndian.PutUint32(e[24:], e.flags()|f) }
 func (e revision) unflag(f uint32) { binary.LittleEndian.PutUint32(e[24:], e.flags()&^f) }
 
-func (e revision) shelve(file uint64) {
+func (e revision) spill(file uint64) {
 	e.unflag(flagLogged)
-	e.flag(flagShelved)
+	e.flag(flagSpilled)
 	binary.LittleEndian.PutUint64(e[revisionHeader+e.keySize():], file)
 }
 
 func (e revision) log(file uint64, offset int64, sum uint32) {
-	e.shelve(file)
+	e.spill(file)
 	e.flag(flagLogged)
-	at := e[revisionHeader+e.keySize()+shelvedSize:]
+	at := e[revisionHeader+e.keySize()+spilledSize:]
 	binary.LittleEndian.PutUint64(at, uint64(offset))
 	binary.LittleEndian.PutUint32(at[8:], sum)
 }
@@ -149,7 +149,7 @@ type garbage struct {
 }
 
 // index is the rows in key order, each with the revisions that may still be
-// read. Only the sequencer changes it, and takes the lock to do so; everyone
+// read. Only the sequencer changes it, and takes the lock to do so; all
 // else takes the lock to read, and keeps nothing of what it points into.
 //
 // The tree has the newest revision of each row, which is the head of a list
@@ -179,17 +179,18 @@ type index struct {
 
 	liveKeys, liveBytes int64
 
-	// largeValue is the size from which on values are shelved. shelves are the
-	// checkpoints and files of the log that values lie in, by file, and retired
-	// those of them that only older revisions lie in. Files of the log before
-	// firstLog are no more. shelvedBytes is what lies in the checkpoint of the
-	// rows, loggedBytes what lies in the log alone.
-	largeValue                int
-	shelves                   map[uint64]*shelf
-	newestShelf, firstLog     uint64
-	retired                   []retiredShelf
-	shelvedBytes, loggedBytes int64
-	// largeBytes is the size of values that the next checkpoint shelves.
+	// largeValue is the size from which on values are spilled. valueFiles are the
+	// checkpoints and files of the log that values lie in, by their numbers, and
+	// retired those of them that only older revisions need. newestTable is the
+	// number of the last checkpoint with values. Files of the log before firstLog
+	// are gone. tableBytes is what lies in the checkpoint of the rows, loggedBytes
+	// what lies only in the log.
+	largeValue              int
+	valueFiles              map[uint64]*valueFile
+	newestTable, firstLog   uint64
+	retired                 []retiredFile
+	tableBytes, loggedBytes int64
+	// largeBytes is the size of values that the next checkpoint spills.
 	largeBytes atomic.Int64
 }
 
@@ -197,7 +198,7 @@ func (x *index) init(largeValue int) {
 	x.arena.init()
 	x.tree.init(&x.arena)
 	x.largeValue = largeValue
-	x.shelves = map[uint64]*shelf{}
+	x.valueFiles = map[uint64]*valueFile{}
 }
 
 func (x *index) at(r ref) revision { return x.arena.at(r) }
@@ -306,8 +307,8 @@ func (x *index) countLarge(e revision, times int64) {
 	case e.logged():
 		x.loggedBytes += times * size
 		x.largeBytes.Add(times * size)
-	case e.shelved():
-		x.shelvedBytes += times * size
+	case e.spilled():
+		x.tableBytes += times * size
 	case size >= int64(x.largeValue):
 		x.largeBytes.Add(times * size)
 	}
@@ -338,7 +339,7 @@ func (x *index) changed(begin, end []byte, since kv.Version) kv.Version {
 }
 
 // newest returns the row's last value, published or not. Only the sequencer
-// may call it, after unshelve.
+// may call it, after unspill.
 func (x *index) newest(key []byte) ([]byte, bool) {
 	r := x.tree.getNear(key)
 	if r == 0 || x.at(r).absent() {

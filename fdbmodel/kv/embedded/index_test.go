@@ -105,9 +105,9 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	require.Less(t, leaves, 8)
 }
 
-// TestValueThatWasWrittenAgainInItsCommitIsNotShelved: a checkpoint may see a
+// TestValueThatWasWrittenAgainInItsCommitIsNotSpilled: a checkpoint may see a
 // commit between two of its writes.
-func TestValueThatWasWrittenAgainInItsCommitIsNotShelved(t *testing.T) {
+func TestValueThatWasWrittenAgainInItsCommitIsNotSpilled(t *testing.T) {
 	t.Parallel()
 	var x index
 	x.init(10)
@@ -121,11 +121,11 @@ func TestValueThatWasWrittenAgainInItsCommitIsNotShelved(t *testing.T) {
 	})
 	require.NoError(t, err)
 	x.set(key, []byte("the second value"), 7)
-	x.shelveRow(seen, 1)
+	x.spillRowToCheckpoint(seen, 1)
 	value, present := x.newest(key)
 	require.True(t, present)
 	require.Equal(t, "the second value", string(value))
-	require.Zero(t, x.shelvedBytes)
+	require.Zero(t, x.tableBytes)
 }
 
 // BenchmarkIndex writes, overwrites and deletes rows that lie at random.

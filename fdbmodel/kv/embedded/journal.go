@@ -16,13 +16,13 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// durability is what keeps groups of commits beyond the life of the process.
+// durability is what keeps batches of commits beyond the life of the process.
 type durability interface {
 	// recover puts back what was kept, before anything else is called.
 	recover(into *loader) error
-	// persist hands over the next group, and notes in it where it lies. Its body may
+	// persist hands over the next batch, and notes in it where it lies. Its body may
 	// be reused at once.
-	persist(g *group) error
+	persist(b *commitBatch) error
 	// wait returns when everything that was handed over will survive.
 	wait() error
 }
@@ -70,15 +70,15 @@ type journal struct {
 }
 
 // persist implements durability.
-func (j *journal) persist(g *group) error {
+func (j *journal) persist(b *commitBatch) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.append(g.last, g.body); err != nil {
+	if err := j.append(b.last, b.body); err != nil {
 		return err
 	}
 	var err error
-	g.file = j.manifest.Segments[len(j.manifest.Segments)-1].File
-	g.place, err = j.current.records.LastRecordOffset()
+	b.file = j.manifest.Segments[len(j.manifest.Segments)-1].File
+	b.place, err = j.current.records.LastRecordOffset()
 	return err
 }
 

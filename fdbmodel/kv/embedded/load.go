@@ -25,7 +25,7 @@ func (l *loader) append(key, value []byte, file uint64) error {
 		l.put(key, newRevision(&x.arena, key, value, x.largeValue))
 		return nil
 	}
-	l.put(key, newShelved(&x.arena, key, len(value), file))
+	l.put(key, newSpilled(&x.arena, key, len(value), file))
 	return nil
 }
 

@@ -22,7 +22,7 @@ func (e readOnlyError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e readOnlyError) Unwrap() error { return e.cause }
 
-// lockDirectory makes the directory and keeps everyone else out of it. Where
+// lockDirectory makes the directory and keeps other stores out of it. Where
 // nothing can be written, the error is a readOnlyError and comes with a lock.
 func lockDirectory(filesystem vfs.FS, path string, shared bool) (directory, io.Closer, error) {
 	d := directory{fs: filesystem, path: path}

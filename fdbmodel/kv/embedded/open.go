@@ -20,8 +20,8 @@ type disk struct {
 	lock    io.Closer
 	// pipeline is nil in a store that runs inline.
 	pipeline *pipeline
-	// keeper is nil in a store that runs inline.
-	keeper *keeper
+	// checkpointer is nil in a store that runs inline.
+	checkpointer *checkpointer
 	// begun is set once the log can be written.
 	begun     atomic.Bool
 	beginLock sync.Mutex
@@ -46,14 +46,14 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.load(ctx, d); err != nil {
-		return nil, errors.Join(fmt.Errorf("embedded: opening %s: %w", d.path, err), s.index.closeAllShelves(), lock.Close())
+		return nil, errors.Join(fmt.Errorf("embedded: opening %s: %w", d.path, err), s.index.closeAllFiles(), lock.Close())
 	}
 	s.disk.lock, s.disk.readOnly = lock, readOnly.cause
 	s.sequencer.recorded = true
 	if !s.options.Inline {
-		s.disk.keeper = newKeeper(s)
-		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.keeper.look, s.idle, s.keepPace)
-		s.disk.keeper.start()
+		s.disk.checkpointer = newCheckpointer(s)
+		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.checkpointer.look, s.idle, s.keepPace)
+		s.disk.checkpointer.start()
 	}
 	if s.disk.journal.doubtful() {
 		if err := s.beginLog(); err != nil {
@@ -110,8 +110,8 @@ func (s *Store) close() error {
 	if s.disk == nil {
 		return nil
 	}
-	if s.disk.keeper != nil {
-		s.disk.keeper.close()
+	if s.disk.checkpointer != nil {
+		s.disk.checkpointer.close()
 		s.disk.pipeline.close()
 	}
 	// Waits for a commit or a checkpoint that runs in its caller.
@@ -119,39 +119,39 @@ func (s *Store) close() error {
 	defer s.checkpointLock.Unlock()
 	s.commitLock.Lock()
 	defer s.commitLock.Unlock()
-	err := errors.Join(s.disk.journal.close(), s.index.closeAllShelves(), s.disk.lock.Close())
+	err := errors.Join(s.disk.journal.close(), s.index.closeAllFiles(), s.disk.lock.Close())
 	if failure := s.Err(); errors.Is(failure, kv.ErrStoreFailed) {
 		return failure
 	}
 	return err
 }
 
-// fail ends the store because the disk did not take groups. Their commits may
+// fail ends the store because the disk did not take batches. Their commits may
 // have been written.
-func (s *Store) fail(cause error, groups []*group) {
+func (s *Store) fail(cause error, batches []*commitBatch) {
 	s.end(fmt.Errorf("%w: %w", kv.ErrStoreFailed, cause))
-	for _, g := range groups {
-		for _, r := range g.waiters {
+	for _, b := range batches {
+		for _, r := range b.waiters {
 			r.finish(fmt.Errorf("%w: %w", kv.ErrUnknownResult, cause))
 		}
 	}
 }
 
-// answerEarly answers the commits of a group that do not wait for the disk.
-func (s *Store) answerEarly(g *group) {
+// answerEarly answers the commits of a batch that do not wait for the disk.
+func (s *Store) answerEarly(b *commitBatch) {
 	if s.options.SyncOff {
-		s.publish(g)
+		s.publish(b)
 	}
-	kept := g.waiters[:0]
-	for _, r := range g.waiters {
+	kept := b.waiters[:0]
+	for _, r := range b.waiters {
 		if s.options.SyncOff || r.noSync {
 			r.finish(nil)
 		} else {
 			kept = append(kept, r)
 		}
 	}
-	clear(g.waiters[len(kept):])
-	g.waiters = kept
+	clear(b.waiters[len(kept):])
+	b.waiters = kept
 }
 
 // commitInline takes one commit all the way in the caller.
@@ -162,28 +162,28 @@ func (s *Store) commitInline(r *request) {
 		r.finish(err)
 		return
 	}
-	g := &group{body: s.body[:0]}
-	if s.sequencer.run(g, []*request{r}); g.empty() {
+	b := &commitBatch{body: s.body[:0]}
+	if s.sequencer.run(b, []*request{r}); b.empty() {
 		return
 	}
-	s.groups++
-	s.sequenced.Store(int64(g.last))
-	s.body = g.body
+	s.batches++
+	s.sequenced.Store(int64(b.last))
+	s.body = b.body
 	if s.disk != nil {
-		err := s.disk.journal.persist(g)
+		err := s.disk.journal.persist(b)
 		if err == nil && !s.options.SyncOff {
 			err = s.disk.journal.wait()
 		}
 		if err != nil {
-			s.fail(err, []*group{g})
+			s.fail(err, []*commitBatch{b})
 			return
 		}
 		if !s.options.SyncOff {
-			s.spill.add(g)
+			s.spill.add(b)
 		}
 	}
-	s.publish(g)
+	s.publish(b)
 	r.finish(nil)
 	s.sequencer.collect(s.options.Clock.Now())
-	s.spillValues()
+	s.spillToLog()
 }

@@ -6,7 +6,7 @@ import "sync/atomic"
 // time that all rows are written, it has 2.1 times the size that a checkpoint
 // begins at, or a tenth of that more than it began with. Then the checkpoint
 // waits for commits that were applied meanwhile, at most backlogBytes of them
-// and a group, and the log may grow by twice that.
+// and a batch, and the log may grow by twice that.
 type pace struct {
 	// from is the size of the log at the beginning, due that from which on a
 	// checkpoint is due.

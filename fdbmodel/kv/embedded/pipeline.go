@@ -22,17 +22,17 @@ const (
 	// for how many syncs none does after that was in vain.
 	gatherMax   = 200 * time.Microsecond
 	gatherRests = 63
-	// spareBytes and spareBody bound the buffers of groups kept for reuse, in all
+	// spareBytes and spareBody bound the buffers of batches kept for reuse, in all
 	// and of one.
 	spareBytes = 16 << 20
 	spareBody  = 4 << 20
-	// spareGroups is how many groups are kept for reuse at most.
-	spareGroups = 256
+	// spareBatches is how many batches are kept for reuse at most.
+	spareBatches = 256
 )
 
 // pipeline takes commits through two goroutines: one gives them their order
 // and applies them, the other makes them durable and publishes them. Meanwhile
-// the first goes on with the next group.
+// the first goes on with the next batch.
 type pipeline struct {
 	store  *Store
 	disk   durability
@@ -44,37 +44,37 @@ type pipeline struct {
 	closing      bool
 	moreRequests chan struct{}
 
-	groupsLock sync.Mutex
-	groups     []*group
-	backlog    int
-	sealed     bool
-	spare      []*group
-	spareBytes int
-	drained    sync.Cond
-	moreGroups chan struct{}
+	batchesLock sync.Mutex
+	batches     []*commitBatch
+	backlog     int
+	sealed      bool
+	spare       []*commitBatch
+	spareBytes  int
+	drained     sync.Cond
+	moreBatches chan struct{}
 	// timer is that of the second goroutine.
 	timer *time.Timer
 
-	// urgent is how many commits wait for the groups to be durable.
+	// urgent is how many commits wait for the batches to be durable.
 	urgent atomic.Int64
 	gather gathering
-	// synced is the number of the last group that is durable.
+	// synced is the number of the last batch that is durable.
 	synced atomic.Uint64
-	// grown is called when groups were synced, idle when none came for a while
+	// grown is called when batches were synced, idle when none came for a while
 	// after that.
 	grown func()
 	idle  func() error
-	// pace is called before groups are handed to the disk, and may wait.
+	// pace is called before batches are handed to the disk, and may wait.
 	pace func()
 }
 
 func newPipeline(s *Store, disk durability, grown func(), idle func() error, pace func()) *pipeline {
 	p := &pipeline{store: s, disk: disk, linger: s.options.Linger, grown: grown, idle: idle, pace: pace,
-		moreRequests: make(chan struct{}, 1), moreGroups: make(chan struct{}, 1)}
+		moreRequests: make(chan struct{}, 1), moreBatches: make(chan struct{}, 1)}
 	if s.options.SyncOff {
 		p.linger = s.options.SyncInterval
 	}
-	p.drained.L = &p.groupsLock
+	p.drained.L = &p.batchesLock
 	p.timer = time.NewTimer(math.MaxInt64)
 	p.wait.Go(p.sequence)
 	p.wait.Go(p.persist)
@@ -104,11 +104,11 @@ func (p *pipeline) close() {
 }
 
 // take swaps the waiting requests for an empty slice.
-func (p *pipeline) take(empty []*request) (batch []*request, closing bool) {
+func (p *pipeline) take(empty []*request) (requests []*request, closing bool) {
 	p.requestsLock.Lock()
 	defer p.requestsLock.Unlock()
-	batch, p.requests = p.requests, empty
-	return batch, p.closing
+	requests, p.requests = p.requests, empty
+	return requests, p.closing
 }
 
 // sequence is the first goroutine.
@@ -116,104 +116,104 @@ func (p *pipeline) sequence() {
 	defer p.seal()
 	var spare []*request
 	for {
-		batch, closing := p.take(spare[:0])
-		if len(batch) == 0 {
+		requests, closing := p.take(spare[:0])
+		if len(requests) == 0 {
 			if closing {
 				return
 			}
-			spare = batch
+			spare = requests
 			<-p.moreRequests
 			continue
 		}
-		for rest := batch; len(rest) > 0; {
-			rest = rest[p.group(rest):]
+		for rest := requests; len(rest) > 0; {
+			rest = rest[p.sequenceBatch(rest):]
 		}
-		clear(batch)
-		spare = batch
+		clear(requests)
+		spare = requests
 	}
 }
 
-// group puts requests into one group and passes it on.
-func (p *pipeline) group(batch []*request) int {
+// sequenceBatch puts requests into one batch and passes it on.
+func (p *pipeline) sequenceBatch(requests []*request) int {
 	s := p.store
-	g := p.newGroup()
+	b := p.newBatch()
 	s.commitLock.Lock()
 	defer s.commitLock.Unlock()
 	if err := s.Err(); err != nil {
-		for _, r := range batch {
+		for _, r := range requests {
 			r.finish(err)
 		}
-		return len(batch)
+		return len(requests)
 	}
-	n := s.sequencer.run(g, batch)
-	if g.empty() {
-		p.recycle(g)
+	n := s.sequencer.run(b, requests)
+	if b.empty() {
+		p.recycle(b)
 		return n
 	}
-	s.groups++
-	g.number = s.groups
-	s.sequenced.Store(int64(g.last))
-	s.answerEarly(g)
-	p.enqueue(g)
+	s.batches++
+	b.number = s.batches
+	s.sequenced.Store(int64(b.last))
+	s.answerEarly(b)
+	p.enqueue(b)
 	s.sequencer.collect(s.options.Clock.Now())
-	s.spillValues()
+	s.spillToLog()
 	return n
 }
 
-// newGroup returns a group with a buffer, once the disk has kept up.
-func (p *pipeline) newGroup() *group {
-	p.groupsLock.Lock()
-	defer p.groupsLock.Unlock()
+// newBatch returns a batch with a buffer, once the disk has kept up.
+func (p *pipeline) newBatch() *commitBatch {
+	p.batchesLock.Lock()
+	defer p.batchesLock.Unlock()
 	for p.backlog > backlogBytes {
 		p.drained.Wait()
 	}
 	n := len(p.spare)
 	if n == 0 {
-		return &group{}
+		return &commitBatch{}
 	}
-	g := p.spare[n-1]
+	b := p.spare[n-1]
 	p.spare[n-1], p.spare = nil, p.spare[:n-1]
-	p.spareBytes -= cap(g.body)
-	return g
+	p.spareBytes -= cap(b.body)
+	return b
 }
 
-func (p *pipeline) recycle(g *group) {
-	p.groupsLock.Lock()
-	defer p.groupsLock.Unlock()
-	if cap(g.body) > spareBody || p.spareBytes+cap(g.body) > spareBytes || len(p.spare) == spareGroups {
+func (p *pipeline) recycle(b *commitBatch) {
+	p.batchesLock.Lock()
+	defer p.batchesLock.Unlock()
+	if cap(b.body) > spareBody || p.spareBytes+cap(b.body) > spareBytes || len(p.spare) == spareBatches {
 		return
 	}
-	g.reset()
-	p.spare = append(p.spare, g)
-	p.spareBytes += cap(g.body)
+	b.reset()
+	p.spare = append(p.spare, b)
+	p.spareBytes += cap(b.body)
 }
 
-func (p *pipeline) enqueue(g *group) {
-	p.groupsLock.Lock()
-	p.groups = append(p.groups, g)
-	p.backlog += len(g.body)
-	p.urgent.Add(int64(len(g.waiters)))
-	p.groupsLock.Unlock()
-	signal.Send(p.moreGroups)
+func (p *pipeline) enqueue(b *commitBatch) {
+	p.batchesLock.Lock()
+	p.batches = append(p.batches, b)
+	p.backlog += len(b.body)
+	p.urgent.Add(int64(len(b.waiters)))
+	p.batchesLock.Unlock()
+	signal.Send(p.moreBatches)
 }
 
-// seal says that no more groups come.
+// seal says that no more batches come.
 func (p *pipeline) seal() {
-	p.groupsLock.Lock()
+	p.batchesLock.Lock()
 	p.sealed = true
-	p.groupsLock.Unlock()
-	signal.Send(p.moreGroups)
+	p.batchesLock.Unlock()
+	signal.Send(p.moreBatches)
 }
 
-// pending reports whether there are groups, whether someone waits for one of
+// pending reports whether there are batches, whether a commit waits for one of
 // them to be durable, and whether no more will come.
 func (p *pipeline) pending() (some, urgent, sealed bool) {
-	p.groupsLock.Lock()
-	defer p.groupsLock.Unlock()
-	for _, g := range p.groups {
-		urgent = urgent || len(g.waiters) > 0
+	p.batchesLock.Lock()
+	defer p.batchesLock.Unlock()
+	for _, b := range p.batches {
+		urgent = urgent || len(b.waiters) > 0
 	}
-	return len(p.groups) > 0, urgent, p.sealed
+	return len(p.batches) > 0, urgent, p.sealed
 }
 
 // await returns when there is something to sync: at once where a commit waits
@@ -234,16 +234,16 @@ func (p *pipeline) await(rest time.Duration) bool {
 			timer.Reset(p.linger)
 		}
 		select {
-		case <-p.moreGroups:
+		case <-p.moreBatches:
 		case <-timer.C:
 			return lingering
 		}
 	}
 }
 
-// takeGroups returns the groups that are to be synced together, none once no
+// takeBatches returns the batches that are to be synced together, none once no
 // more will come.
-func (p *pipeline) takeGroups(spare []*group) []*group {
+func (p *pipeline) takeBatches(spare []*commitBatch) []*commitBatch {
 	rest := attestAfter
 	for !p.await(rest) {
 		if err := p.idle(); err != nil {
@@ -251,38 +251,38 @@ func (p *pipeline) takeGroups(spare []*group) []*group {
 		}
 		rest = math.MaxInt64
 	}
-	p.groupsLock.Lock()
-	defer p.groupsLock.Unlock()
-	batch := p.groups
-	p.groups = spare[:0]
+	p.batchesLock.Lock()
+	defer p.batchesLock.Unlock()
+	batches := p.batches
+	p.batches = spare[:0]
 	p.urgent.Store(0)
-	return batch
+	return batches
 }
 
 // persist is the second goroutine.
 func (p *pipeline) persist() {
-	var spare []*group
+	var spare []*commitBatch
 	for {
 		p.gather.wait(&p.urgent)
-		batch := p.takeGroups(spare)
-		if len(batch) == 0 {
+		batches := p.takeBatches(spare)
+		if len(batches) == 0 {
 			return
 		}
-		if err := p.write(batch); err != nil {
-			p.store.fail(err, batch)
+		if err := p.write(batches); err != nil {
+			p.store.fail(err, batches)
 		} else {
-			p.finish(batch)
+			p.finish(batches)
 		}
-		p.release(batch)
-		clear(batch)
-		spare = batch
+		p.release(batches)
+		clear(batches)
+		spare = batches
 	}
 }
 
-func (p *pipeline) write(batch []*group) error {
-	for _, g := range batch {
+func (p *pipeline) write(batches []*commitBatch) error {
+	for _, b := range batches {
 		p.pace()
-		if err := p.disk.persist(g); err != nil {
+		if err := p.disk.persist(b); err != nil {
 			return err
 		}
 	}
@@ -296,7 +296,7 @@ func (p *pipeline) write(batch []*group) error {
 // that go on as soon as they are answered fall into two halves otherwise, and
 // each half waits for the sync of the other.
 type gathering struct {
-	// expected is how many commits there will be if everyone who was just
+	// expected is how many commits there will be if each committer that was just
 	// answered comes back.
 	expected int64
 	limit    time.Duration
@@ -324,34 +324,34 @@ func (g *gathering) wait(urgent *atomic.Int64) {
 	g.rests = 0
 }
 
-// finish publishes groups that are durable.
-func (p *pipeline) finish(batch []*group) {
-	p.store.spill.add(batch...)
-	p.synced.Store(batch[len(batch)-1].number)
+// finish publishes batches that are durable.
+func (p *pipeline) finish(batches []*commitBatch) {
+	p.store.spill.add(batches...)
+	p.synced.Store(batches[len(batches)-1].number)
 	if p.store.options.SyncOff {
 		p.store.news.fire()
 	} else {
-		p.store.publish(batch...)
+		p.store.publish(batches...)
 	}
 	p.gather.expected = p.urgent.Load()
-	for _, g := range batch {
-		p.gather.expected += int64(len(g.waiters))
+	for _, b := range batches {
+		p.gather.expected += int64(len(b.waiters))
 	}
-	for _, g := range batch {
-		for _, r := range g.waiters {
+	for _, b := range batches {
+		for _, r := range b.waiters {
 			r.finish(nil)
 		}
 	}
 	p.grown()
 }
 
-func (p *pipeline) release(batch []*group) {
-	for _, g := range batch {
-		size := len(g.body)
-		p.recycle(g)
-		p.groupsLock.Lock()
+func (p *pipeline) release(batches []*commitBatch) {
+	for _, b := range batches {
+		size := len(b.body)
+		p.recycle(b)
+		p.batchesLock.Lock()
 		p.backlog -= size
-		p.groupsLock.Unlock()
+		p.batchesLock.Unlock()
 	}
 	p.drained.Signal()
 }

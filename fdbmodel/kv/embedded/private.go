@@ -76,7 +76,7 @@ func guard(dir string, shared bool) error {
 				kv.ErrExposed, filepath.Join(dir, name), info.Mode().Type())
 		}
 		if info.Mode().Perm()&^privateMode != 0 && !shared {
-			// One that can't be changed belongs to somebody who shares it.
+			// One that can't be changed belongs to another user, who shares it.
 			_ = os.Chmod(filepath.Join(dir, name), privateMode)
 		}
 	}

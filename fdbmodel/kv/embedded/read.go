@@ -12,14 +12,14 @@ import (
 // under the index's lock from which version on it can be read.
 func (x *index) lookup(key []byte, v kv.Version, line *timeline) ([]byte, error) {
 	value, s, err := x.copyAt(key, v, line)
-	if s.shelf != nil {
+	if s.file != nil {
 		return s.read(key, nil)
 	}
 	return value, err
 }
 
 // copyAt returns a copy of the value, or where it lies.
-func (x *index) copyAt(key []byte, v kv.Version, line *timeline) (value []byte, s shelvedValue, err error) {
+func (x *index) copyAt(key []byte, v kv.Version, line *timeline) (value []byte, s fileValue, err error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if v < line.lowest() {
@@ -30,8 +30,8 @@ func (x *index) copyAt(key []byte, v kv.Version, line *timeline) (value []byte, 
 		return nil, s, nil
 	}
 	e := x.at(r)
-	if e.shelved() {
-		s, err = x.visitShelf(e)
+	if e.spilled() {
+		s, err = x.locate(e)
 		return nil, s, err
 	}
 	return append([]byte{}, e.value()...), s, nil
@@ -41,7 +41,7 @@ func (x *index) copyAt(key []byte, v kv.Version, line *timeline) (value []byte, 
 // nil for none, and returns the version of the row's last change.
 func (x *index) differs(key []byte, v kv.Version, seen []byte) (bool, kv.Version) {
 	differs, s, newest := x.compare(key, v, seen)
-	if s.shelf != nil {
+	if s.file != nil {
 		// What can't be read differs from what was seen.
 		value, err := s.read(key, nil)
 		differs = err != nil || !bytes.Equal(value, seen)
@@ -50,7 +50,7 @@ func (x *index) differs(key []byte, v kv.Version, seen []byte) (bool, kv.Version
 }
 
 // compare is differs, or says where the value lies.
-func (x *index) compare(key []byte, v kv.Version, seen []byte) (differs bool, s shelvedValue, newest kv.Version) {
+func (x *index) compare(key []byte, v kv.Version, seen []byte) (differs bool, s fileValue, newest kv.Version) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	r := x.tree.get(key)
@@ -62,8 +62,8 @@ func (x *index) compare(key []byte, v kv.Version, seen []byte) (differs bool, s 
 		return (r == 0) != (seen == nil), s, newest
 	}
 	e := x.at(r)
-	if e.shelved() {
-		s, err := x.visitShelf(e)
+	if e.spilled() {
+		s, err := x.locate(e)
 		return err != nil, s, newest
 	}
 	return !bytes.Equal(e.value(), seen), s, newest
@@ -164,9 +164,9 @@ type rowBuffer struct {
 	sizes []rowSize
 	// size is how many bytes the rows have, with those that were not copied.
 	size int
-	// shelves are where values lie that were not copied.
-	shelves []shelvedValue
-	// reuses says that shelved values are valid only until the next one is read, in
+	// spilled are where values lie that were not copied.
+	spilled []fileValue
+	// reuses says that spilled values are valid only until the next one is read, in
 	// scratch.
 	reuses  bool
 	scratch []byte
@@ -174,7 +174,7 @@ type rowBuffer struct {
 
 type rowSize struct {
 	key, value int32
-	shelved    bool
+	spilled    bool
 }
 
 // maxPiece is the size of the memory that rows share, for those that hold on
@@ -185,49 +185,49 @@ const maxPiece = 64 << 10
 func (b *rowBuffer) add(x *index, e revision) error {
 	size := rowSize{key: int32(e.keySize())}
 	b.size += e.keySize() + e.size()
-	if e.shelved() {
-		s, err := x.visitShelf(e)
+	if e.spilled() {
+		s, err := x.locate(e)
 		if err != nil {
 			return err
 		}
-		b.shelves, size.shelved = append(b.shelves, s), true
+		b.spilled, size.spilled = append(b.spilled, s), true
 	} else {
 		size.value = int32(e.size())
 	}
-	// A value that is not shelved lies behind its key.
+	// A value that is not spilled lies behind its key.
 	begin := revisionHeader
 	b.bytes = append(b.bytes, e[begin:begin+int(size.key+size.value)]...)
 	b.sizes = append(b.sizes, size)
 	return nil
 }
 
-// drain hands the rows to visit, and forgets them. A value that was shelved is
+// drain hands the rows to visit, and forgets them. A value that was spilled is
 // owned by visit, unless the buffer reuses it; the rest is valid until rows are added
 // again.
 func (b *rowBuffer) drain(visit func(key, value []byte, owned bool) error) error {
-	at, shelves := 0, b.shelves
+	at, spilled := 0, b.spilled
 	var err error
 	for _, size := range b.sizes {
 		end := at + int(size.key)
 		key, value := b.bytes[at:end:end], b.bytes[end:end+int(size.value)]
 		at = end + len(value)
-		if size.shelved {
+		if size.spilled {
 			var failed error
-			// Each shelf is left by reading it.
-			if value, failed = shelves[0].read(key, b.scratch); failed != nil {
+			// Reading a value releases its file.
+			if value, failed = spilled[0].read(key, b.scratch); failed != nil {
 				err = errors.Join(err, failed)
 			}
-			shelves = shelves[1:]
+			spilled = spilled[1:]
 			if b.reuses {
 				b.scratch = value[:0]
 			}
 		}
 		if err == nil {
-			err = visit(key, value, size.shelved)
+			err = visit(key, value, size.spilled)
 		}
 	}
-	clear(b.shelves)
-	b.bytes, b.sizes, b.shelves, b.size = b.bytes[:0], b.sizes[:0], b.shelves[:0], 0
+	clear(b.spilled)
+	b.bytes, b.sizes, b.spilled, b.size = b.bytes[:0], b.sizes[:0], b.spilled[:0], 0
 	return err
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// groupBytes is the size of a group's record from which on no more commits
+// batchBytes is the size of a batch's record from which on no more commits
 // join it.
-const groupBytes = 1 << 20
+const batchBytes = 1 << 20
 
 const (
 	// briefHistory is how long versions are kept under load, so that a client
@@ -44,8 +44,8 @@ func (r *request) finish(err error) {
 	r.done <- struct{}{}
 }
 
-// group is commits that become durable and visible together. It is reused.
-type group struct {
+// commitBatch is commits that become durable and visible together. It is reused.
+type commitBatch struct {
 	// body is their mutations as the log holds them.
 	body []byte
 	last kv.Version
@@ -53,19 +53,19 @@ type group struct {
 	large []loggedValue
 	file  uint64
 	place int64
-	// number counts the groups of this run of the store.
+	// number counts the batches of this run of the store.
 	number  uint64
 	waiters []*request
 	touched []*watch
 }
 
-func (g *group) empty() bool { return g.last == 0 }
+func (b *commitBatch) empty() bool { return b.last == 0 }
 
-// reset empties the group, which keeps its memory.
-func (g *group) reset() {
-	clear(g.waiters)
-	clear(g.touched)
-	*g = group{body: g.body[:0], large: g.large[:0], waiters: g.waiters[:0], touched: g.touched[:0]}
+// reset empties the batch, which keeps its memory.
+func (b *commitBatch) reset() {
+	clear(b.waiters)
+	clear(b.touched)
+	*b = commitBatch{body: b.body[:0], large: b.large[:0], waiters: b.waiters[:0], touched: b.touched[:0]}
 }
 
 // sequencer gives commits their order. Whoever uses it holds the store's
@@ -77,7 +77,7 @@ type sequencer struct {
 	watch  *watchTable
 
 	last kv.Version
-	// recorded says that groups need a body.
+	// recorded says that batches need a body.
 	recorded bool
 	// early says that commits are answered before they are durable.
 	early   bool
@@ -119,10 +119,10 @@ func (q *sequencer) written(s *span, since kv.Version, work *workspace) kv.Versi
 
 // admit reports whether r may be applied, and makes ready what that needs.
 func (q *sequencer) admit(r *request) error {
-	if len(q.index.shelves) > 0 {
+	if len(q.index.valueFiles) > 0 {
 		for i := range r.work.ops {
 			if o := &r.work.ops[i]; o.kind == opAtomic {
-				if err := q.index.unshelve(o.key); err != nil {
+				if err := q.index.unspill(o.key); err != nil {
 					return err
 				}
 			}
@@ -142,25 +142,25 @@ func (q *sequencer) admit(r *request) error {
 	return nil
 }
 
-// run takes the requests in order into g, until the group is large enough. It
+// run takes the requests in order into b, until the batch is large enough. It
 // answers those that fail, and returns how many it took.
-func (q *sequencer) run(g *group, batch []*request) int {
-	for i, r := range batch {
-		if i > 0 && len(g.body) >= groupBytes {
+func (q *sequencer) run(b *commitBatch, requests []*request) int {
+	for i, r := range requests {
+		if i > 0 && len(b.body) >= batchBytes {
 			return i
 		}
 		if err := q.admit(r); err != nil {
 			r.finish(err)
 			continue
 		}
-		q.apply(g, r)
-		g.waiters = append(g.waiters, r)
+		q.apply(b, r)
+		b.waiters = append(b.waiters, r)
 	}
-	return len(batch)
+	return len(requests)
 }
 
 // apply writes the mutations of r at the next version.
-func (q *sequencer) apply(g *group, r *request) {
+func (q *sequencer) apply(b *commitBatch, r *request) {
 	v := q.last + 1
 	binary.BigEndian.PutUint64(r.committed.Stamp[:], uint64(v))
 	r.committed.Version = v
@@ -171,7 +171,7 @@ func (q *sequencer) apply(g *group, r *request) {
 		// A watch that is armed after this question sees what this part writes.
 		x.watched = q.watch.live.Load() > 0
 		for i := range ops[:n] {
-			q.mutate(g, &ops[i], r.committed)
+			q.mutate(b, &ops[i], r.committed)
 		}
 		x.mu.Unlock()
 		ops = ops[n:]
@@ -184,70 +184,70 @@ func (q *sequencer) apply(g *group, r *request) {
 		}
 	}
 	if len(x.touched) > 0 {
-		g.touched = q.watch.touched(g.touched, x.touched)
+		b.touched = q.watch.touched(b.touched, x.touched)
 		clear(x.touched)
 		x.touched = x.touched[:0]
 	}
-	q.last, g.last = v, v
+	q.last, b.last = v, v
 	q.commits++
 }
 
-func (q *sequencer) mutate(g *group, o *op, c kv.Committed) {
+func (q *sequencer) mutate(b *commitBatch, o *op, c kv.Committed) {
 	switch o.kind {
 	case opSet:
-		q.set(g, o.key, o.value, c.Version)
+		q.set(b, o.key, o.value, c.Version)
 	case opStampKey:
 		q.key = stamped(q.key, o.key, o.offset, c.Stamp)
-		q.set(g, q.key, o.value, c.Version)
+		q.set(b, q.key, o.value, c.Version)
 	case opStampValue:
 		q.value = stamped(q.value, o.value, o.offset, c.Stamp)
-		q.set(g, o.key, q.value, c.Version)
+		q.set(b, o.key, q.value, c.Version)
 	case opClear:
-		q.clear(g, o.key, c.Version)
+		q.clear(b, o.key, c.Version)
 	case opClearRange:
 		if q.index.clearRange(o.key, o.value, c.Version) > 0 && q.recorded {
-			g.body = appendClearRange(g.body, o.key, o.value)
+			b.body = appendClearRange(b.body, o.key, o.value)
 		}
 		q.ranges.add(o.key, o.value, c.Version)
 	case opAtomic:
-		q.atomic(g, o, c.Version)
+		q.atomic(b, o, c.Version)
 	default:
 		panic(fmt.Sprintf("embedded: unknown mutation %d", o.kind))
 	}
 }
 
-func (q *sequencer) set(g *group, key, value []byte, v kv.Version) {
+func (q *sequencer) set(b *commitBatch, key, value []byte, v kv.Version) {
 	r := q.index.set(key, value, v)
 	if !q.recorded {
 		return
 	}
-	g.body = appendSet(g.body, key, value)
+	b.body = appendSet(b.body, key, value)
 	if len(value) >= q.index.largeValue {
-		at := len(g.body) - len(value)
-		g.large = append(g.large, loggedValue{revision: r, version: v, at: at, size: len(value)})
+		at := len(b.body) - len(value)
+		b.large = append(b.large, loggedValue{revision: r, version: v, at: at, size: len(value)})
 	}
 }
 
-func (q *sequencer) clear(g *group, key []byte, v kv.Version) {
+func (q *sequencer) clear(b *commitBatch, key []byte, v kv.Version) {
 	if !q.index.clear(key, v) {
 		q.ranges.addKey(key, v)
 		return
 	}
 	if q.recorded {
-		g.body = appendClear(g.body, key)
+		b.body = appendClear(b.body, key)
 	}
 }
 
-func (q *sequencer) atomic(g *group, o *op, v kv.Version) {
+func (q *sequencer) atomic(b *commitBatch, o *op, v kv.Version) {
 	value, present := q.index.newest(o.key)
 	result, stays := applyAtomic(o.atomic, value, present, o.value, q.number[:])
 	switch {
 	case stays && present && bytes.Equal(result, value), !stays && !present:
 		q.ranges.addKey(o.key, v)
 	case stays:
-		q.set(g, o.key, result, v)
+		q.set(b, o.key, result, v)
 	default:
-		q.clear(g, o.key, v)
+		q.clear(b, o.key, v)
 	}
 }
 
@@ -275,7 +275,7 @@ func (q *sequencer) collect(now time.Time) {
 		q.index.collect(floor)
 		q.ranges.forget(floor)
 		if len(q.index.retired) > 0 {
-			q.index.closeShelves(floor)
+			q.index.closeFiles(floor)
 		}
 	}
 }

@@ -21,12 +21,12 @@ const (
 // memory once the log has them.
 const spillFraction = 128
 
-// loggedValue is a large value of a group.
+// loggedValue is a large value of a batch.
 type loggedValue struct {
 	revision ref
 	// version tells the revision from another that its block was reused for.
 	version kv.Version
-	// at is where the value begins in the group's body.
+	// at is where the value begins in the batch's body.
 	at, size int
 }
 
@@ -47,15 +47,15 @@ type spill struct {
 	most int64
 }
 
-// add takes the large values of groups that are durable.
-func (s *spill) add(groups ...*group) {
-	for _, g := range groups {
-		if len(g.large) == 0 {
+// add takes the large values of batches that are durable.
+func (s *spill) add(batches ...*commitBatch) {
+	for _, b := range batches {
+		if len(b.large) == 0 {
 			continue
 		}
 		s.mu.Lock()
-		for _, v := range g.large {
-			s.values.push(spilledValue{loggedValue: v, file: g.file, place: recordPlace(g.place, headerSize+v.at)})
+		for _, v := range b.large {
+			s.values.push(spilledValue{loggedValue: v, file: b.file, place: recordPlace(b.place, headerSize+v.at)})
 			s.bytes.Add(int64(v.size))
 		}
 		s.mu.Unlock()
@@ -74,9 +74,9 @@ func (s *spill) next() (v spilledValue, ok bool) {
 	return v, true
 }
 
-// spillValues leaves large values to the log, the oldest first, until few enough
+// spillToLog leaves large values to the log, the oldest first, until few enough
 // lie in memory. The caller holds the lock of commits.
-func (s *Store) spillValues() {
+func (s *Store) spillToLog() {
 	if s.spill.bytes.Load() <= s.spill.most {
 		return
 	}
@@ -85,18 +85,18 @@ func (s *Store) spillValues() {
 		if v.file < x.firstLog || !x.has(v.loggedValue) {
 			continue
 		}
-		if x.shelves[v.file] == nil {
+		if x.valueFiles[v.file] == nil {
 			opened, err := openLog(s.disk.journal.dir, v.file)
 			if err != nil {
 				continue // it stays in memory until a checkpoint has it
 			}
 			x.mu.Lock()
-			x.shelves[v.file] = opened
+			x.valueFiles[v.file] = opened
 			x.mu.Unlock()
 		}
 		sum := crc32.Checksum(x.at(v.revision).value(), castagnoli)
 		x.mu.Lock()
-		x.spillRow(v, sum)
+		x.spillRowToLog(v, sum)
 		x.mu.Unlock()
 	}
 }
@@ -108,11 +108,11 @@ func (x *index) has(v loggedValue) bool {
 		return false
 	}
 	e := revision(c.data)
-	return e.born() == v.version && !e.shelved()
+	return e.born() == v.version && !e.spilled()
 }
 
-// spillRow leaves a row's value to the log. The caller holds the lock.
-func (x *index) spillRow(v spilledValue, sum uint32) {
+// spillRowToLog leaves a row's value to the log. The caller holds the lock.
+func (x *index) spillRowToLog(v spilledValue, sum uint32) {
 	e := x.at(v.revision)
 	counts := !e.replaced() && !e.absent()
 	if counts {
@@ -139,28 +139,28 @@ func recordPlace(record int64, i int) int64 {
 }
 
 // openLog opens a file of the log to read values from it.
-func openLog(d directory, file uint64) (*shelf, error) {
+func openLog(d directory, file uint64) (*valueFile, error) {
 	f, err := d.fs.Open(d.file(segmentName(file)), vfs.RandomReadsOption)
 	if err != nil {
 		return nil, err
 	}
-	s := &shelf{dir: d, file: file, log: f}
-	s.users.Store(1)
-	return s, nil
+	v := &valueFile{dir: d, file: file, log: f}
+	v.users.Store(1)
+	return v, nil
 }
 
 // readLog fills value from a place. Its sum is known.
-func (s *shelf) readLog(value []byte, place int64, sum uint32) ([]byte, error) {
+func (f *valueFile) readLog(value []byte, place int64, sum uint32) ([]byte, error) {
 	at := place
 	for rest := value; len(rest) > 0; {
 		part := rest[:min(int64(len(rest)), recordBlock-at%recordBlock)]
-		if n, err := s.log.ReadAt(part, at); n < len(part) {
-			return nil, s.dir.corrupt(segmentName(s.file), "the value at %d can't be read: %v", place, err)
+		if n, err := f.log.ReadAt(part, at); n < len(part) {
+			return nil, f.dir.corrupt(segmentName(f.file), "the value at %d can't be read: %v", place, err)
 		}
 		rest, at = rest[len(part):], at+int64(len(part))+recordHead
 	}
 	if crc32.Checksum(value, castagnoli) != sum {
-		return nil, s.dir.corrupt(segmentName(s.file), "the value at %d is damaged", place)
+		return nil, f.dir.corrupt(segmentName(f.file), "the value at %d is damaged", place)
 	}
 	return value, nil
 }

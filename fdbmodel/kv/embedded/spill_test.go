@@ -108,7 +108,7 @@ func TestLargeValuesAreLeftToTheLog(t *testing.T) {
 	}
 	require.Zero(t, s.index.loggedBytes)
 	require.Zero(t, s.index.largeBytes.Load())
-	require.Greater(t, len(s.index.shelves), 3)
+	require.Greater(t, len(s.index.valueFiles), 3)
 	select {
 	case <-w.Done():
 		require.Fail(t, "nothing has changed")
@@ -119,7 +119,7 @@ func TestLargeValuesAreLeftToTheLog(t *testing.T) {
 		virtual.Advance(time.Second)
 		set(t, s, "small", nil)
 	}
-	require.Len(t, s.index.shelves, 1)
+	require.Len(t, s.index.valueFiles, 1)
 	want["small"] = ""
 	require.Equal(t, want, contents(t, s))
 	require.NoError(t, s.Close())

@@ -31,8 +31,8 @@ type Store struct {
 	commitLock sync.Mutex
 	sequencer  sequencer
 	spill      spill
-	// groups is the number of the last group.
-	groups uint64
+	// batches is the number of the last batch.
+	batches uint64
 	// body is reused by commits that run in their callers.
 	body []byte
 	// sequenced is the version of the last commit that was applied.
@@ -150,15 +150,15 @@ func (s *Store) pass(r *request) {
 	}
 	s.commitInline(r)
 	if s.disk != nil {
-		s.keepUp(context.Background())
+		s.checkpointIfDue(context.Background())
 	}
 }
 
-// publish makes groups visible.
-func (s *Store) publish(groups ...*group) {
-	s.line.publish(groups[len(groups)-1].last, s.options.Clock.Now())
-	for _, g := range groups {
-		s.watches.published(g.touched)
+// publish makes batches visible.
+func (s *Store) publish(batches ...*commitBatch) {
+	s.line.publish(batches[len(batches)-1].last, s.options.Clock.Now())
+	for _, b := range batches {
+		s.watches.published(b.touched)
 	}
 	s.news.fire()
 }

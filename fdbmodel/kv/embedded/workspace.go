@@ -67,7 +67,7 @@ func newWorkspace() any {
 	return &workspace{memory: make([]byte, 0, workspaceMemory), request: request{done: make(chan struct{}, 1)}}
 }
 
-// release gives the workspace back. Nobody may hold a part of it any more.
+// release gives the workspace back. No part of it may be in use any more.
 func (w *workspace) release(to *sync.Pool) {
 	if max(cap(w.memory), cap(w.rows.bytes)) > workspaceMemoryMax ||
 		max(cap(w.ops), cap(w.reads), cap(w.writes), cap(w.rows.sizes)) > workspaceItemsMax {

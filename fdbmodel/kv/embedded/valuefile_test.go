@@ -108,15 +108,15 @@ func TestOldValuesAreReadFromACheckpointThatIsGone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, first, value)
 	}
-	require.Len(t, s.index.shelves, 4)
+	require.Len(t, s.index.valueFiles, 4)
 	old.Cancel()
 	for range 3 {
 		virtual.Advance(time.Second)
 		set(t, s, "c", nil)
 	}
-	require.Len(t, s.index.shelves, 1)
+	require.Len(t, s.index.valueFiles, 1)
 	require.Equal(t, first, read(t, s, "b"))
-	require.EqualValues(t, 2*5000+1+2, s.index.shelvedBytes)
+	require.EqualValues(t, 2*5000+1+2, s.index.tableBytes)
 	require.Zero(t, s.index.largeBytes.Load())
 }
 
@@ -133,10 +133,10 @@ func TestLargeValuesInMemoryAskForACheckpoint(t *testing.T) {
 		set(t, s, fmt.Sprintf("key%02d", i), []byte("small"))
 	}
 	require.Zero(t, s.index.largeBytes.Load())
-	require.Zero(t, s.index.shelvedBytes)
+	require.Zero(t, s.index.tableBytes)
 }
 
-func TestDamagedShelfIsReported(t *testing.T) {
+func TestDamagedTableIsReported(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	fs := vfs.NewMem()

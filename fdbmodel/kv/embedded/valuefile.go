@@ -13,9 +13,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// shelf is a checkpoint, or a file of the log, that values are read from. It stays
-// open while a row or a reader needs it, also when its file has been removed.
-type shelf struct {
+// valueFile is a checkpoint's table, or a file of the log, that values are read from.
+// It stays open while a row or a reader needs it, also when the file has been removed.
+type valueFile struct {
 	dir  directory
 	file uint64
 	// table is that of a checkpoint, log that of a file of the log.
@@ -25,7 +25,7 @@ type shelf struct {
 	users atomic.Int64
 }
 
-func openShelf(d directory, file uint64) (*shelf, error) {
+func openTable(d directory, file uint64) (*valueFile, error) {
 	f, err := d.fs.Open(d.file(rowsName(file)), vfs.RandomReadsOption)
 	if err != nil {
 		return nil, err
@@ -38,84 +38,84 @@ func openShelf(d directory, file uint64) (*shelf, error) {
 	if err != nil {
 		return nil, errors.Join(err, readable.Close())
 	}
-	s := &shelf{dir: d, file: file, table: table}
-	s.users.Store(1)
-	return s, nil
+	v := &valueFile{dir: d, file: file, table: table}
+	v.users.Store(1)
+	return v, nil
 }
 
 // leave closes the file after its last user.
-func (s *shelf) leave() error {
-	if s.users.Add(-1) > 0 {
+func (f *valueFile) release() error {
+	if f.users.Add(-1) > 0 {
 		return nil
 	}
-	if s.log != nil {
-		return s.log.Close()
+	if f.log != nil {
+		return f.log.Close()
 	}
-	return s.table.Close()
+	return f.table.Close()
 }
 
 // read appends the value of a key of a checkpoint to to.
-func (s *shelf) read(key, to []byte) (value []byte, err error) {
-	it, err := s.table.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+func (f *valueFile) read(key, to []byte) (value []byte, err error) {
+	it, err := f.table.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
-		return nil, s.damaged(err)
+		return nil, f.damaged(err)
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	entry := it.SeekGE(key, 0)
 	if entry == nil || !bytes.Equal(entry.K.UserKey, key) {
-		return nil, s.damaged(errors.Join(errors.New("a key is missing"), it.Error()))
+		return nil, f.damaged(errors.Join(errors.New("a key is missing"), it.Error()))
 	}
 	found, _, err := entry.Value(nil)
 	if err != nil {
-		return nil, s.damaged(err)
+		return nil, f.damaged(err)
 	}
 	return append(to, found...), nil
 }
 
-func (s *shelf) damaged(err error) error { return s.dir.corrupt(rowsName(s.file), "%v", err) }
+func (f *valueFile) damaged(err error) error { return f.dir.corrupt(rowsName(f.file), "%v", err) }
 
-// shelvedValue is where a value lies, nowhere if shelf is nil. It is read once.
-type shelvedValue struct {
-	shelf *shelf
+// fileValue is where a value lies, nowhere if file is nil. It is read once.
+type fileValue struct {
+	file  *valueFile
 	place int64
 	size  int
 	sum   uint32
 }
 
 // read returns the value, which is that of key, in memory of its own or that of to.
-func (v shelvedValue) read(key, to []byte) (value []byte, err error) {
+func (v fileValue) read(key, to []byte) (value []byte, err error) {
 	to = slices.Grow(to[:0], v.size)
-	if v.shelf.log != nil {
-		value, err = v.shelf.readLog(to[:v.size], v.place, v.sum)
+	if v.file.log != nil {
+		value, err = v.file.readLog(to[:v.size], v.place, v.sum)
 	} else {
-		value, err = v.shelf.read(key, to)
+		value, err = v.file.read(key, to)
 	}
-	return value, errors.Join(err, v.shelf.leave())
+	return value, errors.Join(err, v.file.release())
 }
 
-// visitShelf returns where a shelved value lies, for read. The caller holds the
+// locate returns where a spilled value lies, for read. The caller holds the
 // index's lock.
-func (x *index) visitShelf(e revision) (v shelvedValue, err error) {
-	s := x.shelves[e.file()]
-	if s == nil {
+func (x *index) locate(e revision) (v fileValue, err error) {
+	f := x.valueFiles[e.file()]
+	if f == nil {
 		return v, kv.ErrClosed
 	}
-	s.users.Add(1)
-	v = shelvedValue{shelf: s, size: e.size()}
+	f.users.Add(1)
+	v = fileValue{file: f, size: e.size()}
 	if e.logged() {
 		v.place, v.sum = e.place()
 	}
 	return v, nil
 }
 
-// unshelve brings the newest value of a key back into memory. Only the
+// unspill brings the newest value of a key back into memory. Only the
 // sequencer may call it.
-func (x *index) unshelve(key []byte) error {
+func (x *index) unspill(key []byte) error {
 	r := x.tree.getNear(key)
-	if r == 0 || x.at(r).absent() || !x.at(r).shelved() {
+	if r == 0 || x.at(r).absent() || !x.at(r).spilled() {
 		return nil
 	}
-	s, err := x.visitShelf(x.at(r))
+	s, err := x.locate(x.at(r))
 	if err != nil {
 		return err
 	}
@@ -128,13 +128,13 @@ func (x *index) unshelve(key []byte) error {
 	x.countLarge(x.at(r), -1)
 	x.arena.resize(r, revisionHeader+len(key)+len(value))
 	e := x.at(r)
-	e.unflag(flagShelved | flagLogged)
+	e.unflag(flagSpilled | flagLogged)
 	copy(e.value(), value)
 	x.countLarge(e, 1)
 	return nil
 }
 
-// largeRow is a row of a checkpoint whose value can be shelved.
+// largeRow is a row of a checkpoint whose value can be spilled.
 type largeRow struct {
 	key      []byte
 	revision ref
@@ -142,14 +142,14 @@ type largeRow struct {
 	version kv.Version
 }
 
-// shelveRows leaves large values to a checkpoint that is installed. Files that
+// spillToCheckpoint leaves large values to a checkpoint that is installed. Files that
 // they lay in before, which are those of the log before firstLog as well, are closed
 // once nothing can read there.
-func (s *Store) shelveRows(c rowsFile, large []largeRow, firstLog uint64) error {
-	var fresh *shelf
+func (s *Store) spillToCheckpoint(c rowsFile, large []largeRow, firstLog uint64) error {
+	var fresh *valueFile
 	if len(large) > 0 {
 		var err error
-		if fresh, err = openShelf(s.disk.journal.dir, c.File); err != nil {
+		if fresh, err = openTable(s.disk.journal.dir, c.File); err != nil {
 			return err
 		}
 	}
@@ -158,14 +158,14 @@ func (s *Store) shelveRows(c rowsFile, large []largeRow, firstLog uint64) error 
 		s.commitLock.Lock()
 		x.mu.Lock()
 		if first {
-			x.retireShelves(firstLog)
-			if x.newestShelf = c.File; fresh != nil {
-				x.shelves[c.File] = fresh
+			x.retireFiles(firstLog)
+			if x.newestTable = c.File; fresh != nil {
+				x.valueFiles[c.File] = fresh
 			}
 		}
 		n := min(len(large), lockedRows)
 		for _, l := range large[:n] {
-			x.shelveRow(l, c.File)
+			x.spillRowToCheckpoint(l, c.File)
 		}
 		if large = large[n:]; len(large) == 0 {
 			for i := range x.retired {
@@ -180,9 +180,9 @@ func (s *Store) shelveRows(c rowsFile, large []largeRow, firstLog uint64) error 
 	return nil
 }
 
-// shelveRow leaves a row's value to a file, unless its revision is gone. The
+// spillRowToCheckpoint leaves a row's value to a file, unless its revision is gone. The
 // caller holds the locks of commits and of the index.
-func (x *index) shelveRow(l largeRow, file uint64) {
+func (x *index) spillRowToCheckpoint(l largeRow, file uint64) {
 	head := x.tree.get(l.key)
 	r := head
 	for r != 0 && r != l.revision {
@@ -195,35 +195,35 @@ func (x *index) shelveRow(l largeRow, file uint64) {
 	if counts {
 		x.countLarge(x.at(r), -1)
 	}
-	if e := x.at(r); !e.shelved() || e.logged() {
-		x.arena.resize(r, revisionHeader+e.keySize()+shelvedSize)
+	if e := x.at(r); !e.spilled() || e.logged() {
+		x.arena.resize(r, revisionHeader+e.keySize()+spilledSize)
 	}
-	x.at(r).shelve(file)
+	x.at(r).spill(file)
 	if counts {
 		x.countLarge(x.at(r), 1)
 	}
 }
 
-// retiredShelf is a file in which no row of version or later lies.
-type retiredShelf struct {
+// retiredFile is a file in which no row of version or later lies.
+type retiredFile struct {
 	file    uint64
 	version kv.Version
 }
 
-// retireShelves retires the newest checkpoint, and the files of the log before
+// retireFiles retires the newest checkpoint, and the files of the log before
 // firstLog. The caller holds the lock.
-func (x *index) retireShelves(firstLog uint64) {
-	for file, s := range x.shelves {
-		old := file == x.newestShelf || s.log != nil && x.firstLog <= file && file < firstLog
+func (x *index) retireFiles(firstLog uint64) {
+	for file, f := range x.valueFiles {
+		old := file == x.newestTable || f.log != nil && x.firstLog <= file && file < firstLog
 		if old {
-			x.retired = append(x.retired, retiredShelf{file: file})
+			x.retired = append(x.retired, retiredFile{file: file})
 		}
 	}
 	x.firstLog = firstLog
 }
 
-// closeShelves closes the files that no reader at floor or later needs.
-func (x *index) closeShelves(floor kv.Version) {
+// closeFiles closes the files that no reader at floor or later needs.
+func (x *index) closeFiles(floor kv.Version) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	kept := x.retired[:0]
@@ -233,21 +233,21 @@ func (x *index) closeShelves(floor kv.Version) {
 			continue
 		}
 		// Nothing was written to it, and what was read was checked.
-		_ = x.shelves[r.file].leave()
-		delete(x.shelves, r.file)
+		_ = x.valueFiles[r.file].release()
+		delete(x.valueFiles, r.file)
 	}
 	x.retired = kept
 }
 
-// closeAllShelves is called when nothing is read any more.
-func (x *index) closeAllShelves() error {
+// closeAllFiles is called when nothing is read any more.
+func (x *index) closeAllFiles() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var err error
-	for _, s := range x.shelves {
-		err = errors.Join(err, s.leave())
+	for _, f := range x.valueFiles {
+		err = errors.Join(err, f.release())
 	}
-	clear(x.shelves)
+	clear(x.valueFiles)
 	x.retired = nil
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/futura-run/futura/internal/signal"
 )
 
-// keeper writes checkpoints when the log has grown.
-type keeper struct {
+// checkpointer writes checkpoints when the log has grown.
+type checkpointer struct {
 	store *Store
 	ctx   context.Context
 	stop  context.CancelFunc
@@ -19,46 +19,46 @@ type keeper struct {
 	more  chan struct{}
 }
 
-func newKeeper(s *Store) *keeper {
-	k := &keeper{store: s, more: make(chan struct{}, 1)}
-	k.ctx, k.stop = context.WithCancel(context.Background())
-	return k
+func newCheckpointer(s *Store) *checkpointer {
+	c := &checkpointer{store: s, more: make(chan struct{}, 1)}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	return c
 }
 
-// start lets the keeper run. The store must be complete.
-func (k *keeper) start() {
-	k.wait.Go(k.run)
-	signal.Send(k.more)
+// start lets the checkpointer run. The store must be complete.
+func (c *checkpointer) start() {
+	c.wait.Go(c.run)
+	signal.Send(c.more)
 }
 
-// look makes the keeper look at the log, if that may be large enough.
-func (k *keeper) look() {
-	s := k.store
+// look makes the checkpointer look at the log, if that may be large enough.
+func (c *checkpointer) look() {
+	s := c.store
 	if s.disk.journal.logBytes.Load() > s.options.CheckpointBytes || s.index.largeBytes.Load() > s.largeMax() {
-		signal.Send(k.more)
+		signal.Send(c.more)
 	}
 }
 
-func (k *keeper) close() {
-	k.stop()
-	k.wait.Wait()
+func (c *checkpointer) close() {
+	c.stop()
+	c.wait.Wait()
 }
 
-func (k *keeper) run() {
+func (c *checkpointer) run() {
 	for {
 		select {
-		case <-k.ctx.Done():
+		case <-c.ctx.Done():
 			return
-		case <-k.more:
-			k.store.keepUp(k.ctx)
+		case <-c.more:
+			c.store.checkpointIfDue(c.ctx)
 		}
 	}
 }
 
-// keepUp writes a checkpoint if the log has grown enough. That it fails is no
-// harm, as the log is still there: it is tried again when the log has grown by
-// another quarter.
-func (s *Store) keepUp(ctx context.Context) {
+// checkpointIfDue writes a checkpoint if the log has grown enough. A failure does no
+// harm, as the log is still there: the checkpoint is tried again when the log has grown
+// by another quarter.
+func (s *Store) checkpointIfDue(ctx context.Context) {
 	if !s.disk.begun.Load() {
 		return
 	}
@@ -77,11 +77,11 @@ func (s *Store) keepUp(ctx context.Context) {
 func (s *Store) largeMax() int64 { return s.options.CheckpointBytes / 8 }
 
 // crowded reports whether so many large values lie in the log that a checkpoint
-// pays, which copies those that are shelved as well.
+// pays off. It copies the values of the checkpoint before as well.
 func (x *index) crowded(atLeast int64) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.largeBytes.Load() > max(atLeast, x.shelvedBytes/8)
+	return x.largeBytes.Load() > max(atLeast, x.tableBytes/8)
 }
 
 // checkpointAt returns the size of the log from which on a checkpoint pays.
@@ -129,7 +129,7 @@ func (s *Store) checkpoint(ctx context.Context) error {
 	if err != nil {
 		return s.checkpointError(err)
 	}
-	if err := s.shelveRows(c, large, keepFrom); err != nil {
+	if err := s.spillToCheckpoint(c, large, keepFrom); err != nil {
 		s.options.Logger.Warn("values stay in memory", "error", err)
 	}
 	s.retryAt.Store(0)
@@ -159,7 +159,7 @@ func (s *Store) checkpointError(err error) error {
 // durable: none of them may be in a checkpoint before it is in the log.
 func (s *Store) settleRows(ctx context.Context) error {
 	s.commitLock.Lock()
-	last := s.groups
+	last := s.batches
 	s.commitLock.Unlock()
 	if s.options.Inline {
 		return s.disk.journal.wait()
@@ -189,9 +189,9 @@ type Stats struct {
 	Memory int64
 	// Garbage is how many overwritten or deleted values are kept.
 	Garbage int
-	// Commits and Conflicts count since the store was opened, Groups the
-	// groups that commits were logged in.
-	Commits, Conflicts, Groups uint64
+	// Commits and Conflicts count since the store was opened, Batches the
+	// batches that commits were logged in.
+	Commits, Conflicts, Batches uint64
 	// Watches is how many watches are open.
 	Watches int
 	// LogBytes and Segments are the size of the log and its files.
@@ -219,12 +219,12 @@ const rowOverhead = 60
 // Stats returns what the store has at the moment.
 func (s *Store) Stats() Stats {
 	s.commitLock.Lock()
-	st := Stats{Commits: s.sequencer.commits, Conflicts: s.sequencer.conflicts, Groups: s.groups,
+	st := Stats{Commits: s.sequencer.commits, Conflicts: s.sequencer.conflicts, Batches: s.batches,
 		Garbage: s.index.kept(), Checkpoints: s.checkpoints.Load()}
 	s.commitLock.Unlock()
 	s.index.mu.RLock()
 	st.Keys, st.Bytes = s.index.liveKeys, s.index.liveBytes
-	st.Memory = st.Bytes - s.index.shelvedBytes - s.index.loggedBytes + int64(s.index.tree.size+st.Garbage)*rowOverhead
+	st.Memory = st.Bytes - s.index.tableBytes - s.index.loggedBytes + int64(s.index.tree.size+st.Garbage)*rowOverhead
 	s.index.mu.RUnlock()
 	st.Watches = s.watches.count()
 	if s.disk != nil {
