@@ -104,7 +104,7 @@ func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 	d.buffers.New = func() any { return make([]byte, 0, firstBuffer) }
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	l, err := d.connect(ctx)
-	if socket.IsCut(err) { // a busy server closes whoever has not shown a token yet
+	if socket.IsCut(err) { // a busy server closes connections without a token
 		l, err = d.connect(ctx)
 	}
 	if err != nil {
@@ -220,7 +220,7 @@ func (d *Database) reconnect() *link {
 		}
 		d.mu.Unlock()
 		switch {
-		case err == nil && warned: // whoever read the other line is to read this one
+		case err == nil && warned: // the log has the other line, so it gets this one
 			d.options.Logger.Warn("the server of the store is back", "server", d.address.String(),
 				"after", time.Since(began).Round(time.Millisecond))
 			return l

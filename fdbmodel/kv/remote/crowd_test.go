@@ -107,7 +107,7 @@ func TestCrowd(t *testing.T) {
 		}
 	})
 	for range 100 {
-		crowdSlow(t, newStrangerOf(t, at, rand.Text()))
+		crowdSlow(t, newRawClientOf(t, at, rand.Text()))
 	}
 	for range 400 {
 		conn, err := net.Dial(at.Network, at.Target)
@@ -142,7 +142,7 @@ func TestCrowd(t *testing.T) {
 }
 
 // crowdSlow asks for the whole store again and again, and reads nothing.
-func crowdSlow(t *testing.T, s stranger) {
+func crowdSlow(t *testing.T, s rawClient) {
 	var asked []byte
 	for number := range byte(50) {
 		ask := binary.AppendUvarint([]byte{number, flagBegin, 0, opGetRange, 1, 0, 1, 'k', 1, 'l'}, 0)

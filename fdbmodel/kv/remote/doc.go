@@ -27,6 +27,6 @@
 // # Security
 //
 // A Unix socket made by [ListenUnix] is open to its owner only. TCP needs a
-// token, and TLS wherever it leaves the machine. Whoever is let in may read and
-// write the whole store.
+// token, and TLS wherever it leaves the machine. A client that is let in may read
+// and write the whole store.
 package remote

@@ -18,7 +18,7 @@ const (
 	magic = "FUTURAKV"
 	// protocolVersion is raised by every change of the protocol.
 	protocolVersion = 1
-	// maxHello bounds what is read from a stranger, in bytes.
+	// maxHello bounds what is read from an unauthenticated connection, in bytes.
 	maxHello = 4 << 10
 	// maxToken is the longest token, in bytes.
 	maxToken = 1 << 10

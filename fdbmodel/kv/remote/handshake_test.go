@@ -172,9 +172,9 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestServerRefusesStrangers sends what is no hello; the server answers nothing
+// TestServerRefusesOtherProtocols sends something other than a hello; the server answers nothing
 // and goes on serving others.
-func TestServerRefusesStrangers(t *testing.T) {
+func TestServerRefusesOtherProtocols(t *testing.T) {
 	t.Parallel()
 	at := serveTCP(t, ServerOptions{Token: "secret", HandshakeTimeout: patience})
 	hasty := serveTCP(t, ServerOptions{Token: "secret", HandshakeTimeout: 100 * time.Millisecond})
@@ -223,7 +223,7 @@ func TestServerRefusesStrangers(t *testing.T) {
 	requireServes(t, at, Options{Token: "secret"})
 }
 
-// certificate returns a certificate for 127.0.0.1 and those who trust it.
+// certificate returns a certificate for 127.0.0.1, and a pool that trusts it.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

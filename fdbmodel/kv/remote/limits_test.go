@@ -46,14 +46,14 @@ func TestTooManyConnections(t *testing.T) {
 	requireRoom(t, at)
 }
 
-// TestTooManyStrangers opens more connections that say nothing than may wait:
-// one of them is closed, and when all are gone, clients can come again.
-func TestTooManyStrangers(t *testing.T) {
+// TestTooManyUnauthenticatedConnections opens more connections that say nothing than may
+// wait: one of them is closed, and when all are gone, clients can come again.
+func TestTooManyUnauthenticatedConnections(t *testing.T) {
 	t.Parallel()
 	_, at := serveMemory(t, ServerOptions{HandshakeTimeout: time.Hour})
-	closed := make(chan error, maxStrangers+1)
+	closed := make(chan error, maxUnauthenticated+1)
 	var conns []net.Conn
-	for range maxStrangers + 1 {
+	for range maxUnauthenticated + 1 {
 		conn, err := net.Dial(at.Network, at.Target)
 		require.NoError(t, err)
 		conns = append(conns, conn)
@@ -66,7 +66,7 @@ func TestTooManyStrangers(t *testing.T) {
 	for _, conn := range conns {
 		require.NoError(t, conn.Close())
 	}
-	for range maxStrangers {
+	for range maxUnauthenticated {
 		<-closed
 	}
 	requireRoom(t, at)
@@ -114,27 +114,27 @@ func TestTransactionsThatAreLeftAloneEnd(t *testing.T) {
 	require.NotErrorIs(t, err, kv.ErrUnknownResult)
 }
 
-// stranger is a client that speaks the protocol by hand.
-type stranger struct {
+// rawClient is a client that speaks the protocol by hand.
+type rawClient struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-func newStranger(t testing.TB, at Address) stranger { return newStrangerOf(t, at, "stranger") }
+func newRawClient(t testing.TB, at Address) rawClient { return newRawClientOf(t, at, "raw") }
 
-// newStrangerOf connects a client of that id.
-func newStrangerOf(t testing.TB, at Address, id string) stranger {
+// newRawClientOf connects a client of that id.
+func newRawClientOf(t testing.TB, at Address, id string) rawClient {
 	conn, err := net.Dial(at.Network, at.Target)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	s := stranger{conn, bufio.NewReader(conn)}
+	s := rawClient{conn, bufio.NewReader(conn)}
 	_, err = greet(conn, s.r, hello{version: protocolVersion, id: id}, time.Now().Add(patience))
 	require.NoError(t, err)
 	return s
 }
 
 // requireCutOff expects that the server ends the connection for what was sent.
-func (s stranger) requireCutOff(t testing.TB, frame []byte, what string) {
+func (s rawClient) requireCutOff(t testing.TB, frame []byte, what string) {
 	_, err := s.Write(frame)
 	require.NoError(t, err)
 	require.NoError(t, s.SetReadDeadline(time.Now().Add(patience)))
@@ -170,7 +170,7 @@ func TestMalformedFramesCutOff(t *testing.T) {
 		"rest":              appendFrame(nil, framePing, []byte{1}, nil),
 		"cancel of nothing": appendFrame(nil, frameCancelTx, nil, nil),
 	} {
-		newStranger(t, at).requireCutOff(t, frame, what)
+		newRawClient(t, at).requireCutOff(t, frame, what)
 	}
 	require.Empty(t, get(t, store, "a"))
 	require.Empty(t, get(t, dial(t, at), "a"))
@@ -179,7 +179,7 @@ func TestMalformedFramesCutOff(t *testing.T) {
 func TestNumbersAreNotUsedTwice(t *testing.T) {
 	t.Parallel()
 	_, at := serveMemory(t, ServerOptions{Logger: slog.New(slog.DiscardHandler)})
-	s := newStranger(t, at)
+	s := newRawClient(t, at)
 	_, err := s.Write(appendFrame(nil, frameBatch, []byte{5, flagBegin, 0, opReadVersion, 1}, nil))
 	require.NoError(t, err)
 	kind, _, err := readFrame(s.r, maxAnswerFrame)
@@ -201,7 +201,7 @@ func TestNumbersAreNotUsedTwice(t *testing.T) {
 func TestEndlessTransaction(t *testing.T) {
 	t.Parallel()
 	_, at := serveMemory(t, ServerOptions{})
-	s := newStranger(t, at)
+	s := newRawClient(t, at)
 	go func() {
 		value := make([]byte, kv.MaxValueSize)
 		op := appendBytes(appendBytes([]byte{opSet}, []byte("k")), value)
@@ -256,11 +256,11 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			tx.Set([]byte{'k', byte(i)}, make([]byte, kv.MaxValueSize))
 		}
 	})
-	s := newStranger(t, at)
+	s := newRawClient(t, at)
 	ask := binary.AppendUvarint([]byte{1, flagBegin, 0, opGetRange, 1, 0, 1, 'k', 1, 'l'}, 0)
 	_, err := s.Write(appendFrame(nil, frameBatch, ask, nil))
 	require.NoError(t, err)
-	require.Equal(t, "stranger", <-gone)
+	require.Equal(t, "raw", <-gone)
 }
 
 // TestSilentClient has a client give no sign of life: the server lets it go.
@@ -269,8 +269,8 @@ func TestSilentClient(t *testing.T) {
 	gone := make(chan string, 1)
 	_, at := serveMemory(t, ServerOptions{IdleTimeout: 30 * time.Millisecond, Grace: time.Millisecond,
 		OnDisconnect: func(id string) { gone <- id }})
-	s := newStranger(t, at)
-	require.Equal(t, "stranger", <-gone)
+	s := newRawClient(t, at)
+	require.Equal(t, "raw", <-gone)
 	_, err := s.r.ReadByte()
 	require.ErrorIs(t, err, io.EOF)
 }

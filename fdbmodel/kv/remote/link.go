@@ -108,7 +108,7 @@ func bare(err error) error {
 // leave ends the connection for good.
 func (l *link) leave() {
 	if !l.isBroken() {
-		// Whoever goes need not wait for a server that does not read.
+		// A client that goes need not wait for a server that does not read.
 		l.out.hurry(goodbyeTimeout)
 		_ = l.out.send(frameGoodbye, nil, nil)
 	}

@@ -191,7 +191,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		require.True(t, b.TryAcquire(b.Total()))
 	}
 	require.Zero(t, s.connections)
-	require.Empty(t, s.strangers.conns)
+	require.Empty(t, s.unauthenticated.conns)
 	s.leaveAll()
 }
 

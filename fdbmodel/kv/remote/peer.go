@@ -56,20 +56,20 @@ const readBuffer = 32 << 10
 
 // serve answers one connection until it ends.
 func (s *server) serve(raw net.Conn) {
-	defer s.strangers.remove(raw)
+	defer s.unauthenticated.remove(raw)
 	conn := raw
 	if s.options.TLS != nil {
 		conn = tls.Server(raw, s.options.TLS)
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	// Whoever reads or writes is ended by closing the connection.
+	// Closing the connection ends its reads and writes.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer func() { _ = conn.Close() }()
 	hello := bufio.NewReaderSize(conn, maxHello)
 	id, err := s.welcome(conn, hello)
-	s.strangers.remove(raw)
+	s.unauthenticated.remove(raw)
 	if errors.Is(err, errSilent) {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *server) serve(raw net.Conn) {
 	p.in.r = bufio.NewReaderSize(hello, readBuffer)
 	ended := make(chan struct{})
 	defer close(ended)
-	s.come(id, &sitting{cut: cancel, ended: ended})
+	s.come(id, &slot{cut: cancel, ended: ended})
 	s.options.Logger.Debug("a client connected", "connection", id)
 	p.running.Go(p.watchOver)
 	p.running.Go(p.read)
@@ -211,9 +211,9 @@ func (p *peer) expire(now time.Time) {
 // read.
 const maxIdle = 16
 
-// read takes frames until the connection ends. Whoever has read a batch does
-// it, and leaves the reading to another goroutine: an answer then needs no
-// switch between goroutines.
+// read takes frames until the connection ends. The goroutine that has read a batch
+// does it, and leaves the reading to another one: an answer then needs no switch
+// between goroutines.
 func (p *peer) read() {
 	for {
 		t := p.readWork()

@@ -120,7 +120,7 @@ func (o ServerOptions) check(l net.Listener) error {
 	case at.Network != "tcp":
 		return nil
 	case o.Token == "":
-		return fmt.Errorf("%w: %s has no token: everyone on the machine could use the store", ErrInsecure, at)
+		return fmt.Errorf("%w: %s has no token: every user of the machine could use the store", ErrInsecure, at)
 	case at.leavesMachine() && o.TLS == nil && !o.PlainText:
 		return fmt.Errorf("%w: %s has no TLS: the token and the store could be read on the way; listen on 127.0.0.1, "+
 			"give a certificate, or allow plain text", ErrInsecure, at)
@@ -162,17 +162,17 @@ type server struct {
 	memory  memory
 	log     *ratelog.Log
 
-	strangers strangers
+	unauthenticated unauthenticated
 
 	mu          sync.Mutex
-	connections int // without the strangers
+	connections int // that have shown their token
 	clients     map[string]*presence
 }
 
 func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
 	return &server{db: db, options: o, ctx: ctx, memory: newMemory(o), clients: map[string]*presence{},
-		strangers: strangers{limit: max(1, min(maxStrangers, maxDescriptors()/8))},
-		log:       ratelog.New(o.Logger, clock.Real{})}
+		unauthenticated: unauthenticated{limit: max(1, min(maxUnauthenticated, maxDescriptors()/8))},
+		log:             ratelog.New(o.Logger, clock.Real{})}
 }
 
 // manyDescriptors is a number of file descriptors that is no bound.
@@ -182,11 +182,11 @@ const manyDescriptors = 1 << 20
 type presence struct {
 	connections int
 	gone        *time.Timer // runs while there are no connections
-	last        *sitting    // the newest connection
+	last        *slot       // the newest connection
 }
 
-// sitting is one connection of a client.
-type sitting struct {
+// slot is what one connection of a client takes: a client has one at a time.
+type slot struct {
 	cut   func()
 	ended chan struct{} // closed once nothing of it is under way
 }
@@ -208,13 +208,13 @@ func (s *server) accept(l net.Listener) error {
 		case err != nil:
 			// A process that is out of file descriptors gets some back.
 			s.log.Warn("a connection could not be accepted", "error", err)
-			s.strangers.dismiss()
+			s.unauthenticated.dismiss()
 			_ = clock.Sleep(s.ctx, clock.Real{}, pause) // Accept tells the end
 			pause = min(2*pause, longestPause)
 			continue
 		}
 		pause = firstPause
-		if s.strangers.add(conn) {
+		if s.unauthenticated.add(conn) {
 			s.log.Warn("too many clients have not shown their token", "from", conn.RemoteAddr())
 		}
 		s.running.Go(func() { s.serve(conn) })
@@ -239,10 +239,10 @@ func (s *server) leave() {
 }
 
 // come says that a client has connected, and waits for the end of its connection
-// before: a commit of that one that was in doubt has landed then or never does,
-// so that it can't land behind its retry. A client has one connection at a time.
-func (s *server) come(id string, now *sitting) {
-	before := s.seat(id, now)
+// before: a commit of that one whose result is unknown is made by then or never, so it
+// can't follow its retry.
+func (s *server) come(id string, now *slot) {
+	before := s.takeSlot(id, now)
 	if before != nil {
 		s.options.Logger.Debug("a client reconnected while its previous connection ends", "connection", id)
 		before.cut()
@@ -250,8 +250,8 @@ func (s *server) come(id string, now *sitting) {
 	}
 }
 
-// seat makes a connection the client's newest one, and returns the one before.
-func (s *server) seat(id string, now *sitting) (before *sitting) {
+// takeSlot makes a connection the client's newest one, and returns the one before.
+func (s *server) takeSlot(id string, now *slot) (before *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.clients[id]

@@ -42,7 +42,7 @@ func (t *slowTx) Commit(ctx context.Context) (kv.Committed, error) {
 }
 
 // TestCommitInDoubtLandsBeforeItsRetry cuts a connection while a commit of it is
-// under way: its client is not served before that has landed.
+// under way: its client is not served before that is committed.
 func TestCommitInDoubtLandsBeforeItsRetry(t *testing.T) {
 	t.Parallel()
 	store := embedded.OpenMemory(embedded.Options{})

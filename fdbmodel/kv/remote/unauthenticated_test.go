@@ -29,25 +29,25 @@ func (h *hosted) Close() error {
 	return nil
 }
 
-// TestStrangersOfACrowdedAddressGo fills the places from one address: another
+// TestACrowdedAddressLosesItsConnections fills the places from one address: another
 // address loses nothing to it.
-func TestStrangersOfACrowdedAddressGo(t *testing.T) {
+func TestACrowdedAddressLosesItsConnections(t *testing.T) {
 	t.Parallel()
-	s := strangers{limit: 4}
+	u := unauthenticated{limit: 4}
 	quiet := &hosted{host: "192.0.2.1"}
-	require.False(t, s.add(quiet))
+	require.False(t, u.add(quiet))
 	var loud []*hosted
 	for i := range 20 {
 		loud = append(loud, &hosted{host: "192.0.2.2"})
-		require.Equal(t, i >= 3, s.add(loud[i]))
+		require.Equal(t, i >= 3, u.add(loud[i]))
 	}
 	require.False(t, quiet.closed)
 	for i, conn := range loud {
 		require.Equal(t, i < 17, conn.closed, i)
 	}
-	s.remove(loud[19])
-	require.False(t, s.add(&hosted{host: "192.0.2.3"}))
-	s.dismiss()
+	u.remove(loud[19])
+	require.False(t, u.add(&hosted{host: "192.0.2.3"}))
+	u.dismiss()
 	require.True(t, loud[17].closed)
 }
 
@@ -70,10 +70,10 @@ func (l *logged) all() []string {
 	return append([]string(nil), l.lines...)
 }
 
-// TestStrangersDoNotLockOut has 300 connections that say nothing and 300 that
-// have a wrong token: clients with the token come in meanwhile, and the log has a
-// line for each kind of stranger.
-func TestStrangersDoNotLockOut(t *testing.T) {
+// TestUnauthenticatedConnectionsDoNotLockOut has 300 connections that say nothing and
+// 300 that have a wrong token: clients with the token come in meanwhile, and the log
+// has a line for each kind of connection.
+func TestUnauthenticatedConnectionsDoNotLockOut(t *testing.T) {
 	t.Parallel()
 	log, began := &logged{}, time.Now()
 	at := serveTCP(t, ServerOptions{Token: "secret", HandshakeTimeout: time.Hour,
