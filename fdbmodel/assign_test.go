@@ -363,7 +363,7 @@ func TestOwnerWakeChanges(t *testing.T) {
 
 func TestAssignUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		s := modeltest.NewStage(t)
 		held := func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" }
 		id := s.Submit(held)

@@ -111,7 +111,7 @@ func TestWhatHasNotBegunMoves(t *testing.T) {
 // TestMovingUnderUnknownCommits counts what has moved once.
 func TestMovingUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		s := modeltest.NewStage(t)
 		require.NoError(t, batches.Of(s.C).Create(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 		id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" })

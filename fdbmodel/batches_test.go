@@ -195,7 +195,7 @@ func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 
 func TestBatchUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		s := modeltest.NewStage(t)
 		s.Faults.FailNext(fault, nil)
 		require.NoError(t, batches.Of(s.C).Create(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
@@ -216,7 +216,7 @@ func TestBatchUnderUnknownCommits(t *testing.T) {
 // TestRetryUnderUnknownCommits counts an item that starts over once, and ends the batch after it.
 func TestRetryUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		s := modeltest.NewStage(t)
 		all := batches.Of(s.C)
 		require.NoError(t, all.Create(s.Ctx, &layout.BatchRecord{
@@ -257,7 +257,7 @@ func TestRetryUnderUnknownCommits(t *testing.T) {
 
 func TestMakersUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		s := modeltest.NewStage(t)
 		made := func(maker string, at int64) *layout.BatchRecord {
 			return &layout.BatchRecord{ID: "g", Template: []byte("{}"), Maker: maker, Digest: []byte("same"), CreatedAt: at}

@@ -20,7 +20,7 @@ import (
 )
 
 func unknownResults() []faultkv.Fault {
-	return []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate}
+	return []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate}
 }
 
 func TestUnknownSubmitsMakeOneFuture(t *testing.T) {

@@ -213,7 +213,7 @@ func TestBundlesAreRefused(t *testing.T) {
 // TestUnknownResultsOfGathers has a gather land, or not, whose result is unknown.
 func TestUnknownResultsOfGathers(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		t.Run(fault.String(), func(t *testing.T) {
 			t.Parallel()
 			s := newLaneStage(t, layout.LaneKind{Bundle: "go:f", Width: 2, Most: 2})

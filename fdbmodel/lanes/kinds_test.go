@@ -66,7 +66,7 @@ func TestTheLastKindOfLanesIsMadeOnce(t *testing.T) {
 // unknown.
 func TestUnknownResultOfTheLastKindOfLanes(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		t.Run(fault.String(), func(t *testing.T) {
 			t.Parallel()
 			s := newLaneStage(t, layout.LaneKind{})

@@ -300,7 +300,7 @@ func TestSlotsAreNotLost(t *testing.T) {
 // TestUnknownResultsOfLanes has commits land, or not, whose results are unknown.
 func TestUnknownResultsOfLanes(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		t.Run(fault.String(), func(t *testing.T) {
 			t.Parallel()
 			s := newLaneStage(t, layout.LaneKind{Rate: 1, Every: time.Second})

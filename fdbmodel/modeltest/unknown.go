@@ -14,7 +14,7 @@ import (
 // PlayUnknown plays each operation once with each form of an unknown result of the
 // commits whose tag its name begins with.
 func PlayUnknown(t *testing.T, plays map[string]func(s *Stage, strike func())) {
-	faults := []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate}
+	faults := []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate}
 	for tag, play := range plays {
 		// On a server, each operation meets one of them.
 		for n := range storetest.Fewer(len(faults), 1) {

@@ -136,7 +136,7 @@ func TestPausesAreBounded(t *testing.T) {
 // TestUnknownResultsOfPauses has commits land, or not, whose results are unknown.
 func TestUnknownResultsOfPauses(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
 		t.Run(fault.String(), func(t *testing.T) {
 			t.Parallel()
 			s := modeltest.NewStage(t)

@@ -306,8 +306,8 @@ func TestUnknownCommitsOfTheJournal(t *testing.T) {
 		return store, nil
 	}}
 	unsure := func() {
-		for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.Conflict,
-			faultkv.UnknownLanded, faultkv.Unavailable} {
+		for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.Conflict,
+			faultkv.UnknownCommitted, faultkv.Unavailable} {
 			store.FailNext(fault, func(tag string) bool { return tag == "futura-peer" })
 		}
 	}

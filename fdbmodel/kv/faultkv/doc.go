@@ -7,8 +7,8 @@
 // same faults again; [Database.FailNext] injects one particular fault. Only
 // transactions that write can fail at their commit, as in FoundationDB.
 //
-// A commit that lands late is held back, keeping its read version, and is tried
-// on the wrapped store when the given number of further operations was asked of
-// any transaction, or by [Database.Flush]. It conflicts then like any other
-// commit, in which case it never happened.
+// A late commit is held back, keeping its read version, and is tried on the wrapped
+// store when the given number of further operations was asked of any transaction, or
+// by [Database.Flush]. It conflicts then like any other commit, in which case it never
+// happened.
 package faultkv

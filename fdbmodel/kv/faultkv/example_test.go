@@ -9,12 +9,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 )
 
-// A commit lands, and its answer is lost. The retry is told so.
+// A commit is made, and its answer is lost. The retry is told so.
 func ExampleDatabase_FailNext() {
 	ctx := context.Background()
 	db := faultkv.Wrap(embedded.OpenMemory(embedded.Options{}), faultkv.Options{})
 	defer db.Close()
-	db.FailNext(faultkv.UnknownLanded, func(tag string) bool { return tag == "visit" })
+	db.FailNext(faultkv.UnknownCommitted, func(tag string) bool { return tag == "visit" })
 
 	retry := kv.Retry{Options: kv.Options{Tag: "visit"}}
 	_, err := kv.Transact(ctx, db, retry, func(tx kv.Attempt) error {

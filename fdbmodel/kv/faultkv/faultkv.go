@@ -40,8 +40,8 @@ type lateCommit struct {
 	after int
 }
 
-// Wrap returns db with faults. Closing it closes db, and what has not landed by
-// then never does.
+// Wrap returns db with faults. Closing it closes db, and drops the late commits that
+// are pending then.
 func Wrap(db kv.Database, o Options) *Database {
 	return &Database{
 		inner:   db,
@@ -59,8 +59,8 @@ func (d *Database) SetOptions(o Options) {
 	d.options = o.withDefaults()
 }
 
-// Pause stops the injection of faults until Resume. Commits that are late may
-// still land, and faults of FailNext wait.
+// Pause stops the injection of faults until Resume. Late commits may still be made,
+// and faults of FailNext wait.
 func (d *Database) Pause() { d.setPaused(true) }
 
 // Resume ends a pause.
@@ -96,29 +96,29 @@ func (d *Database) Flush() int {
 	due := d.late
 	d.late = nil
 	d.mu.Unlock()
-	return d.land(due)
+	return d.commitLate(due)
 }
 
 // Recover does what a recovery of FoundationDB does: transactions that are open
-// become too old, commits that are under way get an unknown result, late ones
-// land now or never, and watches fire.
+// become too old, commits that are under way get an unknown result, late ones are
+// made now or never, and watches fire.
 func (d *Database) Recover() {
 	d.mu.Lock()
 	d.generation++
 	d.counts.Recoveries++
 	due := d.late
 	d.late = nil
-	var landing, dropped []*lateCommit
+	var committing, dropped []*lateCommit
 	for _, l := range due {
 		if d.random.IntN(2) == 0 {
-			landing = append(landing, l)
+			committing = append(committing, l)
 		} else {
 			dropped = append(dropped, l)
 		}
 	}
 	d.mu.Unlock()
 
-	d.land(landing)
+	d.commitLate(committing)
 	d.drop(dropped)
 	d.wakeWatches()
 }
@@ -134,20 +134,21 @@ func (d *Database) wakeWatches() {
 	}
 }
 
-func (d *Database) land(due []*lateCommit) int {
-	landed := 0
+// commitLate makes late commits, and returns how many of them wrote something.
+func (d *Database) commitLate(due []*lateCommit) int {
+	committed := 0
 	for _, l := range due {
 		done, err := l.inner.Commit(context.Background())
 		if err == nil && done.Version != kv.NoVersion {
-			landed++
+			committed++
 		}
 		l.inner.Cancel()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.counts.Landed += landed
-	d.counts.Died += len(due) - landed
-	return landed
+	d.counts.Committed += committed
+	d.counts.Died += len(due) - committed
+	return committed
 }
 
 func (d *Database) drop(late []*lateCommit) {
@@ -170,7 +171,7 @@ func (d *Database) hold(inner kv.Tx) {
 	d.late = append(d.late, &lateCommit{inner: inner, after: after})
 }
 
-// operation counts one operation and lands what has come due by it.
+// operation counts one operation and makes the late commits that have come due by it.
 func (d *Database) operation() {
 	d.mu.Lock()
 	var due, rest []*lateCommit
@@ -185,7 +186,7 @@ func (d *Database) operation() {
 	d.late = rest
 	d.mu.Unlock()
 	if len(due) > 0 {
-		d.land(due)
+		d.commitLate(due)
 	}
 }
 

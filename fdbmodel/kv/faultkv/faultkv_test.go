@@ -79,19 +79,19 @@ func TestFailNext(t *testing.T) {
 		{faultkv.Conflict, kv.ErrConflict, "", ""},
 		{faultkv.TooOld, kv.ErrTooOld, "", ""},
 		{faultkv.Unavailable, kv.ErrUnavailable, "", ""},
-		{faultkv.UnknownLanded, kv.ErrUnknownResult, "v", "v"},
+		{faultkv.UnknownCommitted, kv.ErrUnknownResult, "v", "v"},
 		{faultkv.UnknownLost, kv.ErrUnknownResult, "", ""},
 		{faultkv.UnknownLate, kv.ErrUnknownResult, "", "v"},
 	} {
 		db := wrap(faultkv.Options{LateAfter: -1})
 		require.ErrorIs(t, func() error { db.FailNext(c.fault, nil); return commit(t, write(db, "", "a")) }(), c.err)
 		require.Equal(t, c.before, read(t, db, "a"), c.fault)
-		landed := db.Flush()
+		committed := db.Flush()
 		require.Equal(t, c.after, read(t, db, "a"), c.fault)
-		require.Equal(t, c.fault == faultkv.UnknownLate, landed == 1)
+		require.Equal(t, c.fault == faultkv.UnknownLate, committed == 1)
 		require.Empty(t, read(t, db, "after the commit"))
 
-		want := faultkv.Counts{Landed: landed}
+		want := faultkv.Counts{Committed: committed}
 		want.Injected[c.fault] = 1
 		require.Equal(t, want, db.Counts())
 		require.NoError(t, commit(t, write(db, "", "b")))
@@ -132,7 +132,7 @@ func TestLateCommitLandsAfterOperations(t *testing.T) {
 			_, err := db.Begin(kv.Options{}).ReadVersion(t.Context())
 			require.NoError(t, err)
 		}
-		require.Equal(t, 1, db.Counts().Landed)
+		require.Equal(t, 1, db.Counts().Committed)
 		require.Equal(t, "v", read(t, db, "a"))
 	}
 }
@@ -178,7 +178,7 @@ func TestCloseDropsLateCommits(t *testing.T) {
 func TestWatchesEndWithTheirCommit(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[faultkv.Fault]error{
-		faultkv.Conflict: kv.ErrConflict, faultkv.UnknownLanded: kv.ErrUnknownResult,
+		faultkv.Conflict: kv.ErrConflict, faultkv.UnknownCommitted: kv.ErrUnknownResult,
 		faultkv.UnknownLate: kv.ErrUnknownResult,
 	} {
 		db := wrap(faultkv.Options{})
@@ -241,14 +241,14 @@ func TestRecover(t *testing.T) {
 	require.ErrorIs(t, commit(t, open), kv.ErrTooOld)
 	counts := db.Counts()
 	require.Zero(t, counts.Pending)
-	require.Equal(t, late, counts.Landed+counts.Died)
-	require.Positive(t, counts.Landed)
+	require.Equal(t, late, counts.Committed+counts.Died)
+	require.Positive(t, counts.Committed)
 	require.Positive(t, counts.Died)
-	landed := 0
+	committed := 0
 	for i := range late {
-		landed += len(read(t, db, fmt.Sprint("late", i)))
+		committed += len(read(t, db, fmt.Sprint("late", i)))
 	}
-	require.Equal(t, counts.Landed, landed)
+	require.Equal(t, counts.Committed, committed)
 	require.NoError(t, commit(t, write(db, "", "a")))
 }
 
@@ -381,7 +381,7 @@ func TestTraitsAreTheStores(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "conflict too-old unavailable unknown-landed unknown-lost unknown-late", fmt.Sprint(
-		faultkv.Conflict, faultkv.TooOld, faultkv.Unavailable, faultkv.UnknownLanded, faultkv.UnknownLost,
+	require.Equal(t, "conflict too-old unavailable unknown-committed unknown-lost unknown-late", fmt.Sprint(
+		faultkv.Conflict, faultkv.TooOld, faultkv.Unavailable, faultkv.UnknownCommitted, faultkv.UnknownLost,
 		faultkv.UnknownLate))
 }

@@ -17,8 +17,8 @@ const (
 	// Unavailable fails a read or a commit with kv.ErrUnavailable. Nothing is
 	// written.
 	Unavailable
-	// UnknownLanded commits and answers kv.ErrUnknownResult.
-	UnknownLanded
+	// UnknownCommitted commits and answers kv.ErrUnknownResult.
+	UnknownCommitted
 	// UnknownLost answers kv.ErrUnknownResult and writes nothing, ever.
 	UnknownLost
 	// UnknownLate answers kv.ErrUnknownResult and commits later.
@@ -29,7 +29,7 @@ const (
 
 // String returns the fault's name.
 func (f Fault) String() string {
-	return [faults]string{"conflict", "too-old", "unavailable", "unknown-landed", "unknown-lost", "unknown-late"}[f]
+	return [faults]string{"conflict", "too-old", "unavailable", "unknown-committed", "unknown-lost", "unknown-late"}[f]
 }
 
 // Options of the faults. The zero value injects none.
@@ -45,9 +45,9 @@ type Options struct {
 	// and Unavailable count. Defaults to none.
 	Read [faults]float64
 
-	// LateAfter is the most operations until a commit lands that is to land
-	// late; each takes a random number up to it. If it is negative, only Flush
-	// lands them. Defaults to 16.
+	// LateAfter is the most operations until a late commit is made; each takes a
+	// random number up to it. If it is negative, only Flush makes them. Defaults
+	// to 16.
 	LateAfter int
 
 	// Latency is the longest that an operation is held up by Sleep, each for a
@@ -86,10 +86,10 @@ func (o Options) withDefaults() Options {
 type Counts struct {
 	// Injected counts faults by kind.
 	Injected [faults]int
-	// Landed and Died count the late commits that were written after all, and
+	// Committed and Died count the late commits that were written after all, and
 	// those that were refused or dropped.
-	Landed, Died int
-	// Pending is the number of commits that may still land.
+	Committed, Died int
+	// Pending is the number of late commits that are yet to be made.
 	Pending int
 	// Recoveries counts calls of Recover.
 	Recoveries int

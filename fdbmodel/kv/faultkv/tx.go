@@ -204,7 +204,7 @@ func (t *tx) commitWith(ctx context.Context, fault Fault) error {
 		return injected(kv.ErrTooOld)
 	case Unavailable:
 		return injected(kv.ErrUnavailable)
-	case UnknownLanded:
+	case UnknownCommitted:
 		if _, err := t.Tx.Commit(ctx); err != nil {
 			t.conflicted = errors.Is(err, kv.ErrConflict)
 			return err

@@ -103,7 +103,7 @@ func retryContext(b *bundle) {
 
 // unknowns are the three truths behind an unknown result.
 func unknowns() []faultkv.Fault {
-	return []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate}
+	return []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate}
 }
 
 // retryUnknown injects each form of unknown result into a guarded increment,
@@ -154,7 +154,7 @@ func retryUnknownUnguarded(b *bundle) {
 		require.Equal(b, 2, result.Attempts)
 		db.Flush()
 	}
-	require.Equal(b, 2, b.number(faultkv.UnknownLanded.String()))
+	require.Equal(b, 2, b.number(faultkv.UnknownCommitted.String()))
 	require.Equal(b, 1, b.number(faultkv.UnknownLost.String()))
 	require.Equal(b, 2, b.number(faultkv.UnknownLate.String()))
 }
