@@ -38,7 +38,7 @@ func checkReason(reason string) error {
 // ErrUnfit if it can never run one of the futures: it does not serve the queue, does not know
 // the function, or is too small. Each MaxAssign futures are one transaction; on an error the
 // outcomes of the transactions before it are returned. An unknown commit is retried: futures
-// whose assignment landed return Already, or Refused if the worker has claimed them since.
+// whose assignment committed return Already, or Refused if the worker has claimed them since.
 //
 // The futures with workers are counted separately for each reason; see package owners.
 //

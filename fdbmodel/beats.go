@@ -52,7 +52,7 @@ func (r *Registration) Heartbeat(ctx context.Context, beat layout.Heartbeat) ([]
 // HeartbeatMany is Heartbeat for up to MaxBeats workers of this Cluster, in one
 // transaction: it answers in the order of the beats. A worker that was declared dead
 // does not concern the others. An error is that of all, such as the store's, and
-// ErrTooLarge for too many; the answers then hold what attempts that may have landed have
+// ErrTooLarge for too many; the answers then hold what attempts that may have committed have
 // found. It reads what is paused once.
 func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer, error) {
 	if len(beats) > MaxBeats {
@@ -121,7 +121,7 @@ func (r *Registration) askBeat(tx kv.Attempt) askedBeat {
 }
 
 // beat writes a heartbeat, unless the worker was declared dead, and collects the cancels
-// for the answer, to which attempts that may have landed have added.
+// for the answer, to which attempts that may have committed have added.
 func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat, values beatValues, answer *BeatAnswer,
 ) error {
 	if !tx.MaybeCommitted {

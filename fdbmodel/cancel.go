@@ -33,7 +33,7 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 // by RetryMany, because it must be assigned again. It returns a NotUniqueError for
 // a unique future whose name another one has by now, and ErrNotFound for an
 // unknown future. An unknown commit is retried; if the future is then ready,
-// claimed or realized, the retry has landed.
+// claimed or realized, the retry has committed.
 func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
 	switch {
@@ -172,7 +172,7 @@ func (w *WriteSet) applyAsked(ctx context.Context, before, after *layout.Row, ou
 // for an unfinished future (cancel it first), and for a held one: the process
 // that drives its owner relies on it, and removes it by DiscardMany. It returns
 // ErrNotFound for an unknown future. An unknown commit is retried; if the
-// future no longer exists then, the discard has landed.
+// future no longer exists then, the discard has committed.
 func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 	_, err := c.Change(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt, w *WriteSet) error {
 		row, err := c.requireRow(ctx, tx, id)
@@ -220,7 +220,7 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		}
 		after, outcome = Next(row, e)
 		// Only an event that is possible is committed: one that is refused after
-		// that has landed.
+		// that has committed.
 		if tx.MaybeCommitted && outcome == Refused {
 			outcome = Already
 		}

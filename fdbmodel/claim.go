@@ -137,7 +137,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 }
 
 // resolveClaims gives back the futures of claims that ended with an error. A
-// commit of theirs that has yet to land conflicts with this one.
+// commit of theirs that is still to be made conflicts with this one.
 func (r *Registration) resolveClaims(ctx context.Context) error {
 	r.mu.Lock()
 	r.unresolved, r.gathers = append(r.unresolved, r.gathers...), nil
@@ -196,7 +196,7 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 	if err := r.checkAlive(ctx, alive); err != nil {
 		return nil, false, err
 	}
-	// The late twin of an attempt with an unknown result can't land beside
+	// The late twin of an attempt with an unknown result can't commit beside
 	// its retry, which writes the list in any case.
 	tx.AddReadConflictKey(listKey)
 	if len(found) == 0 {
@@ -249,8 +249,8 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 }
 
 // endEntered ends what the last attempt entered in the claim cache of the process.
-func (r *Registration) endEntered(landed bool, at kv.Version) {
-	if landed {
+func (r *Registration) endEntered(committed bool, at kv.Version) {
+	if committed {
 		r.cluster.claimed.Commit(r.entered, at, r.cluster.clock.Now())
 	} else {
 		r.cluster.claimed.Release(r.entered)

@@ -139,7 +139,7 @@ func idsOf(answer ClaimAnswer) (ids []layout.ID) {
 // claim again if it fails.
 func TestClaimsOfAProcessDoNotCompete(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{"landed": nil, "failed": errors.New("the store is gone")} {
+	for name, failure := range map[string]error{"committed": nil, "failed": errors.New("the store is gone")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := newHeldClaims(t, false)
@@ -173,7 +173,7 @@ func TestAClaimLooksBehindAllThatOthersTake(t *testing.T) {
 }
 
 // TestAnOldSnapshotShowsNothingThatIsTaken has a claim whose snapshot precedes
-// another claim of the process, which has landed since.
+// another claim of the process, which has committed since.
 func TestAnOldSnapshotShowsNothingThatIsTaken(t *testing.T) {
 	t.Parallel()
 	db := newHeldClaims(t, true)

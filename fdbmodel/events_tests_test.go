@@ -19,7 +19,7 @@ type eventTests struct {
 var testsOfEvents = map[EventKind]eventTests{
 	EventClaim: {"Claim", ":TestAClaimFitsTheWorker :TestFuturesThatComeBackAreClaimedAgain " +
 		":TestBlindWritesAreThoseOfTheTable"},
-	EventRealize: {"Result", ":TestFinishSeesItsClaim :TestLateTwinsDoNotLand :TestRealizedInputsBlockNothing"},
+	EventRealize: {"Result", ":TestFinishSeesItsClaim :TestLateTwinsDoNotCommit :TestRealizedInputsBlockNothing"},
 	EventFail:    {"Exception Fail fail", ":TestHistoryAfterARetry :TestARetryPrefersAnotherWorker"},
 	EventRelinquish: {"Relinquish Leave EventRelinquish",
 		":TestWhatFinishTells :TestBlindWritesAreThoseOfTheTable :TestWhatIsGivenBackWakesAnIdleWorker"},

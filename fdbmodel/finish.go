@@ -96,7 +96,7 @@ func afterOf(row *layout.Row) After {
 // must be stored in chunks, before anything is written. What attempts have used that ended
 // with a result, or failed, and are not Lost is metered: the next Heartbeat writes it. Each MaxFinish
 // completions, or about 1 MB of them, are one transaction. An unknown commit is
-// retried: completions that landed return Already or Lost.
+// retried: completions that committed return Already or Lost.
 func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	outcomes, err := r.End(ctx, completions)
 	r.cluster.ResolveMarked(ctx)

@@ -21,7 +21,7 @@ type insertion struct{ look, shared bool }
 // insertBatch reads the specs of ids that may exist, and of all if look is set.
 // The first spec that it does not read and is sure to write is still in the read
 // conflict set of each attempt, so that the late twin of one with an unknown result
-// can't land beside its retry.
+// can't commit beside its retry.
 func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, how insertion) ([]Submitted, error) {
 	fresh, err := c.areFresh(ctx, tx, subs)
 	if err != nil {

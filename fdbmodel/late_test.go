@@ -73,9 +73,9 @@ func (l *lateTwins) strike(tag string, meanwhile func()) {
 	}
 }
 
-// TestLateTwinsDoNotLand commits the first attempt of an operation after its
+// TestLateTwinsDoNotCommit commits the first attempt of an operation after its
 // retry, and after something that follows.
-func TestLateTwinsDoNotLand(t *testing.T) {
+func TestLateTwinsDoNotCommit(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(l *lateTwins){
 		"register, and leave": func(l *lateTwins) {
@@ -114,9 +114,9 @@ func TestLateTwinsDoNotLand(t *testing.T) {
 	}
 }
 
-// TestAClaimThatLandsWhileItsWorkerLeaves lands between the last look of the
+// TestAClaimThatCommitsWhileItsWorkerLeaves commits between the last look of the
 // worker that leaves and its end: nothing stays claimed.
-func TestAClaimThatLandsWhileItsWorkerLeaves(t *testing.T) {
+func TestAClaimThatCommitsWhileItsWorkerLeaves(t *testing.T) {
 	t.Parallel()
 	l := newLateTwins(t)
 	ctx, end := context.WithCancel(l.ctx)

@@ -226,7 +226,7 @@ func (s *lifeStage) check() {
 	require.Empty(s.t, report.Problems)
 }
 
-// TestUnknownResultsOfProgress: what lands late replaces nothing newer, and leaves
+// TestUnknownResultsOfProgress: what commits late replaces nothing newer, and leaves
 // nothing behind.
 func TestUnknownResultsOfProgress(t *testing.T) {
 	t.Parallel()

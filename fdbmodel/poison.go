@@ -24,7 +24,7 @@ func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 		if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {
 			return err
 		}
-		// The late twin of an attempt with an unknown result can't land once the
+		// The late twin of an attempt with an unknown result can't commit once the
 		// record has been written or removed.
 		tx.AddReadConflictKey(key)
 		tx.Set(key, value)

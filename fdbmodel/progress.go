@@ -35,7 +35,7 @@ const MaxReports = 500
 // transaction conflict, and who was declared dead gets ErrReaped. Of more than MaxReports
 // futures, only the first are written. It returns how many. Progress that is lost in
 // a crash of the store breaks no promise: the commit does not wait for the disk. An
-// unknown commit is retried; an attempt that lands late replaces nothing that was written
+// unknown commit is retried; an attempt that commits late replaces nothing that was written
 // since.
 func (r *Registration) WriteProgress(ctx context.Context, collect func() []Progress) (written int, err error) {
 	keys := r.cluster.keys

@@ -68,7 +68,7 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 			}
 			undone[e.ID] = true
 			if !held {
-				continue // an attempt with an unknown result landed
+				continue // an attempt with an unknown result committed
 			}
 			w.unclaim(e)
 		}

@@ -278,7 +278,7 @@ func TestUnknownResults(t *testing.T) {
 			s.Faults.Flush()
 			report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 			require.NoError(s.T, err)
-			require.Empty(s.T, report.Problems, "nothing lands behind the end of the run")
+			require.Empty(s.T, report.Problems, "nothing is committed behind the end of the run")
 			held = s.Claim(s.Worker)
 			require.NoError(s.T, s.Worker.Begin(s.Ctx, &held[0]))
 			_, err = s.C.Register(s.Ctx, s.Info())

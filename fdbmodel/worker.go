@@ -65,7 +65,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 			return err
 		}
 		// The worker that an earlier attempt found at the address is kept: the
-		// attempt may have landed.
+		// attempt may have committed.
 		if !tx.MaybeCommitted {
 			before = ""
 		}

@@ -59,7 +59,7 @@ func (c *Client) UniqueHolder(ctx context.Context, t Task) (*NotUniqueError, err
 // ReleaseUnique has the future that UniqueHolder returns give up what makes it unique,
 // and returns it: a key that is kept for ever, or for a period, is free again. It
 // returns ErrTransition if that future is not over, and ErrNotFound if there is none;
-// after an unknown commit that may be because the release landed.
+// after an unknown commit that may be because the release committed.
 func (c *Client) ReleaseUnique(ctx context.Context, t Task) (*NotUniqueError, error) {
 	name, err := c.uniqueName(ctx, &t)
 	if err != nil {

@@ -81,7 +81,7 @@ func testCreateIsAllOrNothing(f *fixture) {
 		ctx, cancel := context.WithTimeout(f.Context(), wait)
 		made := f.s.Create(ctx, b, lists(items))
 		cancel()
-		// A sweep is for what was interrupted long ago: nothing lands behind it.
+		// A sweep is for what was interrupted long ago: nothing is written behind it.
 		if f.h.Settle != nil {
 			f.h.Settle(f.s)
 		}

@@ -51,12 +51,12 @@ func (l *load) handler() grouping.Handler[order, int] {
 		grouping.Settings{Most: l.Most, Linger: l.Linger})
 }
 
-// crash is the end of a process at a commit of one step, after that has landed or before.
+// crash is the end of a process at a commit of one step, after that is made or before.
 // One without a step never comes.
 type crash struct {
-	Step   string // the tag of its transactions
-	At     int64  // counted from 1
-	Landed bool
+	Step      string // the tag of its transactions
+	At        int64  // counted from 1
+	Committed bool
 }
 
 // orders are those of one process.
@@ -94,7 +94,7 @@ type doomedTx struct {
 // Commit implements kv.Tx.
 func (t doomedTx) Commit(ctx context.Context) (kv.Committed, error) {
 	if t.d.commits.Add(1) == t.d.crash.At {
-		if t.d.crash.Landed {
+		if t.d.crash.Committed {
 			_, _ = t.Tx.Commit(ctx)
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

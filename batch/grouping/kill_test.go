@@ -26,13 +26,13 @@ import (
 )
 
 // mortal is a store as one process sees it, which dies at a commit: before that has
-// landed, or after.
+// committed, or after.
 type mortal struct {
 	kv.Database
-	left   atomic.Int64 // commits until it dies
-	landed bool
-	die    func()
-	died   atomic.Bool
+	left      atomic.Int64 // commits until it dies
+	committed bool
+	die       func()
+	died      atomic.Bool
 }
 
 // Traits implements kv.TraitsOf.
@@ -55,7 +55,7 @@ func (t mortalTx) Commit(ctx context.Context) (kv.Committed, error) {
 	}
 	t.m.died.Store(true)
 	t.m.die()
-	if t.m.landed {
+	if t.m.committed {
 		_, _ = t.Tx.Commit(context.WithoutCancel(ctx))
 	}
 	return kv.Committed{}, kv.ErrClosed
@@ -69,11 +69,11 @@ type process struct {
 	ended  chan struct{}
 }
 
-func startProcess(t *testing.T, store kv.Database, commits int, landed bool, name string,
+func startProcess(t *testing.T, store kv.Database, commits int, committed bool, name string,
 	fn workers.BundleFunction) *process {
 	ctx, stop := context.WithCancel(context.Background())
 	var in seam.Worker
-	p := &process{db: &mortal{Database: store, landed: landed}, stop: stop, ended: make(chan struct{})}
+	p := &process{db: &mortal{Database: store, committed: committed}, stop: stop, ended: make(chan struct{})}
 	p.db.die = func() { in.Vanish() }
 	client, err := futures.New(ctx, p.db, futures.Options{Existing: true})
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func (c *calls) call(ctx context.Context, target string, tasks []grouping.Task[o
 }
 
 // TestTasksSurviveKills runs tasks of several targets in processes that die at random
-// commits, before these have landed or after, on a store with faults. Each task ends once:
+// commits, before these are made or after, on a store with faults. Each task ends once:
 // with its result, or as one that too many workers died with. No call is of two targets or
 // of too many tasks, and nothing is left behind.
 func TestTasksSurviveKills(t *testing.T) {

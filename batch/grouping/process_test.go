@@ -228,7 +228,7 @@ func (f *fleet) ends() map[layout.ID]int {
 }
 
 // everyStep returns crashes at the first commits of each step from a submit to the ends of
-// tasks, before they have landed and after.
+// tasks, before they have committed and after.
 func everyStep(commits int) (steps []crash) {
 	path := []string{"futura-submit", "futura-claim", "futura-gather", "futura-finish"}
 	if long() {

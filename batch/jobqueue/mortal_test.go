@@ -8,17 +8,17 @@ import (
 )
 
 // mortal is a store as one process sees it that dies at a commit: before that has
-// landed, or after. It answers nothing from then on.
+// committed, or after. It answers nothing from then on.
 type mortal struct {
 	kv.Database
-	left   atomic.Int64 // commits until it dies
-	landed bool
-	died   atomic.Bool
+	left      atomic.Int64 // commits until it dies
+	committed bool
+	died      atomic.Bool
 }
 
 // newMortal returns a store that dies at the n-th commit, never for 0.
-func newMortal(db kv.Database, n int, landed bool) *mortal {
-	m := &mortal{Database: db, landed: landed}
+func newMortal(db kv.Database, n int, committed bool) *mortal {
+	m := &mortal{Database: db, committed: committed}
 	m.left.Store(int64(n))
 	return m
 }
@@ -59,7 +59,7 @@ func (t *mortalTx) Commit(ctx context.Context) (kv.Committed, error) {
 		return t.Tx.Commit(ctx)
 	}
 	t.m.died.Store(true)
-	if t.m.landed {
+	if t.m.committed {
 		_, _ = t.Tx.Commit(ctx)
 	}
 	return kv.Committed{}, kv.ErrClosed

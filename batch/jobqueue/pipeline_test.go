@@ -140,7 +140,7 @@ func (w *watermarks) get() [3]uint64 {
 }
 
 // TestPipelineSurvivesKills runs a pipeline of three stages in two processes, on a
-// store with faults, and kills one of them at random commits, before they have landed
+// store with faults, and kills one of them at random commits, before they have committed
 // or after. What is in the store at the end happened once, and in order.
 func TestPipelineSurvivesKills(t *testing.T) {
 	t.Parallel()
@@ -261,10 +261,10 @@ func requireOnce(t *testing.T, cluster *fdbmodel.Cluster, prefix string, n uint6
 }
 
 // TestAStageDiesAtEveryCommit kills a process at its first commit, at its second, and
-// so on, before the commit has landed and after, and has another one go on.
+// so on, before the commit is made and after, and has another one go on.
 func TestAStageDiesAtEveryCommit(t *testing.T) {
 	t.Parallel()
-	for _, landed := range []bool{false, true} {
+	for _, committed := range []bool{false, true} {
 		for n, died := 1, true; died; n++ {
 			bubble.Test(t, func(t *testing.T) {
 				store := modeltest.OpenMemory(t)
@@ -280,7 +280,7 @@ func TestAStageDiesAtEveryCommit(t *testing.T) {
 				log := newLog[uint64](t, openCluster(t, store), "log-0")
 				_, err := log.Append(context.Background(), 0, 1, 2)
 				require.NoError(t, err)
-				db := newMortal(store, n, landed)
+				db := newMortal(store, n, committed)
 				if first := startLine(t, db, advanced); first != nil {
 					for !db.died.Load() && marks.get() != [3]uint64{3, 6, 6} {
 						elapse(time.Second)

@@ -116,7 +116,7 @@ func TestDroppedJobsLeaveNothing(t *testing.T) {
 	require.False(t, marked(2))
 }
 
-// TestALogThatWasBegunAnewStays also if the attempt that removed the one before lands
+// TestALogThatWasBegunAnewStays also if the attempt that removed the one before commits
 // late.
 func TestALogThatWasBegunAnewStays(t *testing.T) {
 	t.Parallel()

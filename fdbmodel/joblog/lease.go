@@ -59,7 +59,7 @@ type Lease struct {
 // returns no lease, and the present holder's record. No clock decides that a holder
 // is dead but that of the observer; on a store that one process opens, those of an
 // earlier opening are. It returns ErrBadName. An unknown commit is retried; the
-// record says whether it has landed.
+// record says whether it has committed.
 func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, present []byte, err error) {
 	if err := k.Check(); err != nil {
 		return nil, nil, err
@@ -257,7 +257,7 @@ type Effects struct {
 // all effects of the jobs between them and the list of those that are parked: all
 // of it happens once, or none. It returns ErrLeaseLost, the errors of Apply, and
 // fdbmodel.ErrTooLarge. An unknown commit is retried; the progress says whether it has
-// landed.
+// committed.
 func (l *Lease) Commit(ctx context.Context, from, to int64, parked []layout.ParkedJob, effects Effects) error {
 	s := l.logs
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-progress"}, func(tx kv.Attempt) error {

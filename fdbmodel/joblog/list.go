@@ -189,7 +189,7 @@ func (s *Logs) SignsOfLife(ctx context.Context) (map[string][]byte, error) {
 // process holds the lease of a consumer that is to be removed, unless force is set:
 // that process then ends with ErrLeaseLost. It returns fdbmodel.ErrNotFound, and ErrBadName.
 // An unknown commit is retried: if there is nothing left then, the removal has
-// landed.
+// committed.
 func (s *Logs) Drop(ctx context.Context, queue, consumer string, force bool) error {
 	if err := layout.CheckJobName("queue", queue); err != nil {
 		return err

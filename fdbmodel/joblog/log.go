@@ -42,7 +42,7 @@ type Append struct {
 // ErrBadName, and fdbmodel.ErrTooLarge for more than MaxAppend jobs or MaxAppendBytes, or
 // for one of more than layout.MaxJob. Appends to one log conflict with each other,
 // and are repeated, so a process should gather them. An unknown commit is retried:
-// the record of the producer says whether it has landed.
+// the record of the producer says whether it has committed.
 func (s *Logs) Append(ctx context.Context, a Append) (first int64, appended bool, err error) {
 	if err := errors.Join(layout.CheckJobName("queue", a.Queue), layout.CheckJobName("producer", a.Producer)); err != nil {
 		return 0, false, err

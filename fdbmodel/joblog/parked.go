@@ -30,7 +30,7 @@ func (s *Logs) setParked(tx kv.Tx, k Consumer, p *layout.ParkedJob) {
 // stays parked, with the failure. Redo does nothing, and returns fdbmodel.ErrNotFound, if the
 // job was dropped meanwhile. It returns ErrLeaseLost, the errors of Apply, and
 // fdbmodel.ErrTooLarge. An unknown commit is retried; what it removed says whether it has
-// landed.
+// committed.
 func (l *Lease) Redo(ctx context.Context, index int64, failure *layout.ParkedJob, effects Effects) error {
 	s := l.logs
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-redo"}, func(tx kv.Attempt) error {
@@ -143,7 +143,7 @@ func (s *Logs) RetryParked(ctx context.Context, k Consumer, index int64) error {
 // DropParked forgets a parked job: it will not be done. If it is being tried again
 // at the moment, that attempt has no effects. It returns fdbmodel.ErrNotFound for a job that
 // is not parked, and ErrBadName. An unknown commit is retried: if the job is gone
-// then, the drop has landed.
+// then, the drop has committed.
 func (s *Logs) DropParked(ctx context.Context, k Consumer, index int64) error {
 	return s.changeParked(ctx, k, index, func(tx kv.Attempt) {
 		tx.Clear(s.parkedKey(k, index))

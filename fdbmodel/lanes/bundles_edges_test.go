@@ -80,8 +80,8 @@ func TestAGatherSeesWhoLeavesTheLineMeanwhile(t *testing.T) {
 	s.check()
 }
 
-// landedGathers is a store whose gathers land, and end with their contexts before it tells.
-type landedGathers struct {
+// committedGathers is a store whose gathers commit, and end with their contexts before it tells.
+type committedGathers struct {
 	kv.Database
 	then func()
 }
@@ -91,7 +91,7 @@ type landedGather struct {
 	then func()
 }
 
-func (d *landedGathers) Begin(o kv.Options) kv.Tx {
+func (d *committedGathers) Begin(o kv.Options) kv.Tx {
 	if o.Tag != "futura-gather" {
 		return d.Database.Begin(o)
 	}
@@ -106,13 +106,13 @@ func (t *landedGather) Commit(ctx context.Context) (kv.Committed, error) {
 	return kv.Committed{Version: kv.NoVersion}, kv.ErrUnknownResult
 }
 
-// TestAGatherThatEndsWithAnErrorIsGivenBack by the next claim, if it has landed.
+// TestAGatherThatEndsWithAnErrorIsGivenBack by the next claim, if it has committed.
 func TestAGatherThatEndsWithAnErrorIsGivenBack(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{Bundle: "go:f"})
 	id := s.submit("x")
 	ctx, cancel := context.WithCancel(s.Ctx)
-	c, err := fdbmodel.Open(s.Ctx, &landedGathers{s.Faults, cancel}, "unknown", fdbmodel.Options{Clock: s.Clock,
+	c, err := fdbmodel.Open(s.Ctx, &committedGathers{s.Faults, cancel}, "unknown", fdbmodel.Options{Clock: s.Clock,
 		Config: s.C.Config()})
 	require.NoError(t, err)
 	worker, err := c.Register(s.Ctx, s.Info())

@@ -210,7 +210,7 @@ func TestBundlesAreRefused(t *testing.T) {
 	s.check()
 }
 
-// TestUnknownResultsOfGathers has a gather land, or not, whose result is unknown.
+// TestUnknownResultsOfGathers has a gather with an unknown result, which is committed or not.
 func TestUnknownResultsOfGathers(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {

@@ -297,7 +297,7 @@ func TestSlotsAreNotLost(t *testing.T) {
 	s.check()
 }
 
-// TestUnknownResultsOfLanes has commits land, or not, whose results are unknown.
+// TestUnknownResultsOfLanes has commits with unknown results, which are made or not.
 func TestUnknownResultsOfLanes(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {

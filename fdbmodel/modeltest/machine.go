@@ -82,7 +82,7 @@ type Machine struct {
 	watched       map[layout.SessionID]map[layout.ID]bool
 	owed          map[layout.SessionID]map[string]bool // notices that must arrive
 	seen          map[layout.SessionID]map[string]bool
-	loose         []change // interrupted operations that may still land
+	loose         []change // interrupted operations that may still commit
 	log           []string
 }
 

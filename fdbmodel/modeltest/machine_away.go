@@ -100,7 +100,7 @@ func (m *Machine) awaitedOr(id layout.ID) layout.ID {
 }
 
 // isAwaited reports whether an error says that a copy is awaited, and one was left: it may
-// have become one with a commit that landed late.
+// have become one with a commit that was made late.
 func (m *Machine) isAwaited(id layout.ID, err error) bool {
 	_, left := m.away[id]
 	return left && errors.Is(err, fdbmodel.ErrUnreachable)

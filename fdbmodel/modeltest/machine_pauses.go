@@ -19,7 +19,7 @@ var pausables = []pausable{
 // pausing is what a machine knows of what is paused.
 type pausing struct {
 	paused map[pausable]bool
-	// doubted are those with a call that was cut off, whose commit may land at any time.
+	// doubted are those with a call that was cut off, whose commit may be made at any time.
 	doubted map[pausable]bool
 }
 

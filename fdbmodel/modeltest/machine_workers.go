@@ -111,7 +111,7 @@ func (m *Machine) die(ctx context.Context) (change, error) {
 	}
 	for _, member := range members {
 		if member.ID == w.ID() {
-			w.gone = true // also if this is cut off: it may land, and beats are not relied on
+			w.gone = true // also if this is cut off: it may commit, and beats are not relied on
 			dead, err := m.C.DeclareDead(ctx, w.ID(), member.Beat)
 			m.logf("declare %s dead: %t %v", w.ID(), dead, err)
 			if err != nil {
@@ -125,7 +125,7 @@ func (m *Machine) die(ctx context.Context) (change, error) {
 	return none, nil
 }
 
-// aliveNow lands pending commits and returns a worker's record.
+// aliveNow makes pending commits and returns a worker's record.
 func (m *Machine) aliveNow(id layout.WorkerID) *fdbmodel.Member {
 	m.Faults.Flush()
 	m.Faults.Pause()

@@ -177,7 +177,7 @@ func (s *Modules) SetAlias(ctx context.Context, alias, id string) error {
 
 // RemoveAlias removes an alias, and not the module that it stands for. Futures that
 // were submitted with it keep their module. It returns fdbmodel.ErrNotFound. An unknown
-// commit is retried; if the alias is gone then, the removal has landed.
+// commit is retried; if the alias is gone then, the removal has committed.
 func (s *Modules) RemoveAlias(ctx context.Context, alias string) error {
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
 		key := s.keys.Alias(alias)

@@ -204,7 +204,7 @@ func TestRemoveModuleWhileOthersSubmit(t *testing.T) {
 	t.Logf("removed in %d of %d rounds", removed, rounds)
 }
 
-// TestLateTwinsOfModules has the first attempt of an operation land, if it can, after its retry
+// TestLateTwinsOfModules has the first attempt of an operation commit, if it can, after its retry
 // and after something that follows: that stays.
 func TestLateTwinsOfModules(t *testing.T) {
 	t.Parallel()

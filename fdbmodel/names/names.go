@@ -117,7 +117,7 @@ func (n *Names) holder(ctx context.Context, tx kv.Tx, name layout.UniqueName) (*
 // Release has the future that has a name give it up, and returns which one had it.
 // It returns ErrTransition if that future is not over: cancel it first. It returns
 // ErrNotFound if no future has the name; after an unknown commit that may be because
-// the release landed.
+// the release committed.
 func (n *Names) Release(ctx context.Context, name layout.UniqueName) (holder *fdbmodel.NotUniqueError, err error) {
 	_, err = n.cluster.Transact(ctx, kv.Options{Tag: "futura-unique"}, func(tx kv.Attempt) error {
 		holder, err = n.holder(ctx, tx, name)

@@ -133,7 +133,7 @@ func TestPausesAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 }
 
-// TestUnknownResultsOfPauses has commits land, or not, whose results are unknown.
+// TestUnknownResultsOfPauses has commits with unknown results, which are made or not.
 func TestUnknownResultsOfPauses(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {

@@ -204,7 +204,7 @@ func (l *limiter) takeTokens(ctx context.Context, q *Quota, n int) error {
 }
 
 // leaseTokens takes up to want tokens from the bucket, and at least least, for which it
-// may owe some. It takes none if it has not one, and returns what is left. A landed
+// may owe some. It takes none if it has not one, and returns what is left. A committed
 // attempt whose result is unknown costs the tokens once more.
 func (q *Quota) leaseTokens(ctx context.Context, tx kv.Tx, want, least, rate float64,
 ) (leased, left float64, err error) {

@@ -38,7 +38,7 @@ func conclude(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, u *results.Upload, 
 	require.NoError(s.T, err)
 	ref, err := u.End()
 	require.NoError(s.T, err)
-	s.Faults.Flush() // what is late lands now
+	s.Faults.Flush() // late commits are made now
 	s.Finish(s.Worker, fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
 	row, err := s.C.Get(s.Ctx, f.ID)
 	require.NoError(s.T, err)

@@ -138,7 +138,7 @@ func TestUnknownResultsOfObjects(t *testing.T) {
 			require.NoError(s.T, err)
 			require.True(s.T, row.Attempts.Unplaceable)
 			strike()
-			// A commit that has landed late leaves nothing to the call that has tried it.
+			// A commit that was made late leaves nothing to the call that has tried it.
 			_, _, err = results.Of(s.C).ReplaceUnplaceable(s.Ctx, new(results.UnplaceableWalk))
 			require.NoError(s.T, err)
 			s.Faults.Flush()

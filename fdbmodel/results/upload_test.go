@@ -126,7 +126,7 @@ func TestUnknownResultsOfUploads(t *testing.T) {
 				if n > 20*layout.ChunkSize {
 					continue
 				}
-				s.Faults.Flush() // what is late lands now
+				s.Faults.Flush() // late commits are made now
 				s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
 				row, err := s.C.Get(s.Ctx, id)
 				require.NoError(s.T, err)

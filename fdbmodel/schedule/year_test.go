@@ -90,7 +90,7 @@ func timesOf(from, to time.Time, zone *time.Location, hourly bool, matches func(
 }
 
 // TestYearOfACrontab has three processes with wrong clocks look at a crontab for a year
-// in virtual time, over a store that fails, loses answers and lands commits late. They
+// in virtual time, over a store that fails, loses answers and makes commits late. They
 // die at any step of a look, and nobody looks for hours. Each time fires once, those
 // of both changes of summer time included.
 func TestYearOfACrontab(t *testing.T) {

@@ -364,7 +364,7 @@ func TestMigrateIsReplaced(t *testing.T) {
 }
 
 // TestMigrateUnderFaults copies over a store whose commits fail, end unknown
-// and land late.
+// and commit late.
 func TestMigrateUnderFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

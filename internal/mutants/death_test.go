@@ -20,7 +20,7 @@ func deathMutants() []mutant {
 		{name: "the record of a run stays when it has ended", file: "fdbmodel/finish.go", by: model(),
 			old: "if e.held && completions[i].Future.begun {",
 			new: "if false {"},
-		{name: "the late twin of the record of a run lands", file: "fdbmodel/poison.go", by: model(),
+		{name: "the late twin of the record of a run commits", file: "fdbmodel/poison.go", by: model(),
 			old: "\t\ttx.AddReadConflictKey(key)\n",
 			new: ""},
 		{name: "a worker that comes back leaves its death", file: "fdbmodel/worker.go", by: model(),

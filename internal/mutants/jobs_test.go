@@ -14,7 +14,7 @@ func jobMutants() []mutant {
 			old: "if present.Holder != l.holder {", new: "if present.Holder != l.holder && present.Holder == \"\" {"},
 		{name: "a progress goes back", file: consumer, by: stored,
 			old: "if at != from {", new: "if at < from {"},
-		{name: "a commit that landed is taken for a lost lease", file: consumer, by: stored,
+		{name: "a commit that was made is taken for a lost lease", file: consumer, by: stored,
 			old: "if at == to && tx.MaybeCommitted {", new: "if at == to && tx.MaybeCommitted && false {"},
 		{name: "effects of a job are applied without its progress", file: consumer, by: stored,
 			old: "\t\ts.writeProgress(tx, l.consumer, to)\n", new: ""},

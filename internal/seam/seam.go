@@ -72,7 +72,7 @@ type Worker struct {
 	Vanish func()
 	// Freeze makes the worker behave as a process that was stopped: no heartbeat, no
 	// claim, and nothing that ends is written, until Thaw or the end of Run's
-	// context. Functions go on. What was on its way to the store may land.
+	// context. Functions go on. What was on its way to the store may commit.
 	Freeze func()
 	// Thaw ends a Freeze.
 	Thaw func()

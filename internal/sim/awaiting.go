@@ -130,7 +130,7 @@ func (c *clientProcess) take(ctx context.Context, n layout.Notice) error {
 }
 
 // forgetEnds makes the client look again at what may have gone on since it ended: a
-// retry may have landed late, or somebody may have found a result lost. Of those
+// retry may have committed late, or a reader may have found a result lost. Of those
 // that are objects it wants about half.
 func (c *clientProcess) forgetEnds() {
 	for _, r := range c.requests {

@@ -5,7 +5,7 @@
 //
 // A run has two phases. In the first, work is submitted and faults happen:
 // transactions conflict, become too old, or end with an unknown result that
-// landed, did not land, or lands late; functions take longer than their timeouts,
+// was made, was not, or is made late; functions take longer than their timeouts,
 // wait for their paces, await others, take the results of others and are
 // cancelled; values are put, by the client and by functions, futures are pinned, run
 // near what they take, and nowhere else, and results go from worker to worker; workers

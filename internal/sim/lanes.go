@@ -190,7 +190,7 @@ func (l *laneLog) change(name string, paused bool, do func() error) error {
 	return err
 }
 
-// forgetDoubts is told once no change whose result is unknown can land any more.
+// forgetDoubts is told once no change whose result is unknown can commit any more.
 func (l *laneLog) forgetDoubts() {
 	clear(l.unknown)
 	clear(l.doubtful)

@@ -31,7 +31,7 @@ type process struct {
 	gathered      map[layout.ID]layout.Token // its last claims of members of bundles
 	beat          time.Time                  // when its last heartbeat began
 	reading       runKey                     // the result that it is reading
-	unsure        bool                       // the last commit was of a schedule, and may have landed
+	unsure        bool                       // the last commit was of a schedule, and may have been made
 }
 
 func (w *world) newProcess(s *agenda, onDeath func()) *process {

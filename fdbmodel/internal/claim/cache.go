@@ -74,7 +74,7 @@ func (c *Cache) Take(id layout.ID, snapshot kv.Version, now time.Time) bool {
 }
 
 // Release removes futures of a claim that did not take them, or whose commit has
-// an unknown result: if that lands, later claims of them conflict.
+// an unknown result: if that commits, later claims of them conflict.
 func (c *Cache) Release(entries []layout.ReadyEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 
 // cacheModel is what a cache should hold.
 type cacheModel struct {
-	flying map[layout.ID]bool
-	landed []layout.ID // oldest first
-	at     map[layout.ID]kv.Version
+	flying    map[layout.ID]bool
+	committed []layout.ID // oldest first
+	at        map[layout.ID]kv.Version
 }
 
 // gone returns whether a snapshot hides that another claim has the future.
@@ -24,11 +24,11 @@ func (m *cacheModel) gone(id layout.ID, snapshot kv.Version) bool {
 	return m.flying[id] || known && snapshot < at
 }
 
-func (m *cacheModel) land(id layout.ID, at kv.Version) {
+func (m *cacheModel) commit(id layout.ID, at kv.Version) {
 	delete(m.flying, id)
-	if m.landed = append(m.landed, id); len(m.landed) > maxCommitted {
-		delete(m.at, m.landed[0])
-		m.landed = m.landed[1:]
+	if m.committed = append(m.committed, id); len(m.committed) > maxCommitted {
+		delete(m.at, m.committed[0])
+		m.committed = m.committed[1:]
 	}
 	m.at[id] = at
 }
@@ -64,9 +64,9 @@ func TestCache(t *testing.T) {
 				if !m.flying[id] {
 					t.Skip("nothing has it")
 				}
-				if version++; rapid.Bool().Draw(t, "lands") {
+				if version++; rapid.Bool().Draw(t, "commits") {
 					l.Commit(entries(id), version, now)
-					m.land(id, version)
+					m.commit(id, version)
 					return
 				}
 				l.Release(entries(id))
@@ -80,7 +80,7 @@ func TestCache(t *testing.T) {
 					id := layout.ID{2, byte(others), byte(others >> 8)}
 					require.True(t, l.Take(id, version, now))
 					l.Commit(entries(id), version, now)
-					m.land(id, version)
+					m.commit(id, version)
 				}
 			},
 			"": func(t *rapid.T) {
@@ -108,7 +108,7 @@ func TestACacheForgets(t *testing.T) {
 	id, now := layout.ID{1}, time.Unix(1, 0)
 	entry := []layout.ReadyEntry{{ID: id}}
 	require.True(t, l.Take(id, 5, now))
-	require.False(t, l.Take(id, 1<<40, now.Add(time.Hour)), "a claim in flight may land at any version and time")
+	require.False(t, l.Take(id, 1<<40, now.Add(time.Hour)), "a claim in flight may commit at any version and time")
 	require.Equal(t, 1, l.InFlight())
 	l.Commit(entry, 7, now)
 	require.Zero(t, l.InFlight())

@@ -59,7 +59,7 @@ func (m *Meter) Unwritten(keys layout.Keyspace, info *layout.WorkerInfo) (record
 	return records
 }
 
-// Write sets sums, so that an attempt which follows one that landed changes nothing. The
+// Write sets sums, so that an attempt which follows one that committed changes nothing. The
 // conflict keeps the late twin of an attempt from restoring what it has.
 func Write(tx kv.Tx, records []Record) {
 	for i := range records {

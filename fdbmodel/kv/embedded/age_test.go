@@ -84,7 +84,7 @@ func TestCommitThatGrowsOldOnItsWay(t *testing.T) {
 func TestAbandonedCommitKeepsItsMemory(t *testing.T) {
 	t.Parallel()
 	s := open(t, "store", Options{FS: vfs.NewMem()})
-	landed := 0
+	committed := 0
 	for n := range 50 {
 		key, value := fmt.Sprintf("abandoned %02d", n), fmt.Sprintf("value %02d", n)
 		other := fmt.Sprintf("something %02d", n)
@@ -105,12 +105,12 @@ func TestAbandonedCommitKeepsItsMemory(t *testing.T) {
 		require.Equal(t, "another", string(read(t, s, other)))
 		if got := read(t, s, key); got != nil {
 			require.Equal(t, value, string(got))
-			landed++
+			committed++
 		}
 	}
-	require.Positive(t, landed)
+	require.Positive(t, committed)
 	rest := contents(t, s)
-	require.GreaterOrEqual(t, len(rest), 50+landed, "others may have landed since")
+	require.GreaterOrEqual(t, len(rest), 50+committed, "others may have committed since")
 	for n := range 50 {
 		if got, found := rest[fmt.Sprintf("abandoned %02d", n)]; found {
 			require.Equal(t, fmt.Sprintf("value %02d", n), got)

@@ -122,7 +122,7 @@ func TestFailNextMatchesTags(t *testing.T) {
 	require.NoError(t, commit(t, write(db, "claim", "a")))
 }
 
-func TestLateCommitLandsAfterOperations(t *testing.T) {
+func TestLateCommitIsMadeAfterOperations(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int{1, 2, 7} {
 		db := wrap(faultkv.Options{Seed: 3, LateAfter: after})

@@ -31,7 +31,7 @@ func ArmDuringChanges(t *testing.T, o Options, changes int) {
 // and again. A watch that saw the row as it was before fires once the change is
 // published: it must not matter at which step of the commit it was armed. The
 // change writes other rows first, so that the commit takes long enough to be met
-// at all its steps. With faults the property does not hold: a commit that lands late may
+// at all its steps. With faults the property does not hold: a commit that is made late may
 // give the row the value that was seen.
 func (b *bundle) armDuring(changes, before int) {
 	random := rand.New(rand.NewPCG(uint64(changes), uint64(before)))

@@ -107,7 +107,7 @@ func unknowns() []faultkv.Fault {
 }
 
 // retryUnknown injects each form of unknown result into a guarded increment,
-// with every moment at which a late commit may land.
+// with every moment at which a late commit may be made.
 func retryUnknown(b *bundle) {
 	want := 0
 	for _, fault := range unknowns() {

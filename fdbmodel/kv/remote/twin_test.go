@@ -41,9 +41,9 @@ func (t *slowTx) Commit(ctx context.Context) (kv.Committed, error) {
 	return t.Tx.Commit(ctx)
 }
 
-// TestCommitInDoubtLandsBeforeItsRetry cuts a connection while a commit of it is
+// TestCommitInDoubtEndsBeforeItsRetry cuts a connection while a commit of it is
 // under way: its client is not served before that is committed.
-func TestCommitInDoubtLandsBeforeItsRetry(t *testing.T) {
+func TestCommitInDoubtEndsBeforeItsRetry(t *testing.T) {
 	t.Parallel()
 	store := embedded.OpenMemory(embedded.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
