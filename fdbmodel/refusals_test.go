@@ -153,6 +153,39 @@ func TestWhoPutItBackIsNotWoken(t *testing.T) {
 	require.Equal(t, []bool{false, false}, f.inRing(f.first, second), "by then it may take it")
 }
 
+// TestWhatIsOfOthersMayBeYielded has a worker leave what another one has put back to better ones:
+// until that one may have it again, it neither takes it nor is woken for it.
+func TestWhatIsOfOthersMayBeYielded(t *testing.T) {
+	t.Parallel()
+	f := newRefusals(t)
+	second := f.register(1, "go:f")
+	yields := ClaimRequest{Free: second.info.Capacity, Max: 1, Yields: func(name string) bool { return name == "go:f" }}
+	require.Equal(t, 1, f.reject(f.first, 1))
+	row := f.row(f.id)
+	until := row.Attempts.Refused[0].Until
+	take := func() int {
+		answer, err := second.Claim(f.ctx, yields)
+		require.NoError(t, err)
+		return len(answer.Futures)
+	}
+	require.Zero(t, take())
+	require.Equal(t, until, layout.Millis(second.LeftUntil()))
+	watch, err := second.EnterIdleRing(f.ctx, yields)
+	require.NoError(t, err)
+	defer watch.Cancel()
+	wake := func(fresh *HintRequest) (in bool) {
+		defer fresh.Cancel()
+		var placed notify.Demands
+		placed.AddRow(row, 0, layout.Millis(f.clock.Now()))
+		f.c.notifier.Wake(f.ctx, -1, placed)
+		require.Empty(t, fresh.C())
+		return f.inRing(second)[0]
+	}
+	require.True(t, wake(second.RequestHint(yields)))
+	f.clock.Advance(time.UnixMilli(until).Sub(f.clock.Now()))
+	require.Equal(t, 1, take())
+}
+
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	var r layout.Refusals

@@ -58,6 +58,13 @@ type Limiter interface {
 	KeepsLimits() bool
 }
 
+// Yielder is what a Remote may be too.
+type Yielder interface {
+	// Yields reports whether futures of a function that others have put back are left to
+	// better workers, for as long as those pass them over. It must not block.
+	Yields(function string) bool
+}
+
 // Preparer is what a Remote may be too.
 type Preparer interface {
 	// Preparing reports whether the remote still gets to where a function is to run what it

@@ -238,18 +238,27 @@ func (e *ReadyEntry) Near() (WorkerID, time.Duration) {
 // RefusedBy returns until when a worker or peer passes the future over, by its name: the
 // zero time if it has not rejected it.
 func (e *ReadyEntry) RefusedBy(name string) time.Time {
+	return e.refusal(func(by string) bool { return by == name })
+}
+
+// LastRefusal returns until when some worker or peer passes the future over: the zero time if
+// none has rejected it.
+func (e *ReadyEntry) LastRefusal() time.Time { return e.refusal(func(string) bool { return true }) }
+
+// refusal returns until when those of some names pass the future over.
+func (e *ReadyEntry) refusal(of func(name string) bool) (last time.Time) {
 	if !strings.Contains(e.Notes, noteRefused) {
-		return time.Time{}
+		return last
 	}
 	for n := range strings.SplitSeq(e.Notes, " ") {
 		text, is := strings.CutPrefix(n, noteRefused)
-		if at := strings.LastIndexByte(text, ':'); is && at > 0 && text[:at] == name {
-			if until, err := strconv.ParseInt(text[at+1:], 10, 64); err == nil {
-				return time.UnixMilli(until)
+		if at := strings.LastIndexByte(text, ':'); is && at > 0 && of(text[:at]) {
+			if ms, err := strconv.ParseInt(text[at+1:], 10, 64); err == nil && ms > last.UnixMilli() {
+				last = time.UnixMilli(ms)
 			}
 		}
 	}
-	return time.Time{}
+	return last
 }
 
 func (e *ReadyEntry) hasNote(note string) bool {

@@ -30,19 +30,20 @@ type Head struct {
 	parts   parts  // of large values
 	pieces  pieces // of modules
 
-	mu       sync.Mutex
-	ctx      context.Context // of Run; nil before
-	ended    bool
-	peers    map[PeerID]*peer
-	gone     counts            // of peers that were forgotten
-	absent   map[PeerID]*score // of those that were
-	lost     map[PeerID]*lostPeer
-	promises promises
-	wanted   wanted
-	lives    sync.WaitGroup // memberships
-	recruits sync.WaitGroup
-	nodes    chan struct{} // has room for one signal: look for nodes to recruit
-	ready    chan struct{} // closed once it takes peers
+	mu        sync.Mutex
+	ctx       context.Context // of Run; nil before
+	ended     bool
+	peers     map[PeerID]*peer
+	gone      counts            // of peers that were forgotten
+	absent    map[PeerID]*score // of those that were
+	lost      map[PeerID]*lostPeer
+	promises  promises
+	standings standings
+	wanted    wanted
+	lives     sync.WaitGroup // memberships
+	recruits  sync.WaitGroup
+	nodes     chan struct{} // has room for one signal: look for nodes to recruit
+	ready     chan struct{} // closed once it takes peers
 }
 
 // New returns a head's side of peers, which takes peers while it runs.

@@ -36,6 +36,7 @@ type member struct {
 	landing map[layout.ID]chan struct{}
 	limit   int // of items at a time, by the peer's score
 	onTrial bool
+	stands  standing
 	resting time.Time // until when it is given nothing
 }
 
@@ -80,6 +81,7 @@ func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
 	}
 	m.limit = o.capacity.Slots
 	m.settleLimit()
+	h.lookForWorkers()
 	var running context.Context
 	running, m.stop = context.WithCancel(base)
 	go m.live(running)

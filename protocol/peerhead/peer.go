@@ -157,6 +157,7 @@ func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 	p.mu.Lock()
 	p.member, p.offer, p.reason = m, o, ""
 	p.mu.Unlock()
+	p.head.standings.change()
 	return m, nil
 }
 
@@ -176,6 +177,7 @@ func (p *peer) unset(m *member) {
 	defer p.mu.Unlock()
 	if p.member == m {
 		p.member = nil
+		defer p.head.standings.change()
 		p.head.lookForNodes()
 	}
 }
@@ -234,6 +236,7 @@ func (p *peer) observe(l p2p.Peer) {
 	}
 	m, reports := p.member, p.offer.dialect == protocol.DialectFutura
 	p.mu.Unlock()
+	p.head.standings.change()
 	if !broke || m == nil || reports {
 		return
 	}

@@ -101,6 +101,7 @@ func (s *score) limit(now time.Time, slots int) (limit int, onTrial bool) {
 // fault counts n faults of the peer, which gets less to do then.
 func (p *peer) fault(n int) {
 	if n > 0 {
+		p.head.lookForWorkers()
 		now := p.head.clock.Now()
 		p.score.failed(now, n)
 		if m := p.membership(); m != nil {
@@ -175,8 +176,13 @@ func (p *peer) settleLimit() {
 func (m *member) settleLimit() {
 	now := m.peer.head.clock.Now()
 	limit, onTrial := m.peer.score.limit(now, m.offer.capacity.Slots)
+	stands := m.peer.score.standing()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.stands != stands {
+		m.stands = stands
+		defer m.peer.head.standings.change()
+	}
 	if now.Before(m.resting) {
 		limit = 0
 	}

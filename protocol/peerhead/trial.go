@@ -83,22 +83,23 @@ func (o *order) lasting(now time.Time, p *protocol.WorkOrderProgress) int {
 }
 
 // hasOther reports whether another worker could run a function, if it had room: a peer of
-// this head, or a worker of the cluster. If the store can't be asked, none could.
+// this head, or a worker of the cluster. If the store can't be asked, only a peer could. It
+// reads the workers in any case: the peer that has the future next is to know the better ones.
 func (h *Head) hasOther(than *member, function string) bool {
+	ctx, cancel := context.WithTimeout(than.ctx, trialTime)
+	defer cancel()
+	members, err := h.workers(ctx)
 	for _, p := range h.all() {
 		if m := p.membership(); m != nil && m != than && p.isConnected() && m.runs(function) {
 			return true
 		}
 	}
-	ctx, cancel := context.WithTimeout(than.ctx, trialTime)
-	defer cancel()
-	members, err := h.options.Cluster.Workers(ctx)
 	if err != nil {
 		return false
 	}
 	for i := range members {
 		m := &members[i]
-		if m.Alive && !m.Leaving && m.ID != than.worker.ID() && m.Labels[layout.LabelPeer] != string(than.peer.id) &&
+		if m.ID != than.worker.ID() && m.Labels[layout.LabelPeer] != string(than.peer.id) &&
 			m.Runs(function) {
 			return true
 		}

@@ -77,7 +77,8 @@ func (n *Notifier) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed
 				continue
 			}
 			shard, found := placed.take(queue, func(d Demand) bool {
-				return fitsIdle(&idle, d) && !(sparing && d.FailedOn == worker) && !d.refusedBy(NameOf(worker, idle.Labels))
+				return fitsIdle(&idle, d) && !(sparing && d.FailedOn == worker) && !d.refusedBy(NameOf(worker, idle.Labels)) &&
+					!n.yieldsHere(worker, d)
 			})
 			if !found {
 				continue
@@ -97,6 +98,14 @@ func (n *Notifier) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed
 		ring.Begin = kv.After(page.Items[len(page.Items)-1].Key)
 	}
 	return woken, nil
+}
+
+// yieldsHere reports whether a worker is one of this process and leaves futures to others.
+func (n *Notifier) yieldsHere(worker layout.WorkerID, d Demand) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.workers[worker]
+	return r != nil && r.want.yields(d)
 }
 
 // wakeNear wakes the idle workers that futures are left to. Each of them stands for
