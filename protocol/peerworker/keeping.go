@@ -28,6 +28,7 @@ func (w *Worker) keepLoop(ctx context.Context) {
 		err := w.journal.flush(ctx)
 		if err == nil {
 			w.giveUpAsked()
+			w.dropAway()
 			err = w.tidy(ctx)
 		}
 		if err != nil && ctx.Err() == nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/ratelog"
@@ -49,6 +50,8 @@ type Worker struct {
 	places map[layout.ID]place
 	asked  map[*chunk]wanted // items that their heads want back
 	news   chan struct{}
+	// away are since when heads are away that the worker does not name; of keepLoop alone.
+	away map[string]time.Time
 	// numbered is the number of the newest chunk.
 	numbered uint64
 	has      use             // by all heads
