@@ -145,9 +145,10 @@ func (c *chunk) openItems() (indexes []int) {
 	return indexes
 }
 
-// end ends an item, unless it has ended. It may be sent once the journal has it.
+// end ends an item, unless it has ended. It may be sent once the journal has it, if that can be
+// written.
 func (c *chunk) end(e ended) {
-	if j := c.worker.journal; j != nil && c.order == nil {
+	if j := c.worker.journal; j != nil && c.order == nil && !j.isFailing() {
 		j.add(keptEnd{c, e})
 		signal.Send(c.worker.news)
 		return

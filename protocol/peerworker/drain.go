@@ -60,6 +60,7 @@ func (c *chunk) takeBack(ctx context.Context, unbegun bool) []int {
 	}
 	if err := w.journal.settle(ctx, c.places(indexes)); err != nil {
 		w.log.Warn("items that are given back are not forgotten", "chunk", c.name.chunk, c.named(indexes), "error", err)
+		w.journal.fail(err)
 	}
 	c.mu.Lock()
 	for _, i := range indexes {
@@ -102,6 +103,9 @@ func (l *link) awaitGone(ctx context.Context, c *chunk) bool {
 		l.mu.Unlock()
 		if !up {
 			return false
+		}
+		if l.worker.journal.isFailing() && c.isOver() {
+			return true // which can't be forgotten
 		}
 		select {
 		case <-c.gone:

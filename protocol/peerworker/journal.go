@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -17,6 +18,8 @@ import (
 // unknown commit.
 type journal struct {
 	worker *Worker
+	// failing is set while the store takes no writes.
+	failing atomic.Bool
 
 	mu   sync.Mutex
 	ends []keptEnd // to be written
@@ -142,18 +145,24 @@ func (j *journal) flush(ctx context.Context) error {
 		if len(ends) == 0 {
 			return nil
 		}
-		for _, e := range ends {
-			if e.outcome.Blob == nil {
-				continue
-			}
-			if err := j.writeValue(ctx, e); err != nil {
-				return err
-			}
-		}
-		if err := j.writeEnds(ctx, ends); err != nil {
+		if err := j.writeAll(ctx, ends); err != nil {
+			j.spill(ends)
 			return err
 		}
 	}
+}
+
+// writeAll writes ends, and queues them for their heads.
+func (j *journal) writeAll(ctx context.Context, ends []keptEnd) error {
+	for _, e := range ends {
+		if e.outcome.Blob == nil {
+			continue
+		}
+		if err := j.writeValue(ctx, e); err != nil {
+			return err
+		}
+	}
+	return j.writeEnds(ctx, ends)
 }
 
 // next are the ends that are written next: about as many as a transaction takes, and large ones

@@ -2,9 +2,11 @@ package peerworker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
@@ -27,19 +29,27 @@ func (w *Worker) keepLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.journal.flush(ctx)
 		if err == nil {
-			w.giveUpAsked()
-			w.dropAway()
+			err = w.journal.probe(ctx)
+		}
+		w.giveUpAsked()
+		w.dropAway()
+		if err == nil {
 			err = w.tidy(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			w.fail(err)
+			w.journal.fail(err)
+			if w.journal == nil || errors.Is(err, kv.ErrClosed) || errors.Is(err, kv.ErrStoreFailed) {
+				w.fail(err)
+				return
+			}
 		}
-		if err != nil {
-			return
+		news := w.news
+		if w.journal.isFailing() {
+			news = nil // it is tried again in a while
 		}
 		timer := time.NewTimer(lookAgain)
 		select {
-		case <-w.news:
+		case <-news:
 			_ = clock.Sleep(ctx, clock.Real{}, gather) // its error is ctx's
 		case <-timer.C:
 		case <-ctx.Done():
@@ -112,6 +122,9 @@ func (w *Worker) discard(ctx context.Context, c *chunk) error {
 	c.bytes -= size
 	c.mu.Unlock()
 	if err := w.journal.settle(ctx, c.places(done)); err != nil {
+		c.mu.Lock()
+		c.done, c.doneBytes, c.bytes = append(done, c.done...), c.doneBytes+size, c.bytes+size
+		c.mu.Unlock()
 		return err
 	}
 	w.runner.forget(c, c.idsOf(done))

@@ -63,6 +63,8 @@ func (w *Worker) takeOrder(ctx context.Context, head string, m *protocol.WorkOrd
 		return refuse(protocol.CodeNotPermitted, "this worker takes no orders of %s", head)
 	case w.stopping.Load():
 		return refuse(protocol.CodeUnavailable, "the worker stops")
+	case w.journal.isFailing():
+		return refuse(protocol.CodeUnavailable, "the journal of the worker can't be written")
 	case w.chunk(o.name) != nil:
 		return refuse(protocol.CodeConflict, "the chunk is here")
 	case len(m.Items) != len(m.Arguments):
@@ -172,6 +174,9 @@ func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 	}
 	w.runner.hold(c, subs)
 	err := w.journal.begin(ctx, c, o.message)
+	if err != nil && ctx.Err() == nil {
+		w.journal.fail(err)
+	}
 	c.keep()
 	here := true
 	if err == nil && o.Module != "" {
@@ -186,13 +191,10 @@ func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 	w.reportSoon(o.name.head)
 	if here {
 		w.runner.start(c)
-		w.runChunk(c)
-		return nil
+	} else {
+		w.spawn(func() { w.startLater(c) })
 	}
-	w.spawn(func() {
-		w.startLater(c)
-		w.runChunk(c)
-	})
+	w.runChunk(c) // an earlier order may end some of its items before its module is here
 	return nil
 }
 
@@ -240,7 +242,7 @@ func (w *Worker) abandon(ctx context.Context, c *chunk) {
 	}
 	c.mu.Unlock()
 	if err := w.journal.forget(context.WithoutCancel(ctx), []*chunk{c}); err != nil {
-		w.log.Warn("a chunk that was not begun can't be removed", "chunk", c.name.chunk, "error", err)
+		w.rare.Warn("a chunk that was not begun can't be removed", "chunk", c.name.chunk, "error", err)
 	}
 	w.dropChunk(c)
 	w.runner.news()
