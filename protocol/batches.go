@@ -75,9 +75,9 @@ type WorkOrderBatch struct {
 	// Module is the content id of the module to fetch by a blob stream, if the
 	// function is one.
 	Module string `json:"module,omitempty"`
-	// Ticket is a text of the head, which it gets back with results. At most
-	// MaxTicket bytes.
-	Ticket string `json:"ticket,omitempty"`
+	// OrderMAC is the head's MAC of the order, by which it knows the order again. The worker
+	// sends it back with results, and need not understand it. At most MaxOrderMAC bytes.
+	OrderMAC string `json:"ticket,omitempty"`
 	// Priority is that of the items, from 0 to 255.
 	Priority int `json:"priority,omitempty"`
 	// Items are as many as Arguments and in their order, or none.
@@ -124,15 +124,15 @@ type WorkOrderBatchResponse struct {
 
 	// The fields below are Futura's own.
 
-	// Ticket is that of the order.
-	Ticket string `json:"ticket,omitempty"`
+	// OrderMAC is that of the order.
+	OrderMAC string `json:"ticket,omitempty"`
 	// Partial says that the chunk goes on: more results follow.
 	Partial bool `json:"partial,omitempty"`
 	// Outcomes are the results by the places of the items.
 	Outcomes []Outcome `json:"outcomes,omitempty"`
 	// Items are the ids and attempts of all items of the order, in their order. They are
 	// sent to a head that answered CodeConflict: it does not know the chunk any more, and
-	// finds out by the ticket whether it gave these items.
+	// finds out by the order MAC whether it gave these items.
 	Items []OrderItem `json:"items,omitempty"`
 
 	// Dialect is that in which Decode read it. Encode ignores it.

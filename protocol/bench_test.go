@@ -18,7 +18,7 @@ func chunkOf(n int) (order *protocol.WorkOrderBatch, results, outcomes *protocol
 	}
 	results = &protocol.WorkOrderBatchResponse{RequestID: request, ChunkID: part}
 	results.Results = map[string]protocol.ItemResult{}
-	outcomes = &protocol.WorkOrderBatchResponse{RequestID: request, ChunkID: part, Ticket: "t"}
+	outcomes = &protocol.WorkOrderBatchResponse{RequestID: request, ChunkID: part, OrderMAC: "t"}
 	for i := range n {
 		argument := fmt.Sprint("https://example.com/dir1/dir2/resource/some-random-slug-", i)
 		order.Arguments = append(order.Arguments, []string{argument})

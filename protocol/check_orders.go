@@ -20,7 +20,7 @@ func (m *WorkOrderBatch) check(c *checker) {
 	c.id("chunk_id", m.ChunkID)
 	c.items(m.Arguments)
 	c.part("module", m.Module)
-	c.text("ticket", m.Ticket, MaxTicket)
+	c.text("ticket", m.OrderMAC, MaxOrderMAC)
 	c.within("priority", int64(m.Priority), 0, math.MaxUint8)
 	if len(m.Items) != 0 && len(m.Items) != len(m.Arguments) {
 		c.fail(ErrInvalid, "items", "has %d entries, arguments %d: send as many, or no items", len(m.Items), len(m.Arguments))
@@ -44,7 +44,7 @@ func (m *WorkOrderBatchResponse) check(c *checker) {
 	c.id("request_id", m.RequestID)
 	c.id("chunk_id", m.ChunkID)
 	c.results(m.Results)
-	c.text("ticket", m.Ticket, MaxTicket)
+	c.text("ticket", m.OrderMAC, MaxOrderMAC)
 	c.most("outcomes", len(m.Outcomes), c.limits.Items, "entries")
 	left := c.enter("outcomes")
 	for i := range m.Outcomes {
@@ -103,7 +103,7 @@ func (m *Hello) check(c *checker) {
 	c.most("kept", len(m.Kept), MaxNames, "entries")
 	for _, k := range m.Kept {
 		c.id("kept.chunk_id", k.ChunkID)
-		c.text("kept.ticket", k.Ticket, MaxTicket)
+		c.text("kept.ticket", k.OrderMAC, MaxOrderMAC)
 	}
 	c.ids("running", m.Running)
 }
@@ -122,7 +122,7 @@ func (m *HelloResponse) check(c *checker) {
 
 func (m *WorkOrderProgress) check(c *checker) {
 	c.id("chunk_id", m.ChunkID)
-	c.text("ticket", m.Ticket, MaxTicket)
+	c.text("ticket", m.OrderMAC, MaxOrderMAC)
 	c.within("running", int64(m.Running), 0, batch.MaxItems)
 	c.within("done", int64(m.Done), 0, batch.MaxItems)
 	c.indexes("items", m.Items)

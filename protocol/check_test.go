@@ -115,7 +115,7 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 		{hello, "capacity/slots", "-1", protocol.ErrInvalid, "slots"},
 		{hello, "running", `["x"]`, protocol.ErrInvalid, "running"},
 		{hello, "kept", `[{}]`, protocol.ErrInvalid, "kept.chunk_id is missing"},
-		{ours, "ticket", quoted(protocol.MaxTicket + 1), protocol.ErrLimit, "ticket"},
+		{ours, "ticket", quoted(protocol.MaxOrderMAC + 1), protocol.ErrLimit, "ticket"},
 		{ours, "priority", "256", protocol.ErrInvalid, "priority"},
 		{ours, "items", `[{"id":"a"}]`, protocol.ErrInvalid, "items has 1 entries, arguments 2"},
 		{ours, "items/id", `"x"`, protocol.ErrInvalid, "items.id"},

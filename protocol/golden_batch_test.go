@@ -85,7 +85,7 @@ func ownGoldens() []golden {
 			Version: "1.0.0", Incarnation: "00c0ffee00c0ffee", Name: "edge-1",
 			Capacity: protocol.Capacity{Slots: 4, CPUMillis: 4000, RAMBytes: 8 << 30},
 			Labels:   map[string]string{"region": "eu"}, Functions: []string{"go:resize", "wasm:*"}, MaxChunk: 500,
-			Kept: []protocol.Kept{{ChunkID: chunk, Ticket: "t1"}}, Running: []string{strand},
+			Kept: []protocol.Kept{{ChunkID: chunk, OrderMAC: "t1"}}, Running: []string{strand},
 		}},
 		{file: "futura_hello_response", message: &protocol.HelloResponse{
 			Code: protocol.CodeOK, Head: "head-1", HeartbeatMS: 2000, DeadAfterMS: 10000,
@@ -93,7 +93,7 @@ func ownGoldens() []golden {
 		}},
 		{file: "futura_work_order_batch", message: &protocol.WorkOrderBatch{
 			Template: protocol.Template{FunctionID: "go:resize"}, RequestID: request, ChunkID: part,
-			Arguments: [][]string{{}, {}}, Ticket: "t1", Priority: 9, Dialect: protocol.DialectFutura,
+			Arguments: [][]string{{}, {}}, OrderMAC: "t1", Priority: 9, Dialect: protocol.DialectFutura,
 			Items: []protocol.OrderItem{
 				{ID: "0198f3c2-7f62-7a3b-8d0e-5b1d6c7f8a90", Attempt: 1, TimeoutMS: 1500, Codec: "json", Args: []byte("[1]")},
 				{ID: "0198f3c2-7f62-7a3b-8d0e-5b1d6c7f8a91", Attempt: 3, Trace: protocol.Carrier{
@@ -102,7 +102,7 @@ func ownGoldens() []golden {
 			},
 		}},
 		{file: "futura_work_order_batch_response", message: &protocol.WorkOrderBatchResponse{
-			RequestID: request, ChunkID: part, Ticket: "t1", Partial: true, Dialect: protocol.DialectFutura,
+			RequestID: request, ChunkID: part, OrderMAC: "t1", Partial: true, Dialect: protocol.DialectFutura,
 			Outcomes: []protocol.Outcome{
 				{Code: protocol.CodeOK, Value: []byte("1"), Codec: "json", Usage: protocol.Usage{WallClock: 2116963}},
 				{
@@ -119,7 +119,7 @@ func ownGoldens() []golden {
 			},
 		}},
 		{file: "futura_work_order_progress", message: &protocol.WorkOrderProgress{
-			ChunkID: chunk, Ticket: "t1", Running: 2, Done: 7, Items: []int{7, 8},
+			ChunkID: chunk, OrderMAC: "t1", Running: 2, Done: 7, Items: []int{7, 8},
 		}},
 		{file: "futura_cancel_order", message: &protocol.CancelOrder{
 			ChunkID: chunk, Indexes: []int{3}, Reason: "cancelled by its owner",

@@ -51,8 +51,8 @@ const (
 	MaxName = 256
 	// MaxText is the most bytes of a message for people, a reason or a URL.
 	MaxText = 16 << 10
-	// MaxTicket is the most bytes of a head's ticket.
-	MaxTicket = 200
+	// MaxOrderMAC is the most bytes of a head's order MAC.
+	MaxOrderMAC = 200
 	// MaxCarrier is the most bytes of the names and values of a carrier together.
 	MaxCarrier = 8 << 10
 	// MaxNames is the most names in one list: functions, labels, chunks, peers.

@@ -48,8 +48,8 @@ type Capacity struct {
 type Kept struct {
 	// ChunkID is the chunk's id.
 	ChunkID string `json:"chunk_id"`
-	// Ticket is that of the order.
-	Ticket string `json:"ticket,omitempty"`
+	// OrderMAC is that of the order.
+	OrderMAC string `json:"ticket,omitempty"`
 }
 
 // HelloResponse is the head's answer to Hello.
@@ -82,8 +82,8 @@ type WorkOrderProgress struct {
 	Envelope
 	// ChunkID is the chunk's id.
 	ChunkID string `json:"chunk_id"`
-	// Ticket is that of the order.
-	Ticket string `json:"ticket,omitempty"`
+	// OrderMAC is that of the order.
+	OrderMAC string `json:"ticket,omitempty"`
 	// Running is how many items run now.
 	Running int `json:"running"`
 	// Done is how many items have ended.

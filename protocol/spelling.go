@@ -24,7 +24,7 @@ type resultForm struct {
 	StrandPlain  string                `json:"StrandID,omitempty"`
 	StrandID     string                `json:"strand_id,omitempty"`
 	Results      map[string]ItemResult `json:"Results"`
-	Ticket       string                `json:"ticket,omitempty"`
+	OrderMAC     string                `json:"ticket,omitempty"`
 	Partial      bool                  `json:"partial,omitempty"`
 	Outcomes     []Outcome             `json:"outcomes,omitempty"`
 	Items        []OrderItem           `json:"items,omitempty"`
@@ -67,7 +67,7 @@ func unmarshalOrder(data []byte, m *WorkOrderBatch) error {
 	id, err := oneOf("chunk_id", form.ChunkID, form.StrandID)
 	m.ChunkID = id
 	switch {
-	case m.Module != "" || m.Ticket != "" || m.Priority != 0 || len(m.Items) > 0:
+	case m.Module != "" || m.OrderMAC != "" || m.Priority != 0 || len(m.Items) > 0:
 		m.Dialect = DialectFutura
 	case form.StrandID != "" && form.ChunkID == "":
 		m.Dialect = DialectStrand
@@ -81,8 +81,8 @@ func unmarshalResult(data []byte, m *WorkOrderBatchResponse) error {
 		return err
 	}
 	*m = WorkOrderBatchResponse{
-		Envelope: form.Envelope, Results: form.Results, Ticket: form.Ticket, Partial: form.Partial, Outcomes: form.Outcomes,
-		Items: form.Items,
+		Envelope: form.Envelope, Results: form.Results, OrderMAC: form.OrderMAC, Partial: form.Partial,
+		Outcomes: form.Outcomes, Items: form.Items,
 	}
 	var err error
 	if m.RequestID, err = oneOf("request_id", form.RequestID, form.RequestPlain); err != nil {
@@ -98,7 +98,7 @@ func unmarshalResult(data []byte, m *WorkOrderBatchResponse) error {
 	}
 	m.ChunkID, err = oneOf("chunk_id", chunk, strand)
 	switch {
-	case m.Ticket != "" || m.Partial || len(m.Outcomes) > 0 || len(m.Items) > 0:
+	case m.OrderMAC != "" || m.Partial || len(m.Outcomes) > 0 || len(m.Items) > 0:
 		m.Dialect = DialectFutura
 	case strand != "" && chunk == "":
 		m.Dialect = DialectStrand
@@ -140,13 +140,13 @@ func in(m Message, d Dialect) Message {
 	case *WorkOrderBatch:
 		if d != DialectFutura {
 			c := *m
-			c.Module, c.Ticket, c.Priority, c.Items = "", "", 0, nil
+			c.Module, c.OrderMAC, c.Priority, c.Items = "", "", 0, nil
 			return &c
 		}
 	case *WorkOrderBatchResponse:
 		if d != DialectFutura {
 			c := *m
-			c.Ticket, c.Partial, c.Outcomes, c.Items = "", false, nil, nil
+			c.OrderMAC, c.Partial, c.Outcomes, c.Items = "", false, nil, nil
 			return &c
 		}
 	case *ExecuteBatch:

@@ -79,7 +79,7 @@ func (w *Worker) runJob(j *job) {
 	c := w.execute(j)
 	if c.Started = j.started; !j.settle(c) {
 		w.logDiscarded(j)
-		w.tellLanded([]fdbmodel.Completion{c})
+		w.acknowledge([]fdbmodel.Completion{c})
 	}
 	w.leaveSlot(j)
 }

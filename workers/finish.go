@@ -133,7 +133,7 @@ func (m *membership) finishLoop(ctx context.Context) error {
 		if err == nil {
 			rest, err = m.finish(ctx, batch)
 		}
-		m.worker.tellLanded(batch[:len(batch)-len(rest)])
+		m.worker.acknowledge(batch[:len(batch)-len(rest)])
 		m.endings.done(rest)
 		if len(rest) == 0 && m.backlogged.Load() {
 			signal.Send(m.worker.slots.hungry)
@@ -183,7 +183,7 @@ func (m *membership) flush(ctx context.Context) error {
 			return nil
 		}
 		rest, err := m.finish(ctx, batch)
-		m.worker.tellLanded(batch[:len(batch)-len(rest)])
+		m.worker.acknowledge(batch[:len(batch)-len(rest)])
 		m.endings.done(rest)
 		m.worker.cluster.ResolveMarked(ctx)
 		if err != nil {

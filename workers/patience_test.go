@@ -15,8 +15,8 @@ import (
 // remoteFunc runs go:f elsewhere.
 type remoteFunc func(ctx context.Context, call RemoteCall) ([]byte, error)
 
-func (remoteFunc) Functions() []string { return []string{"go:f"} }
-func (remoteFunc) Landed([]layout.ID)  {}
+func (remoteFunc) Functions() []string     { return []string{"go:f"} }
+func (remoteFunc) Acknowledge([]layout.ID) {}
 
 func (f remoteFunc) RunRemote(ctx context.Context, call RemoteCall) (RemoteOutcome, error) {
 	value, err := f(ctx, call)
@@ -97,7 +97,7 @@ type tellingRemote struct {
 	told atomic.Int32
 }
 
-func (r *tellingRemote) Landed(ids []layout.ID) { r.told.Add(int32(len(ids))) }
+func (r *tellingRemote) Acknowledge(ids []layout.ID) { r.told.Add(int32(len(ids))) }
 
 // TestADiscardedOutcomeIsTold has a remote return an outcome after its claim has ended:
 // the remote is told that the outcome is not stored.

@@ -24,10 +24,11 @@ type Remote interface {
 	// unknown: the future is rejected, and counts no attempt.
 	RunRemote(ctx context.Context, call RemoteCall) (RemoteOutcome, error)
 
-	// Landed is told of attempts after the store has recorded their ends, or has refused
-	// them since the claim was lost, and of those whose outcome is discarded since the claim
-	// had ended when RunRemote returned. It may be told of one twice. It must not block.
-	Landed(ids []layout.ID)
+	// Acknowledge is called with attempts after the store has recorded their ends, or has
+	// refused them since the claim was lost, and with those whose outcome is discarded since
+	// the claim had ended when RunRemote returned: the remote may forget them. It may be
+	// called twice with one. It must not block.
+	Acknowledge(ids []layout.ID)
 }
 
 // Peer is what a Remote may be too.
@@ -211,8 +212,8 @@ func callRemote(ctx context.Context, r Remote, call RemoteCall) (out RemoteOutco
 	return r.RunRemote(ctx, call)
 }
 
-// tellLanded tells which claims have ended.
-func (w *Worker) tellLanded(ended []fdbmodel.Completion) {
+// acknowledge tells the remote which claims have ended.
+func (w *Worker) acknowledge(ended []fdbmodel.Completion) {
 	if w.options.Remote == nil || len(ended) == 0 {
 		return
 	}
@@ -220,5 +221,5 @@ func (w *Worker) tellLanded(ended []fdbmodel.Completion) {
 	for i := range ended {
 		ids[i] = ended[i].Future.ID
 	}
-	w.options.Remote.Landed(ids)
+	w.options.Remote.Acknowledge(ids)
 }

@@ -19,8 +19,8 @@ import (
 type elsewhere struct {
 	run func(context.Context, workers.RemoteCall) (workers.RemoteOutcome, error)
 
-	mu     sync.Mutex
-	landed []layout.ID
+	mu           sync.Mutex
+	acknowledged []layout.ID
 }
 
 func (*elsewhere) Functions() []string { return []string{"go:far", layout.AnyModule} }
@@ -29,16 +29,16 @@ func (e *elsewhere) RunRemote(ctx context.Context, c workers.RemoteCall) (worker
 	return e.run(ctx, c)
 }
 
-func (e *elsewhere) Landed(ids []layout.ID) {
+func (e *elsewhere) Acknowledge(ids []layout.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.landed = append(e.landed, ids...)
+	e.acknowledged = append(e.acknowledged, ids...)
 }
 
 func (e *elsewhere) told(id layout.ID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, have := range e.landed {
+	for _, have := range e.acknowledged {
 		if have == id {
 			return true
 		}

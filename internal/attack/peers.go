@@ -92,7 +92,7 @@ func Messages(ctx context.Context, t *Target, size int) (func(), error) {
 		switch i % 6 {
 		case 0, 1:
 			message = encoded(&protocol.WorkOrderBatchResponse{RequestID: chunk, ChunkID: chunk,
-				Ticket: "none", Outcomes: []protocol.Outcome{{Code: protocol.CodeOK, Value: []byte("forged")}}})
+				OrderMAC: "none", Outcomes: []protocol.Outcome{{Code: protocol.CodeOK, Value: []byte("forged")}}})
 		case 2:
 			message = encoded(&protocol.WorkOrderProgress{ChunkID: chunk, Running: 1000, Done: 1000})
 		case 3:

@@ -3,15 +3,15 @@ package mutants
 // headMutants are faults of a head's side of peers.
 func headMutants() []mutant {
 	const answer, order, peer = "protocol/peerhead/answer.go", "protocol/peerhead/order.go", "protocol/peerhead/peer.go"
-	const kept, verify = "protocol/peerhead/kept.go", "protocol/peerhead/verify.go"
+	const cache, verify = "protocol/peerhead/resultcache.go", "protocol/peerhead/verify.go"
 	on := func(tests string) suites { return suites{{of: "protocol/peerhead", run: tests}} }
 	return []mutant{
-		{name: "any ticket is the chunk's", file: "protocol/peerhead/ticket.go", by: on("TestForeignResults"),
+		{name: "any MAC is the chunk's", file: "protocol/peerhead/ordermac.go", by: on("TestForeignResults"),
 			old: "return hmac.Equal([]byte(a), []byte(b))", new: "return hmac.Equal([]byte(a), []byte(a))"},
-		{name: "a ticket does not name the peer", file: "protocol/peerhead/ticket.go", by: on("TestForeignResults"),
+		{name: "an order MAC does not name the peer", file: "protocol/peerhead/ordermac.go", by: on("TestForeignResults"),
 			old: "\tfield(string(peer))\n", new: "\t_ = peer\n"},
-		{name: "progress needs no ticket", file: answer, by: on("TestProgressNeedsTheTicket"),
-			old: "o != nil && sameTicket(o.ticket, m.Ticket) {", new: "o != nil {"},
+		{name: "progress needs no order MAC", file: answer, by: on("TestProgressNeedsTheOrderMAC"),
+			old: "o != nil && sameMAC(o.mac, m.OrderMAC) {", new: "o != nil {"},
 		{name: "one peer may have more than all", file: "protocol/p2p/options.go",
 			by:  suites{{of: "protocol/p2p", run: "TestOptionsThatAreRefused"}},
 			old: "|| l.Memory < l.PeerMemory {", new: "{"},
@@ -20,7 +20,7 @@ func headMutants() []mutant {
 			old: "l.Memory < l.PeerMemory", new: "l.Memory <= l.PeerMemory"},
 		{name: "the last answer counts", file: answer, by: on("TestTheFirstAnswerCounts"),
 			old: "\t\tif ended {\n", new: "\t\tif ended && landing == nil {\n"},
-		{name: "failures of earlier memberships count", file: kept, by: on("TestLateFailures"),
+		{name: "failures of earlier memberships count", file: cache, by: on("TestLateFailures"),
 			old: " || !x.OK() {", new: " {"},
 		{name: "a restart is not noticed", file: peer, by: on("TestARestartedPeer"),
 			old: "case m != nil && before.incarnation != o.incarnation:", new: "case m != nil && before.name != o.name:"},

@@ -41,7 +41,7 @@ func peerMutants() []mutant {
 		{name: "lines name the ids of the worker", file: "protocol/peerworker/logs.go", by: on("TestLinesNameFutures"),
 			old: "if a.Key != futureKey || !ok {", new: "if ok || !ok {"},
 		{name: "a cancel outlives its order", file: "protocol/peerworker/runner.go", by: on("TestACancelIsOf|Snoozed"),
-			old: "case x == nil || x.void:", new: "case x == nil:"},
+			old: "case x == nil || x.discarded:", new: "case x == nil:"},
 		{name: "an order waits for no cancel", file: "protocol/peerworker/runner.go", by: on("TestACancelIsOfItsOrder"),
 			old: "if x.chunk = c; x.cancelled != nil {", new: "if x.chunk = c; false {"},
 		{name: "what a head has runs again", file: journal, by: on("TestWhatAHeadHas"),

@@ -315,10 +315,10 @@ func lie(h *p2p.Host, to p2p.PeerID, o *protocol.WorkOrderBatch) {
 	far.Index = len(o.Arguments)
 	others := []protocol.OrderItem{{ID: o.ChunkID, Attempt: 1}}
 	for _, r := range []protocol.WorkOrderBatchResponse{
-		{ChunkID: o.ChunkID, Ticket: "no", Outcomes: []protocol.Outcome{lie}},
-		{ChunkID: o.ChunkID, Ticket: o.Ticket, Outcomes: []protocol.Outcome{far}},
-		{ChunkID: "abcd", Ticket: o.Ticket, Outcomes: []protocol.Outcome{lie}, Items: o.Items},
-		{ChunkID: "abcd", Ticket: o.Ticket, Outcomes: []protocol.Outcome{lie}, Items: others},
+		{ChunkID: o.ChunkID, OrderMAC: "no", Outcomes: []protocol.Outcome{lie}},
+		{ChunkID: o.ChunkID, OrderMAC: o.OrderMAC, Outcomes: []protocol.Outcome{far}},
+		{ChunkID: "abcd", OrderMAC: o.OrderMAC, Outcomes: []protocol.Outcome{lie}, Items: o.Items},
+		{ChunkID: "abcd", OrderMAC: o.OrderMAC, Outcomes: []protocol.Outcome{lie}, Items: others},
 	} {
 		r.RequestID = r.ChunkID
 		if data, err := protocol.Encode(&r, protocol.DialectFutura); err == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // landTime is how long the answer to results waits until they are stored.
-const landTime = 20 * time.Second
+const ackTime = 20 * time.Second
 
 // HandleCall answers a message that a peer sent on a stream of Futura. It returns once
 // results are stored, or can't be. The context bounds it.
@@ -93,7 +93,7 @@ func (p *peer) progress(m *protocol.WorkOrderProgress) *protocol.Ack {
 		answer.Code, answer.Message = protocol.CodeNotAuthorized, "say hello first"
 		return answer
 	}
-	if o := member.order(m.ChunkID); o != nil && sameTicket(o.ticket, m.Ticket) {
+	if o := member.order(m.ChunkID); o != nil && sameMAC(o.mac, m.OrderMAC) {
 		now := p.head.clock.Now()
 		o.hear(now)
 		if n := o.lasting(now, m); n > 0 {
@@ -150,14 +150,14 @@ func (h *Head) results(ctx context.Context, p *peer, r *protocol.WorkOrderBatchR
 		answer.Code, answer.Message = h.late(ctx, p, r)
 		return answer
 	}
-	if !sameTicket(o.ticket, r.Ticket) {
+	if !sameMAC(o.mac, r.OrderMAC) {
 		p.refused.Add(int64(len(r.Outcomes)))
 		p.fault(1)
-		answer.Code, answer.Message = protocol.CodeGone, "the ticket is not that of the chunk"
+		answer.Code, answer.Message = protocol.CodeGone, "the order MAC is not that of the chunk"
 		return answer
 	}
 	o.hear(h.clock.Now())
-	if !m.awaitLanding(ctx, m.take(o, r.Outcomes)) {
+	if !m.awaitAcks(ctx, m.take(o, r.Outcomes)) {
 		answer.Code, answer.Message = protocol.CodeUnavailable, "the results are not stored yet"
 	} else if o.open() == 0 {
 		m.remove(o)
@@ -179,11 +179,11 @@ func (m *member) take(o *order, outcomes []protocol.Outcome) (stored []<-chan st
 			tally.faults++
 			continue
 		}
-		landing, ended := o.landingOf(x.Index)
+		unacked, ended := o.ackOf(x.Index)
 		if ended {
 			p.refused.Add(1)
-			if landing != nil {
-				stored = append(stored, landing)
+			if unacked != nil {
+				stored = append(stored, unacked)
 			}
 			continue
 		}
@@ -202,7 +202,7 @@ func (m *member) take(o *order, outcomes []protocol.Outcome) (stored []<-chan st
 	return stored
 }
 
-// closed is the landing of what is not stored.
+// closed is the acknowledgement of what is not stored.
 var closed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -211,15 +211,15 @@ var closed = func() <-chan struct{} {
 
 // hand ends an item with an outcome, and returns what is closed once that is stored.
 func (m *member) hand(o *order, index int, out workers.RemoteOutcome) <-chan struct{} {
-	landing := closed
+	unacked := closed
 	switch c := o.calls[index]; {
 	case c.over == nil:
-		landing = m.expectLanding(c.ID)
+		unacked = m.expectAck(c.ID)
 	case out.Large != nil:
-		landing = c.over // until then the peer is to keep it
+		unacked = c.over // until then the peer is to keep it
 	}
 	o.mu.Lock()
-	o.landing[index] = landing
+	o.acks[index] = unacked
 	o.mu.Unlock()
 	switch first := o.end(index, out, nil); {
 	case first && out.Kind == "":
@@ -227,24 +227,24 @@ func (m *member) hand(o *order, index int, out workers.RemoteOutcome) <-chan str
 	case first:
 		m.peer.failed.Add(1)
 	case o.calls[index].isWithdrawn():
-		m.Landed([]layout.ID{o.calls[index].ID}) // nobody takes the outcome, so none is stored
+		m.Acknowledge([]layout.ID{o.calls[index].ID}) // the outcome is not taken, so none is stored
 	}
-	return landing
+	return unacked
 }
 
-func (o *order) landingOf(index int) (landing <-chan struct{}, ended bool) {
+func (o *order) ackOf(index int) (unacked <-chan struct{}, ended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.landing[index], o.ended[index]
+	return o.acks[index], o.ended[index]
 }
 
-// awaitLanding waits until ends are stored.
-func (m *member) awaitLanding(ctx context.Context, stored []<-chan struct{}) bool {
-	timer := m.peer.head.clock.At(m.peer.head.clock.Now().Add(landTime))
+// awaitAcks waits until ends are stored.
+func (m *member) awaitAcks(ctx context.Context, stored []<-chan struct{}) bool {
+	timer := m.peer.head.clock.At(m.peer.head.clock.Now().Add(ackTime))
 	defer timer.Stop()
-	for _, landed := range stored {
+	for _, acknowledged := range stored {
 		select {
-		case <-landed:
+		case <-acknowledged:
 		case <-timer.C():
 			return false
 		case <-ctx.Done():

@@ -18,10 +18,10 @@
 //
 // A peer that is away, or that has work and is silent, for Options.Grace is reaped: its
 // futures go back, as after any death of a worker. One that comes back is registered
-// again. What it ran meanwhile is taken all the same where nobody else has run it: each
-// order has a ticket that only the head can have made, and with the ticket a result of
-// an earlier membership, or of an earlier process of the head, counts for the same
-// attempt of the same future.
+// again. What it ran meanwhile is taken all the same, unless another peer has run it: each
+// order has a MAC that only the head can have made, and with the MAC a result of an
+// earlier membership, or of an earlier process of the head, counts for the same attempt
+// of the same future.
 //
 // # Which peers get less
 //
@@ -41,7 +41,7 @@
 //
 // A head has at most Options.MaxPeers peers, and each at most as many items as its
 // slots, in orders of Options.MaxChunk items and Options.MaxOrder bytes. Results of
-// earlier memberships are kept up to Options.MaxKept bytes in all. The network bounds
+// earlier memberships are cached up to Options.MaxCached bytes in all. The network bounds
 // messages.
 //
 // # Large values

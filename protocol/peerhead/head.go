@@ -25,7 +25,7 @@ type Head struct {
 	options Options
 	clock   clock.Clock
 	fleet   *workers.Fleet // of the workers that stand for peers
-	kept    *keptResults
+	cache   *resultCache
 	rolls   rollCalls
 	parts   parts  // of large values
 	pieces  pieces // of modules
@@ -55,7 +55,7 @@ func New(o Options) (*Head, error) {
 	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{},
 		absent: map[PeerID]*score{}, lost: map[PeerID]*lostPeer{}, ready: make(chan struct{}), nodes: make(chan struct{}, 1),
 		fleet: workers.NewFleet(o.Cluster)}
-	h.kept = newKeptResults(o.MaxKept, h.clock)
+	h.cache = newResultCache(o.MaxCached, h.clock)
 	h.parts.by, h.parts.clock = map[partName]part{}, h.clock
 	h.rolls.open, h.wanted.at = map[string]*rollCall{}, map[string]time.Time{}
 	return h, nil
@@ -105,7 +105,7 @@ func (h *Head) watch(ctx context.Context) {
 			return
 		}
 		now := h.clock.Now()
-		h.kept.sweep(now)
+		h.cache.sweep(now)
 		h.parts.sweep(now)
 		late := now.Sub(next)
 		for _, p := range h.all() {

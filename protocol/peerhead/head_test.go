@@ -167,7 +167,7 @@ func TestAHeadRestarts(t *testing.T) {
 }
 
 // TestForeignResultsChangeNothing has a peer answer for chunks, places and items that it
-// was not given, twice, and with tickets of others.
+// was not given, twice, and with MACs of other orders.
 func TestForeignResultsChangeNothing(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		honest := w.join("honest", 4, func(p *fakePeer) { p.takes = 10 * time.Second })
@@ -177,11 +177,11 @@ func TestForeignResultsChangeNothing(t *testing.T) {
 		order := honest.orders[0]
 		lie := protocol.Outcome{Code: protocol.CodeOK, Value: []byte("lie")}
 		for _, r := range []*protocol.WorkOrderBatchResponse{
-			{ChunkID: order.ChunkID, Ticket: order.Ticket, Outcomes: []protocol.Outcome{lie}},
-			{ChunkID: order.ChunkID, Ticket: order.Ticket, Outcomes: []protocol.Outcome{lie}, Items: order.Items},
+			{ChunkID: order.ChunkID, OrderMAC: order.OrderMAC, Outcomes: []protocol.Outcome{lie}},
+			{ChunkID: order.ChunkID, OrderMAC: order.OrderMAC, Outcomes: []protocol.Outcome{lie}, Items: order.Items},
 			{ChunkID: order.ChunkID, Outcomes: []protocol.Outcome{lie}, Items: order.Items},
-			{ChunkID: "ab", Ticket: order.Ticket, Outcomes: []protocol.Outcome{lie}, Items: order.Items},
-			{ChunkID: "ab", Ticket: order.Ticket, Outcomes: []protocol.Outcome{lie}},
+			{ChunkID: "ab", OrderMAC: order.OrderMAC, Outcomes: []protocol.Outcome{lie}, Items: order.Items},
+			{ChunkID: "ab", OrderMAC: order.OrderMAC, Outcomes: []protocol.Outcome{lie}},
 		} {
 			r.RequestID = r.ChunkID
 			ack, ok := liar.tell(r).(*protocol.Ack)
@@ -189,16 +189,16 @@ func TestForeignResultsChangeNothing(t *testing.T) {
 			require.NotEqual(w, protocol.CodeOK, ack.Code)
 		}
 		// The honest one can't answer for places that its order does not have.
-		for _, ticket := range []string{order.Ticket, "", "x"} {
+		for _, mac := range []string{order.OrderMAC, "", "x"} {
 			wrong := lie
 			wrong.Index = len(order.Items)
-			honest.tell(&protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, Ticket: ticket,
+			honest.tell(&protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, OrderMAC: mac,
 				Outcomes: []protocol.Outcome{wrong}})
 		}
 		w.settle(10 * time.Minute)
 		w.requireEchoes(ids)
 		// And nothing that it says of what is over counts.
-		again := &protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, Ticket: order.Ticket,
+		again := &protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, OrderMAC: order.OrderMAC,
 			Outcomes: []protocol.Outcome{lie}, Items: order.Items}
 		honest.tell(again)
 		w.settle(time.Minute)
@@ -206,22 +206,22 @@ func TestForeignResultsChangeNothing(t *testing.T) {
 	})
 }
 
-// TestProgressNeedsTheTicket has a peer tell of an order's progress for a long time, with the
-// ticket of the order and with others: only the first keeps the order.
-func TestProgressNeedsTheTicket(t *testing.T) {
+// TestProgressNeedsTheOrderMAC has a peer tell of an order's progress for a long time, with the
+// MAC of the order and with others: only the first keeps the order.
+func TestProgressNeedsTheOrderMAC(t *testing.T) {
 	for name, keeps := range map[string]bool{"its own": true, "": false, "another": false} {
-		t.Run("ticket "+name, func(t *testing.T) {
+		t.Run("MAC "+name, func(t *testing.T) {
 			inWorld(t, peerhead.Options{Patience: time.Hour}, func(w *world) {
 				p := w.join("p", 1, func(p *fakePeer) { p.silent, p.takes = true, time.Hour })
 				w.submit(1)
 				w.settle(time.Second)
 				order := p.orders[0]
-				ticket := name
+				mac := name
 				if keeps {
-					ticket = order.Ticket
+					mac = order.OrderMAC
 				}
 				for range 60 {
-					p.tell(&protocol.WorkOrderProgress{ChunkID: order.ChunkID, Ticket: ticket, Running: 1, Items: []int{0}})
+					p.tell(&protocol.WorkOrderProgress{ChunkID: order.ChunkID, OrderMAC: mac, Running: 1, Items: []int{0}})
 					w.settle(time.Second)
 				}
 				require.Equal(w, keeps, len(p.orders) == 1, "%d orders", len(p.orders))
@@ -237,7 +237,7 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 		ids := w.submit(1)
 		w.settle(time.Second)
 		order := p.orders[0]
-		r := &protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, Ticket: order.Ticket,
+		r := &protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, OrderMAC: order.OrderMAC,
 			Outcomes: []protocol.Outcome{
 				{Code: protocol.CodeOK, Value: []byte("0")}, {Code: protocol.CodeOK, Value: []byte("1")},
 			}}
@@ -345,7 +345,7 @@ func TestLabelsOfStrangersDontCount(t *testing.T) {
 }
 
 // TestLateResultsOfAnotherAttempt has a peer offer results of its earlier membership with a
-// good ticket: a failure, which does not count, and a success of an attempt that has
+// good MAC: a failure, which does not count, and a success of an attempt that has
 // failed elsewhere meanwhile.
 func TestLateResultsOfAnotherAttempt(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
@@ -372,7 +372,7 @@ func TestLateResultsOfAnotherAttempt(t *testing.T) {
 		for _, x := range []protocol.Outcome{
 			{Code: protocol.CodeOK, Value: []byte("late")}, {Code: protocol.CodeError, Kind: "error", Message: "late"},
 		} {
-			r := protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, Ticket: order.Ticket,
+			r := protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, OrderMAC: order.OrderMAC,
 				Items: order.Items}
 			for i := range order.Items {
 				x.Index = i
@@ -403,7 +403,7 @@ func TestLateFailuresDontCount(t *testing.T) {
 		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
 		order := p.orders[0]
 		require.Equal(w, protocol.CodeOK, p.tell(&protocol.WorkOrderBatchResponse{RequestID: order.ChunkID,
-			ChunkID: order.ChunkID, Ticket: order.Ticket, Items: order.Items,
+			ChunkID: order.ChunkID, OrderMAC: order.OrderMAC, Items: order.Items,
 			Outcomes: []protocol.Outcome{{Code: protocol.CodeError, Kind: "error"}}}).(*protocol.Ack).Code)
 		w.join("q", 4)
 		w.settle(time.Minute)

@@ -110,7 +110,7 @@ func TestBlobsThatNeverCome(t *testing.T) {
 			w.settle(time.Second)
 			require.Len(w, p.orders, 1)
 			r := protocol.WorkOrderBatchResponse{RequestID: p.orders[0].RequestID, ChunkID: p.orders[0].ChunkID,
-				Ticket: p.orders[0].Ticket, Outcomes: []protocol.Outcome{{Code: protocol.CodeOK,
+				OrderMAC: p.orders[0].OrderMAC, Outcomes: []protocol.Outcome{{Code: protocol.CodeOK,
 					Blob: &protocol.Blob{ID: endlessBlob, Size: layout.MaxPut}}}}
 			data, err := protocol.Encode(&r, protocol.DialectFutura)
 			require.NoError(w, err)

@@ -33,7 +33,7 @@ type member struct {
 	moved   atomic.Int64 // when a call last began or ended, in nanoseconds
 	mu      sync.Mutex
 	orders  map[string]*order
-	landing map[layout.ID]chan struct{}
+	unacked map[layout.ID]chan struct{}
 	limit   int // of items at a time, by the peer's score
 	onTrial bool
 	stands  standing
@@ -62,7 +62,7 @@ func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
 	h.mu.Unlock()
 	m := &member{
 		peer: p, offer: o, done: make(chan struct{}), calls: make(chan *call), window: make(chan struct{}, windowFutura),
-		orders: map[string]*order{}, landing: map[layout.ID]chan struct{}{},
+		orders: map[string]*order{}, unacked: map[layout.ID]chan struct{}{},
 	}
 	if o.dialect != protocol.DialectFutura {
 		m.window = make(chan struct{}, windowB7S)
@@ -169,7 +169,7 @@ func (m *member) RunRemote(ctx context.Context, c workers.RemoteCall) (workers.R
 	if h.options.Verify.on() {
 		return m.runVerified(ctx, c)
 	}
-	if out, found := h.kept.take(c.ID, c.Attempt); found && h.serves(&out) {
+	if out, found := h.cache.take(c.ID, c.Attempt); found && h.serves(&out) {
 		return out, nil
 	}
 	return m.run(ctx, c, nil)
@@ -208,26 +208,26 @@ func (m *member) run(ctx context.Context, c workers.RemoteCall, over <-chan stru
 	}
 }
 
-// Landed implements workers.Remote.
-func (m *member) Landed(ids []layout.ID) {
+// Acknowledge implements workers.Remote.
+func (m *member) Acknowledge(ids []layout.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range ids {
-		if landed := m.landing[id]; landed != nil {
-			close(landed)
-			delete(m.landing, id)
+		if acknowledged := m.unacked[id]; acknowledged != nil {
+			close(acknowledged)
+			delete(m.unacked, id)
 		}
 	}
 }
 
-// expectLanding returns what is closed when the end of a future is stored.
-func (m *member) expectLanding(id layout.ID) <-chan struct{} {
+// expectAck returns what is closed when the end of a future is stored.
+func (m *member) expectAck(id layout.ID) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.landing[id] == nil {
-		m.landing[id] = make(chan struct{})
+	if m.unacked[id] == nil {
+		m.unacked[id] = make(chan struct{})
 	}
-	return m.landing[id]
+	return m.unacked[id]
 }
 
 func (m *member) order(chunk string) *order {

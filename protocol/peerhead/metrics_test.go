@@ -28,7 +28,7 @@ func TestMetricsOfPeers(t *testing.T) {
 		})
 		w.submit(3, func(s *layout.Spec) { s.MaxRetries = 0 })
 		w.settle(time.Minute)
-		p.tell(&protocol.WorkOrderBatchResponse{RequestID: "a", ChunkID: "a", Ticket: "forged",
+		p.tell(&protocol.WorkOrderBatchResponse{RequestID: "a", ChunkID: "a", OrderMAC: "forged",
 			Items:    []protocol.OrderItem{{ID: "01995b4e-6f3a-7c1e-9d2b-0123456789ab"}},
 			Outcomes: []protocol.Outcome{{Code: protocol.CodeOK}}})
 		p.setAway(true)

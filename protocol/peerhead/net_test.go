@@ -251,7 +251,7 @@ func (p *fakePeer) sayHello() *protocol.HelloResponse {
 	hello := p.hello
 	p.mu.Lock()
 	for id, r := range p.kept {
-		hello.Kept = append(hello.Kept, protocol.Kept{ChunkID: id, Ticket: r.Ticket})
+		hello.Kept = append(hello.Kept, protocol.Kept{ChunkID: id, OrderMAC: r.OrderMAC})
 	}
 	p.mu.Unlock()
 	answer, ok := p.tell(&hello).(*protocol.HelloResponse)
@@ -316,7 +316,7 @@ func (p *fakePeer) take(m protocol.Message) protocol.Message {
 
 // work runs an order and sends its results, which it keeps until they are acknowledged.
 func (p *fakePeer) work(o *protocol.WorkOrderBatch) {
-	r := &protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID, Ticket: o.Ticket}
+	r := &protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID, OrderMAC: o.OrderMAC}
 	for i := range o.Arguments {
 		if !p.spend(o) {
 			return
@@ -349,7 +349,7 @@ func (p *fakePeer) spend(o *protocol.WorkOrderBatch) bool {
 			return false
 		}
 		if !p.silent && !p.isAway() {
-			p.tell(&protocol.WorkOrderProgress{ChunkID: o.ChunkID, Ticket: o.Ticket, Running: 1})
+			p.tell(&protocol.WorkOrderProgress{ChunkID: o.ChunkID, OrderMAC: o.OrderMAC, Running: 1})
 		}
 	}
 	return true

@@ -38,7 +38,7 @@ type Options struct {
 	Cluster *fdbmodel.Cluster
 	// Network is required.
 	Network Network
-	// Key is a secret of at least 32 bytes by which the head knows its own tickets, also
+	// Key is a secret of at least 32 bytes by which the head knows its own orders, also
 	// after a restart. It is required.
 	Key []byte
 	// Name is told to peers.
@@ -62,10 +62,10 @@ type Options struct {
 	// Default to 256 and 4 MiB.
 	MaxChunk int
 	MaxOrder int
-	// MaxKept bounds the bytes of results that are kept for attempts of earlier
+	// MaxCached bounds the bytes of results that are cached for attempts of earlier
 	// memberships until those are claimed again, or for 10 min. One peer has at most a
 	// quarter. Defaults to 256 MiB.
-	MaxKept int64
+	MaxCached int64
 	// OrderTime is how long a peer that does not report its progress, a node of b7s, may
 	// take for an order, beside the timeouts of its items. Defaults to 10 min.
 	OrderTime time.Duration
@@ -93,7 +93,7 @@ const (
 	defaultPeers  = 10_000
 	defaultChunk  = 256
 	defaultOrder  = 4 << 20
-	defaultKept   = 256 << 20
+	defaultCache  = 256 << 20
 	defaultB7S    = 32
 	defaultOrders = 10 * time.Minute
 	defaultLost   = time.Hour
@@ -107,7 +107,7 @@ func (o Options) complete() (Options, error) {
 	if len(o.Key) < keyBytes {
 		return o, fmt.Errorf("peerhead: Options.Key has %d bytes: at least %d", len(o.Key), keyBytes)
 	}
-	if min(o.MaxPeers, o.MaxChunk, o.MaxOrder, o.B7SSlots) < 0 || o.MaxKept < 0 ||
+	if min(o.MaxPeers, o.MaxChunk, o.MaxOrder, o.B7SSlots) < 0 || o.MaxCached < 0 ||
 		min(o.Grace, o.Patience, o.OrderTime, o.KeepLost) < 0 {
 		return o, errors.New("peerhead: Options with a negative number")
 	}
@@ -123,7 +123,7 @@ func (o Options) complete() (Options, error) {
 	o.MaxPeers = cmp.Or(o.MaxPeers, defaultPeers)
 	o.MaxChunk = min(cmp.Or(o.MaxChunk, defaultChunk), protocol.DirectLimits().Items)
 	o.MaxOrder = cmp.Or(o.MaxOrder, defaultOrder)
-	o.MaxKept = cmp.Or(o.MaxKept, defaultKept)
+	o.MaxCached = cmp.Or(o.MaxCached, defaultCache)
 	o.B7SSlots = cmp.Or(o.B7SSlots, defaultB7S)
 	o.OrderTime = cmp.Or(o.OrderTime, defaultOrders)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))

@@ -29,7 +29,7 @@ type order struct {
 	id     string
 	calls  []*call
 	items  []protocol.OrderItem
-	ticket string
+	mac    string
 	begun  time.Time
 	due    time.Time // for a peer that reports nothing; zero for others
 
@@ -38,7 +38,7 @@ type order struct {
 	spoken  bool   // the peer has said something of it
 	lasted  bool   // what runs of it has counted as answers
 	ended   []bool // was given its outcome, or needs none
-	landing []<-chan struct{}
+	acks    []<-chan struct{}
 	left    int
 	stops   []int // places that the peer is to stop, and was not told of
 	telling bool
@@ -135,10 +135,10 @@ func (m *member) compose(waiting []*call) (*order, []*call) {
 	if len(o.calls) == 0 {
 		return nil, rest
 	}
-	o.left, o.ended, o.landing = len(o.calls), make([]bool, len(o.calls)), make([]<-chan struct{}, len(o.calls))
+	o.left, o.ended, o.acks = len(o.calls), make([]bool, len(o.calls)), make([]<-chan struct{}, len(o.calls))
 	o.begun = h.clock.Now()
 	o.heard = o.begun
-	o.ticket = ticket(h.options.Key, m.peer.id, o.id, o.items)
+	o.mac = orderMAC(h.options.Key, m.peer.id, o.id, o.items)
 	if m.offer.dialect != protocol.DialectFutura {
 		o.due = o.begun.Add(h.options.OrderTime + time.Duration(len(o.calls))*o.calls[0].Timeout)
 	}
@@ -196,7 +196,7 @@ func (o *order) message() *protocol.WorkOrderBatch {
 	}
 	if d == protocol.DialectFutura {
 		w.Module, _ = first.module()
-		w.Ticket, w.Priority, w.Items = o.ticket, first.Priority, o.items
+		w.OrderMAC, w.Priority, w.Items = o.mac, first.Priority, o.items
 		if first.group.limit > 0 {
 			w.RequestID, w.Concurrency = requestOf(first.group.owner), uint64(first.group.limit)
 		}

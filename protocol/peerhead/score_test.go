@@ -141,7 +141,7 @@ func TestScoresOfAbsentPeersAreBounded(t *testing.T) {
 		for i := range 20 {
 			p := w.join(fmt.Sprint("stranger", i), 1)
 			for range i + 1 {
-				p.tell(&protocol.WorkOrderBatchResponse{RequestID: "ab", ChunkID: "ab", Ticket: "forged",
+				p.tell(&protocol.WorkOrderBatchResponse{RequestID: "ab", ChunkID: "ab", OrderMAC: "forged",
 					Items:    []protocol.OrderItem{{ID: "01995b4e-6f3a-7c1e-9d2b-0123456789ab", Attempt: 1}},
 					Outcomes: []protocol.Outcome{{Code: protocol.CodeOK}}})
 			}

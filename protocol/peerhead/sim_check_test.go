@@ -220,8 +220,8 @@ func (w *simWorld) expectAnswer(r *simHeadRun, from string, message []byte) (che
 func (o *order) wanted(r *protocol.WorkOrderBatchResponse) (ids []layout.ID) {
 	for i := range r.Outcomes {
 		if x := &r.Outcomes[i]; x.OK() && x.Index >= 0 && x.Index < len(o.calls) {
-			landing, _ := o.landingOf(x.Index)
-			if c := o.calls[x.Index]; landing != nil && !c.isWithdrawn() {
+			unacked, _ := o.ackOf(x.Index)
+			if c := o.calls[x.Index]; unacked != nil && !c.isWithdrawn() {
 				ids = append(ids, c.ID)
 			}
 		}
@@ -270,20 +270,21 @@ func (w *simWorld) leaks() (found []string) {
 				continue
 			}
 			m.mu.Lock()
-			orders, landing := len(m.orders), len(m.landing)
+			orders, unacked := len(m.orders), len(m.unacked)
 			m.mu.Unlock()
-			if orders+landing+len(m.window) > 0 {
-				found = append(found, fmt.Sprintf("head %s has of peer %s: %d orders, %d landings, %d places in its window", h.id,
-					p.id, orders, landing, len(m.window)))
+			if orders+unacked+len(m.window) > 0 {
+				found = append(found, fmt.Sprintf(
+					"head %s has of peer %s: %d orders, %d unacknowledged ends, %d places in its window", h.id, p.id, orders, unacked,
+					len(m.window)))
 			}
 		}
-		kept := h.run.head.kept
-		kept.mu.Lock()
-		if len(kept.by)+len(kept.ofPeer) > 0 || kept.size != 0 {
-			found = append(found, fmt.Sprintf("head %s keeps %d results of %d peers: %d bytes", h.id, len(kept.by),
-				len(kept.ofPeer), kept.size))
+		cache := h.run.head.cache
+		cache.mu.Lock()
+		if len(cache.by)+len(cache.ofPeer) > 0 || cache.size != 0 {
+			found = append(found, fmt.Sprintf("head %s caches %d results of %d peers: %d bytes", h.id, len(cache.by),
+				len(cache.ofPeer), cache.size))
 		}
-		kept.mu.Unlock()
+		cache.mu.Unlock()
 	}
 	for _, p := range w.peers {
 		if p.run == nil {

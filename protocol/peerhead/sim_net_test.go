@@ -347,7 +347,7 @@ func (n *simNet) sizeOf(chunk string) int {
 // forged is what no item has as its result.
 const forged = "forged"
 
-// forge has a peer say how items ended that it was not given, or without their ticket.
+// forge has a peer say how items ended that it was not given, or without their MAC.
 func (n *simNet) forge() {
 	n.mu.Lock()
 	if len(n.orders) == 0 {
@@ -366,15 +366,15 @@ func (n *simNet) forge() {
 	if from == "" {
 		return
 	}
-	r := &protocol.WorkOrderBatchResponse{RequestID: o.m.RequestID, ChunkID: o.m.ChunkID, Ticket: o.m.Ticket}
+	r := &protocol.WorkOrderBatchResponse{RequestID: o.m.RequestID, ChunkID: o.m.ChunkID, OrderMAC: o.m.OrderMAC}
 	for i, item := range o.m.Items {
 		r.Outcomes = append(r.Outcomes, protocol.Outcome{Index: i, Code: protocol.CodeOK, Value: []byte(forged)})
 		r.Items = append(r.Items, protocol.OrderItem{ID: item.ID, Attempt: item.Attempt})
 	}
 	if from == o.to {
-		r.Ticket = "A" + r.Ticket[1:]
-		if r.Ticket == o.m.Ticket {
-			r.Ticket = "B" + r.Ticket[1:]
+		r.OrderMAC = "A" + r.OrderMAC[1:]
+		if r.OrderMAC == o.m.OrderMAC {
+			r.OrderMAC = "B" + r.OrderMAC[1:]
 		}
 	}
 	if n.w.draw(2) == 0 {

@@ -25,8 +25,8 @@ var (
 // results; some peers lie where peers check each other. Each future has to end once, with a
 // result of its own; what a head acknowledges has to be stored; the audit has to find
 // nothing at any moment. Once the faults end, all has to end in a bounded time, and nothing
-// may be left: no order, no landing, no kept result, nothing in the store of a peer, no
-// goroutine.
+// may be left: no order, no unacknowledged end, no cached result, nothing in the store of a
+// peer, no goroutine.
 //
 // A seed draws the options, the workload, the faults and when they happen. Goroutines that
 // run at one moment of virtual time do so in any order, and draw in that order, so two runs of

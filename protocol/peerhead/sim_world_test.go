@@ -30,7 +30,7 @@ type simReport struct {
 	Retries, Discards, Offers, Realized, Failed, Nodes int
 	NodeOrders, Surplus, Refused, Silent               int
 	// Acknowledged are answers to results that were compared with the store, and Late
-	// results of earlier memberships that heads have kept.
+	// results of earlier memberships that heads have cached.
 	Acknowledged, Late int
 	Healed, Virtual    time.Duration
 }
@@ -152,7 +152,7 @@ func (w *simWorld) drawOptions() {
 	w.options = Options{
 		Manifest: func(cid string) string { return "http://head/" + cid }, AdmitStrand: true, OrderTime: 20 * time.Second,
 		B7SSlots: 1 + w.draw(8), Grace: []time.Duration{0, 8 * time.Second}[w.draw(2)],
-		MaxChunk: []int{1, 3, 256}[w.draw(3)], MaxKept: []int64{0, 1500}[w.draw(2)],
+		MaxChunk: []int{1, 3, 256}[w.draw(3)], MaxCached: []int64{0, 1500}[w.draw(2)],
 		MaxOrder: []int{0, 500}[w.draw(2)],
 	}
 	w.peerChunk = []int{2, 1000}[w.draw(2)]
@@ -356,7 +356,7 @@ func (w *simWorld) heal() {
 	w.report.Healed = time.Since(began)
 	began = time.Now()
 	for left := w.leaks(); len(left) > 0 && len(w.flaws()) == 0; left = w.leaks() {
-		if time.Since(began) > keptFor+5*time.Minute {
+		if time.Since(began) > cachedFor+5*time.Minute {
 			w.flaw("all has ended, and there is left: %s", strings.Join(left, "; "))
 			return
 		}

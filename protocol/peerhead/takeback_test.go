@@ -30,7 +30,7 @@ func oneAtATime(takes func(item string) time.Duration) func(*fakePeer) {
 		lane := make(chan struct{}, 1)
 		p.works = func(o *protocol.WorkOrderBatch) {
 			answer := func(x protocol.Outcome) {
-				p.tell(&protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID, Ticket: o.Ticket,
+				p.tell(&protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID, OrderMAC: o.OrderMAC,
 					Partial: true, Outcomes: []protocol.Outcome{x}})
 			}
 			p.mu.Lock()
@@ -42,7 +42,7 @@ func oneAtATime(takes func(item string) time.Duration) func(*fakePeer) {
 			}
 			// report tells of progress, and gives back what the head wants.
 			report := func(items ...int) {
-				p.tell(&protocol.WorkOrderProgress{ChunkID: o.ChunkID, Ticket: o.Ticket, Running: len(items), Items: items})
+				p.tell(&protocol.WorkOrderProgress{ChunkID: o.ChunkID, OrderMAC: o.OrderMAC, Running: len(items), Items: items})
 				p.mu.Lock()
 				var back []int
 				for i := range given[o.ChunkID] {

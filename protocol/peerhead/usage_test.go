@@ -97,7 +97,7 @@ func (w *world) deliverTwice(p *fakePeer) {
 	orders := p.orders
 	p.mu.Unlock()
 	for _, o := range orders {
-		r := &protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID, Ticket: o.Ticket}
+		r := &protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID, OrderMAC: o.OrderMAC}
 		for i := range o.Items {
 			r.Outcomes = append(r.Outcomes, echo(o, i))
 		}

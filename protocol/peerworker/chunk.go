@@ -49,8 +49,8 @@ type chunk struct {
 	worker *Worker
 	name   chunkName
 	owner  string
-	// request, ticket and module are those of the order.
-	request, ticket, module string
+	// request, mac and module are those of the order.
+	request, mac, module string
 	// number says which of two chunks came later. It is set once the worker has the chunk, as is
 	// moved, the items that it took over from earlier ones.
 	number uint64
@@ -96,16 +96,16 @@ type chunk struct {
 
 // ended is the outcome of an item.
 type ended struct {
-	index   int
-	size    int64 // of the result
-	outcome *protocol.Outcome
-	void    bool // it is no answer to another order
+	index     int
+	size      int64 // of the result
+	outcome   *protocol.Outcome
+	discarded bool // it is no answer to another order
 }
 
 // newChunk makes a chunk of an order with so many items, which have no names in one of b7s's.
 func newChunk(w *Worker, name chunkName, m *protocol.WorkOrderBatch, n int, items []item) *chunk {
 	c := &chunk{
-		worker: w, name: name, owner: name.owner(), request: m.RequestID, ticket: m.Ticket, module: m.Module, items: items,
+		worker: w, name: name, owner: name.owner(), request: m.RequestID, mac: m.OrderMAC, module: m.Module, items: items,
 		ids: make([]layout.ID, n), ring: make(chan struct{}, 1), released: make(chan struct{}), gone: make(chan struct{}),
 		states: make([]itemState, n), open: n, unsent: n, running: map[int]struct{}{},
 	}
@@ -278,7 +278,7 @@ func (c *chunk) progress() (*protocol.WorkOrderProgress, bool) {
 		return nil, false
 	}
 	p := &protocol.WorkOrderProgress{
-		ChunkID: c.name.chunk, Ticket: c.ticket, Running: len(c.running), Done: len(c.ids) - c.open,
+		ChunkID: c.name.chunk, OrderMAC: c.mac, Running: len(c.running), Done: len(c.ids) - c.open,
 	}
 	for i := range c.running {
 		p.Items = append(p.Items, i)

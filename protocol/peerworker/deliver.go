@@ -106,8 +106,8 @@ func inMessage(size int64) int64 {
 	return fixed + size
 }
 
-// landed takes back what the head has not taken.
-func (c *chunk) landed(rest []ended) {
+// requeue takes back what the head has not taken.
+func (c *chunk) requeue(rest []ended) {
 	c.mu.Lock()
 	c.flights--
 	if c.dropped {
@@ -122,7 +122,7 @@ func (c *chunk) landed(rest []ended) {
 // send sends one message, and heeds the answer.
 func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 	m := &protocol.WorkOrderBatchResponse{
-		RequestID: c.request, ChunkID: c.name.chunk, Ticket: c.ticket, Partial: partial,
+		RequestID: c.request, ChunkID: c.name.chunk, OrderMAC: c.mac, Partial: partial,
 		Outcomes: make([]protocol.Outcome, len(part)),
 	}
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 	case protocol.CodeOK:
 		c.acknowledged(part)
 	case protocol.CodeGone:
-		c.landed(part)
+		c.requeue(part)
 		c.drop("the head does not want it")
 	case protocol.CodeConflict:
 		if proving {
@@ -153,7 +153,7 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 		c.mu.Lock()
 		c.prove = true
 		c.mu.Unlock()
-		c.landed(part)
+		c.requeue(part)
 	default:
 		c.refused(ctx, part, code, err)
 	}
@@ -174,7 +174,7 @@ func (c *chunk) acknowledged(part []ended) {
 	c.mu.Unlock()
 	c.worker.counts.delivered.Add(int64(len(part)))
 	c.settle(part)
-	c.landed(nil)
+	c.requeue(nil)
 }
 
 // refused has outcomes sent again later: after a wait, or once the head is back.
@@ -198,5 +198,5 @@ func (c *chunk) refused(ctx context.Context, part []ended, code protocol.Code, e
 	c.worker.log.Debug("the head has not taken results; sending them again", "chunk", c.name.chunk, "code", code,
 		"error", err, "in", pause)
 	_ = link.waitOrChange(ctx, pause) // the end of ctx ends deliver as well
-	c.landed(part)
+	c.requeue(part)
 }

@@ -84,7 +84,7 @@ func (c *chunk) giveUp(indexes []int) (left []int) {
 	for _, i := range unbegun {
 		if len(back) > 0 && back[0] == i {
 			back = back[1:]
-			c.end(ended{index: i, outcome: returned(i, "it had not begun"), void: true})
+			c.end(ended{index: i, outcome: returned(i, "it had not begun"), discarded: true})
 		} else {
 			left = append(left, i)
 		}

@@ -47,9 +47,9 @@ type orderRow struct {
 // itemRow is what became of an item. Without an outcome and a cancel nothing more is to be done
 // about it.
 type itemRow struct {
-	Outcome *protocol.Outcome `json:"outcome,omitempty"`
-	Size    int64             `json:"size,omitempty"`
-	Void    bool              `json:"void,omitempty"`
+	Outcome   *protocol.Outcome `json:"outcome,omitempty"`
+	Size      int64             `json:"size,omitempty"`
+	Discarded bool              `json:"void,omitempty"`
 	// Cancel is why an item was to stop that had not ended.
 	Cancel *string `json:"cancel,omitempty"`
 }
@@ -195,7 +195,7 @@ func (j *journal) writeEnds(ctx context.Context, ends []keptEnd) error {
 		if !e.chunk.wants(e.index) {
 			continue
 		}
-		value, err := json.Marshal(&itemRow{Outcome: e.outcome, Size: e.size, Void: e.void})
+		value, err := json.Marshal(&itemRow{Outcome: e.outcome, Size: e.size, Discarded: e.discarded})
 		if err != nil {
 			return err
 		}

@@ -409,7 +409,7 @@ func (r *running) idle() {
 func goOrder(function string, args ...string) *protocol.WorkOrderBatch {
 	m := &protocol.WorkOrderBatch{
 		Template:  protocol.Template{FunctionID: "go:" + function},
-		RequestID: uuid.NewString(), ChunkID: uuid.NewString(), Ticket: "ticket",
+		RequestID: uuid.NewString(), ChunkID: uuid.NewString(), OrderMAC: "ticket",
 	}
 	for _, a := range args {
 		m.Arguments = append(m.Arguments, []string{})

@@ -229,7 +229,7 @@ func (c *chunk) giveBack(indexes []int, why error) {
 	indexes = c.worker.runner.withdraw(c, indexes)
 	c.worker.rare.Warn("an order can't be run", "head", c.name.head, "chunk", c.name.chunk, c.named(indexes), "error", why)
 	for _, i := range indexes {
-		c.end(ended{index: i, outcome: returned(i, cut(why.Error())), void: true})
+		c.end(ended{index: i, outcome: returned(i, cut(why.Error())), discarded: true})
 	}
 }
 

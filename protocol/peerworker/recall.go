@@ -130,10 +130,10 @@ func (w *Worker) recallChunk(r recalled) {
 
 // recallItem ends an item as it had ended before.
 func (w *Worker) recallItem(c *chunk, index int, row *itemRow, values map[int]*spool) {
-	x := &attempt{id: c.ids[index], head: c.name.head, chunk: c, state: runOver, size: row.Size, void: row.Void}
+	x := &attempt{id: c.ids[index], head: c.name.head, chunk: c, state: runOver, size: row.Size, discarded: row.Discarded}
 	switch {
 	case row.Cancel != nil:
-		x.outcome, x.void = cancelledOutcome(*row.Cancel), true
+		x.outcome, x.discarded = cancelledOutcome(*row.Cancel), true
 	case row.Outcome == nil:
 		c.mu.Lock()
 		c.settleItem(index, 0)

@@ -66,7 +66,7 @@ func TestAWorkerWithAStateRemembersAcrossItsDeath(t *testing.T) {
 	w, called, release := holding(t, o)
 	r = start(t, w, n)
 	h.await("a hello", func() bool { return len(h.hellos) == 1 })
-	require.Equal(t, []protocol.Kept{{ChunkID: done.ChunkID, Ticket: "ticket"}}, h.hellos[0].Kept)
+	require.Equal(t, []protocol.Kept{{ChunkID: done.ChunkID, OrderMAC: "ticket"}}, h.hellos[0].Kept)
 	require.Equal(t, []string{begun.ChunkID}, h.hellos[0].Running)
 	require.Equal(t, "aa", string(h.all(done.ChunkID, 2)[0].Value))
 	// What had begun begins again, and what had not begins.

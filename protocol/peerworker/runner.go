@@ -58,10 +58,10 @@ type attempt struct {
 	cancelled *string
 	// next is the same attempt as an order after the cancel has it: it begins once this
 	// one has stopped. Nil without such an order.
-	next    *attempt
-	outcome protocol.Outcome // without its place
-	void    bool             // the outcome is no answer to another order
-	size    int64            // of the result
+	next      *attempt
+	outcome   protocol.Outcome // without its place
+	discarded bool             // the outcome answers no other order of the item
+	size      int64            // of the result
 }
 
 func newRunner(w *Worker) *runner {
@@ -109,7 +109,7 @@ func (r *runner) hold(c *chunk, subs []fdbmodel.Submission) {
 		}
 		fresh := &attempt{id: sub.ID, head: c.name.head, chunk: c, spec: &sub.Spec, args: sub.Args}
 		switch x := r.items[sub.ID]; {
-		case x == nil || x.void:
+		case x == nil || x.discarded:
 			r.items[sub.ID] = fresh
 		case x.state == runOver:
 			x.chunk = c
@@ -161,7 +161,7 @@ func (r *runner) start(c *chunk) {
 func (x *attempt) endedAt(index int) ended {
 	o := x.outcome
 	o.Index = index
-	return ended{index: index, size: x.size, outcome: &o, void: x.void}
+	return ended{index: index, size: x.size, outcome: &o, discarded: x.discarded}
 }
 
 // Take implements workers.Source.
@@ -209,11 +209,11 @@ func (r *runner) End(c fdbmodel.Completion) {
 }
 
 // over ends an item for the chunk that has it, unless it is ordered again and this is no answer.
-func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, void bool) {
+func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, discarded bool) {
 	blob := outcome.Blob
 	r.mu.Lock()
 	c, forgotten := x.chunk, r.items[x.id] != x
-	if next := x.next; void && next != nil && !forgotten {
+	if next := x.next; discarded && next != nil && !forgotten {
 		r.lines.free(x)
 		if r.items[x.id] = next; next.chunk.started {
 			r.lines.add(next)
@@ -225,7 +225,7 @@ func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, void boo
 	if c.order != nil {
 		outcome, size = c.fit(outcome, size)
 	}
-	x.end(outcome, size, void)
+	x.end(outcome, size, discarded)
 	r.lines.free(x)
 	r.mu.Unlock()
 	if blob != nil && (forgotten || outcome.Blob == nil) {
@@ -235,8 +235,8 @@ func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, void boo
 }
 
 // end sets how an item ended. It is called under mu.
-func (x *attempt) end(outcome protocol.Outcome, size int64, void bool) {
-	x.state, x.outcome, x.size, x.void = runOver, outcome, size, void
+func (x *attempt) end(outcome protocol.Outcome, size int64, discarded bool) {
+	x.state, x.outcome, x.size, x.discarded = runOver, outcome, size, discarded
 	x.args, x.next = nil, nil
 }
 

@@ -320,7 +320,7 @@ func (w *Worker) hello(ctx context.Context, head string) (*protocol.Hello, error
 			m.Running = append(m.Running, c.name.chunk)
 		}
 		if unsent > open {
-			m.Kept = append(m.Kept, protocol.Kept{ChunkID: c.name.chunk, Ticket: c.ticket})
+			m.Kept = append(m.Kept, protocol.Kept{ChunkID: c.name.chunk, OrderMAC: c.mac})
 		}
 	}
 	return m, nil

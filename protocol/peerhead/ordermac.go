@@ -9,9 +9,9 @@ import (
 	"github.com/futura-run/futura/protocol"
 )
 
-// ticket is what proves that the head gave these items, in this order, to a peer in a
-// chunk: nobody else can make it, and it is the same whichever process of the head does.
-func ticket(key []byte, peer PeerID, chunk string, items []protocol.OrderItem) string {
+// orderMAC proves that the head gave these items, in this order, to a peer in a chunk.
+// Only the head can make it, and each process of the head makes the same.
+func orderMAC(key []byte, peer PeerID, chunk string, items []protocol.OrderItem) string {
 	mac := hmac.New(sha256.New, key)
 	field := func(text string) {
 		var size [8]byte
@@ -31,5 +31,5 @@ func ticket(key []byte, peer PeerID, chunk string, items []protocol.OrderItem) s
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// sameTicket compares in constant time.
-func sameTicket(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
+// sameMAC compares in constant time.
+func sameMAC(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }

@@ -12,8 +12,8 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// keptFor is how long the result of an attempt is kept until the attempt is claimed.
-const keptFor = 10 * time.Minute
+// cachedFor is how long the result of an attempt is cached until the attempt is claimed.
+const cachedFor = 10 * time.Minute
 
 // attempt is one attempt of a future.
 type attempt struct {
@@ -21,29 +21,29 @@ type attempt struct {
 	number int
 }
 
-// keptResults are results of attempts that are not claimed: those of earlier
+// resultCache has results of attempts that are not claimed: those of earlier
 // memberships.
-type keptResults struct {
+type resultCache struct {
 	most  int64
 	clock clock.Clock
 
 	mu     sync.Mutex
 	size   int64
 	ofPeer map[PeerID]int64 // bytes
-	by     map[attempt]keptResult
+	by     map[attempt]cachedResult
 }
 
-type keptResult struct {
+type cachedResult struct {
 	out  workers.RemoteOutcome
 	from PeerID
 	at   time.Time
 }
 
-// peerKept is which part of all that is kept one peer may have.
-const peerKept = 4
+// peerShare is the part of the cache that one peer may fill: one in so many.
+const peerShare = 4
 
-func newKeptResults(most int64, c clock.Clock) *keptResults {
-	return &keptResults{most: most, clock: c, ofPeer: map[PeerID]int64{}, by: map[attempt]keptResult{}}
+func newResultCache(most int64, c clock.Clock) *resultCache {
+	return &resultCache{most: most, clock: c, ofPeer: map[PeerID]int64{}, by: map[attempt]cachedResult{}}
 }
 
 func sizeOf(out *workers.RemoteOutcome) int64 {
@@ -51,61 +51,61 @@ func sizeOf(out *workers.RemoteOutcome) int64 {
 	return int64(fixed + len(out.Value) + len(out.Stderr) + len(out.Message))
 }
 
-// put keeps a result, and reports whether there was room, also for the peer.
-func (k *keptResults) put(a attempt, from PeerID, out workers.RemoteOutcome) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, known := k.by[a]; known {
+// put caches a result, and reports whether there was room, also for the peer.
+func (c *resultCache) put(a attempt, from PeerID, out workers.RemoteOutcome) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.by[a]; known {
 		return true
 	}
 	n := sizeOf(&out)
-	if k.size+n > k.most || k.ofPeer[from]+n > max(k.most/peerKept, oneKept) {
+	if c.size+n > c.most || c.ofPeer[from]+n > max(c.most/peerShare, peerMin) {
 		return false
 	}
-	k.by[a] = keptResult{out, from, k.clock.Now()}
-	k.size += n
-	k.ofPeer[from] += n
+	c.by[a] = cachedResult{out, from, c.clock.Now()}
+	c.size += n
+	c.ofPeer[from] += n
 	return true
 }
 
-// oneKept is what a peer may always have, if there is room: its largest result.
-const oneKept = layout.MaxPut + 1<<20
+// peerMin is what a peer may always have, if there is room: its largest result.
+const peerMin = layout.MaxPut + 1<<20
 
 // sweep drops what is too old.
-func (k *keptResults) sweep(now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for a, r := range k.by {
-		if now.Sub(r.at) >= keptFor {
-			k.drop(a, &r)
+func (c *resultCache) sweep(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for a, r := range c.by {
+		if now.Sub(r.at) >= cachedFor {
+			c.drop(a, &r)
 		}
 	}
 }
 
 // drop is called under mu.
-func (k *keptResults) drop(a attempt, r *keptResult) {
+func (c *resultCache) drop(a attempt, r *cachedResult) {
 	n := sizeOf(&r.out)
-	k.size -= n
-	if k.ofPeer[r.from] -= n; k.ofPeer[r.from] == 0 {
-		delete(k.ofPeer, r.from)
+	c.size -= n
+	if c.ofPeer[r.from] -= n; c.ofPeer[r.from] == 0 {
+		delete(c.ofPeer, r.from)
 	}
-	delete(k.by, a)
+	delete(c.by, a)
 }
 
-// take returns the result of an attempt, and keeps it no longer.
-func (k *keptResults) take(id layout.ID, number int) (workers.RemoteOutcome, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// take returns the result of an attempt, and drops it.
+func (c *resultCache) take(id layout.ID, number int) (workers.RemoteOutcome, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	a := attempt{id, number}
-	r, found := k.by[a]
+	r, found := c.by[a]
 	if found {
-		k.drop(a, &r)
+		c.drop(a, &r)
 	}
 	return r.out, found
 }
 
-// late keeps the results of a chunk that the peer was given in an earlier membership, or
-// by an earlier process of the head: its ticket says so. They count when the same
+// late caches the results of a chunk that the peer was given in an earlier membership, or
+// by an earlier process of the head: its order MAC says so. They count when the same
 // attempts are claimed again. Large values stay with the peer until then.
 func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResponse) (protocol.Code, string) {
 	if h.options.Verify.on() {
@@ -114,7 +114,7 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 	if len(r.Items) == 0 && len(r.Outcomes) > 0 {
 		return protocol.CodeConflict, "the chunk is not known here: send its items too"
 	}
-	if !sameTicket(ticket(h.options.Key, p.id, r.ChunkID, r.Items), r.Ticket) {
+	if !sameMAC(orderMAC(h.options.Key, p.id, r.ChunkID, r.Items), r.OrderMAC) {
 		p.refused.Add(int64(len(r.Outcomes)))
 		p.fault(1)
 		return protocol.CodeGone, "the chunk was not given to this peer with these items"
@@ -153,9 +153,9 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 		at := attempt{row.ID, number}
 		out := h.outcome(p.id, at, x)
 		large = large || out.Large != nil
-		if !h.kept.put(at, p.id, out) {
+		if !h.cache.put(at, p.id, out) {
 			return protocol.CodeUnavailable, fmt.Sprintf(
-				"too many bytes of results are kept: at most %d, and of one peer 1/%d", h.options.MaxKept, peerKept)
+				"too many bytes of results are cached: at most %d, and of one peer 1/%d", h.options.MaxCached, peerShare)
 		}
 	}
 	if large {
