@@ -11,12 +11,14 @@
 package futura
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/futures"
@@ -93,9 +95,10 @@ func Logger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
 // Open opens a store by a name that package kvopen understands, such as
 // embedded:DIR, memory: or fdb:CLUSTERFILE, with a client of its cluster, and
-// runs a worker until Close. A cluster that does not exist is created. An
-// embedded store that another process has open is reached through that process,
-// if it serves the store. Open returns once the worker is a member of the cluster,
+// runs a worker until Close. A cluster that does not exist is created. The programs of one user
+// share an embedded store: one has it open, the others reach it through that one, and when it
+// ends or is killed, another takes over within about a second, while calls wait; embedded:DIR?share=off
+// keeps the store to this process. Open returns once the worker is a member of the cluster,
 // with the errors of kvopen.Open, futures.New, workers.New and Worker.Run. ctx bounds
 // only the opening.
 func Open(ctx context.Context, store string, options ...Option) (*Node, error) {
@@ -107,13 +110,18 @@ func Open(ctx context.Context, store string, options ...Option) (*Node, error) {
 	if s.client.Logger = s.logger; s.worker.Logger == nil {
 		s.worker.Logger = s.logger
 	}
-	db, err := kvopen.Open(ctx, store, kvopen.Options{Logger: s.logger})
+	db, err := kvopen.Open(ctx, store, kvopen.Options{Share: true, Logger: s.logger})
 	if err != nil {
 		return nil, err
 	}
 	client, err := futures.New(ctx, db, s.client)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	if sharing, ok := db.(interface {
+		OnLost(hear func(connection string))
+	}); ok {
+		sharing.OnLost(admin.Reaper(client.Cluster(), cmp.Or(s.logger, slog.New(slog.DiscardHandler))))
 	}
 	n := &Node{Store: db, Client: client, stop: func() {}, ended: make(chan struct{})}
 	n.close = sync.OnceValue(n.closeAll)

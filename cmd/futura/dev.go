@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,7 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
-	"github.com/futura-run/futura/fdbmodel/kv/remote"
+	"github.com/futura-run/futura/fdbmodel/kv/shared"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -30,7 +31,7 @@ const (
 
 // configFor are the settings of a cluster that a command makes in a store.
 func configFor(db kv.Database) layout.Config {
-	if kv.TraitsOf(db).Exclusive {
+	if _, sharing := db.(*shared.Database); sharing || kv.TraitsOf(db).Exclusive {
 		return layout.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter}
 	}
 	return layout.Config{}
@@ -75,21 +76,37 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 		return err
 	}
 	n.tokenFile = f.access.tokenFile
-	if n.db, err = kvopen.Open(ctx, a.store, kvopen.Options{
-		Logger: log, Exclusive: true, InUseWait: inUseWait,
-	}); err != nil {
+	if err := refuseSecond(a.store); err != nil {
+		return err
+	}
+	if n.db, err = kvopen.Open(ctx, a.store, kvopen.Options{Logger: log, Share: true, InUseWait: inUseWait}); err != nil {
 		return err
 	}
 	o := futures.Options{Cluster: a.cluster, Logger: log, Config: configFor(n.db), NoHints: f.worker.options.NoHints}
-	if n.client, err = futures.New(ctx, remote.Share(n.db), o); err != nil {
+	if n.client, err = futures.New(ctx, n.clientStore(), o); err != nil {
 		return errors.Join(err, n.db.Close())
 	}
+	reapLost(n.db, n.client.Cluster(), log)
 	if err = f.access.complete(n); err == nil {
 		n.tokens.Add("dev", n.token, stack.Admin)
 		defer reloadAtHangup(n)()
 		err = n.run(ctx, &f.worker)
 	}
 	return errors.Join(err, n.close(ctx))
+}
+
+// refuseSecond returns kv.ErrStoreInUse if another process serves a directory's store over HTTP.
+func refuseSecond(store string) error {
+	dir, ok := embeddedDir(store)
+	if !ok {
+		return nil
+	}
+	e, err := readEndpoint(dir)
+	if err != nil || !e.answers() {
+		return nil
+	}
+	return fmt.Errorf("%w: process %d serves %s at %s: stop that process, or name another store", kv.ErrStoreInUse, e.PID,
+		store, e.URL)
 }
 
 // startWorker runs the worker of dev, none for a nil f.

@@ -4,25 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
+	"github.com/futura-run/futura/fdbmodel/kv/shared"
 )
 
-// socketName is the door's socket in the directory of a store.
+// socketName is the door's socket in its directory.
 const socketName = "store.sock"
-
-// maxSocketPath is the longest path that a Unix socket may have on any system.
-const maxSocketPath = 100
-
-// reapTime bounds the reaping of a lost connection's workers. A janitor goes on
-// where it ends.
-const reapTime = 10 * time.Second
 
 // door lets other processes use a store that only this one can open.
 type door struct {
@@ -39,25 +34,24 @@ type door struct {
 // only this user can reach, and on TCP if that is asked for.
 func (n *node) openDoor(ctx context.Context) (*door, error) {
 	d := &door{failed: make(chan error, 2), cancel: func() {}}
-	if !kv.TraitsOf(n.db).Exclusive {
+	sharing, isShared := n.db.(*shared.Database)
+	if !isShared && !kv.TraitsOf(n.db).Exclusive {
 		if n.doorListen != "" {
 			return d, usageError{fmt.Errorf("--store-listen is for embedded stores: other processes reach %s directly",
 				n.app.store)}
 		}
 		return d, nil
 	}
-	path, err := d.socketPath(n.app.store)
-	if err != nil {
-		return d, err
-	}
-	unix, err := remote.ListenUnix(path)
-	if err != nil {
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	d.cancel = cancel
+	o := remote.ServerOptions{Logger: n.log, OnDisconnect: admin.Reaper(n.client.Cluster(), n.log)}
+	if isShared {
+		if path := sharing.Socket(); path != "" {
+			d.store = "remote:unix:" + path
+		}
+	} else if err := n.openSocket(serving, d, o); err != nil {
 		return d, errors.Join(err, d.close())
 	}
-	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	d.cancel, d.store = cancel, "remote:unix:"+path
-	o := remote.ServerOptions{Logger: n.log, OnDisconnect: n.reap}
-	d.serve(serving, unix, n.db, o)
 	if n.doorListen == "" {
 		return d, nil
 	}
@@ -71,18 +65,38 @@ func (n *node) openDoor(ctx context.Context) (*door, error) {
 	return d, nil
 }
 
-// socketPath is in the store's directory, or in a new one where that has none or
-// its path is too long for a socket.
-func (d *door) socketPath(store string) (string, error) {
-	if dir, ok := embeddedDir(store); ok {
-		path, err := filepath.Abs(filepath.Join(dir, socketName))
-		if err != nil || len(path) <= maxSocketPath {
-			return path, err
-		}
+// clientStore is the store as this process uses it itself: not exclusively, where the door lets
+// others in.
+func (n *node) clientStore() kv.Database {
+	if _, ok := n.db.(*shared.Database); ok && n.doorListen == "" {
+		return n.db
 	}
-	dir, err := os.MkdirTemp("", "futura-")
-	d.remove = dir
-	return filepath.Join(dir, socketName), err
+	if !kv.TraitsOf(n.db).Exclusive {
+		return n.db
+	}
+	return remote.Share(n.db)
+}
+
+// reapLost has the workers of processes that a shared store loses reaped at once.
+func reapLost(db kv.Database, c *fdbmodel.Cluster, log *slog.Logger) {
+	if sharing, ok := db.(*shared.Database); ok {
+		sharing.OnLost(admin.Reaper(c, log))
+	}
+}
+
+// openSocket serves a store in memory at a socket in a new directory.
+func (n *node) openSocket(ctx context.Context, d *door, o remote.ServerOptions) (err error) {
+	if d.remove, err = os.MkdirTemp("", "futura-"); err != nil {
+		return err
+	}
+	path := filepath.Join(d.remove, socketName)
+	unix, err := remote.ListenUnix(path)
+	if err != nil {
+		return err
+	}
+	d.store = "remote:unix:" + path
+	d.serve(ctx, unix, n.db, o)
+	return nil
 }
 
 func (d *door) serve(ctx context.Context, l net.Listener, db kv.Database, o remote.ServerOptions) {
@@ -94,18 +108,6 @@ func (d *door) serve(ctx context.Context, l net.Listener, db kv.Database, o remo
 			d.failed <- err
 		}
 	}()
-}
-
-// reap takes back at once what the workers of a lost connection held.
-func (n *node) reap(connection string) {
-	ctx, cancel := context.WithTimeout(context.Background(), reapTime)
-	defer cancel()
-	workers, futures, err := admin.ReapConnection(ctx, n.client.Cluster(), connection)
-	if err != nil {
-		n.log.Warn("a lost connection's workers are left to the janitor", "connection", connection, "error", err)
-	} else if workers > 0 {
-		n.log.Info("a connection was lost", "workers", workers, "futures taken back", futures)
-	}
 }
 
 // close ends the door, after the connections.

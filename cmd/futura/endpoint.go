@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/futura-run/futura/internal/trust"
 )
@@ -82,6 +83,16 @@ func readEndpoint(dir string) (endpoint, error) {
 		return e, fmt.Errorf("%s: %w", path, err)
 	}
 	return e, nil
+}
+
+// answers reports whether the process accepts connections.
+func (e *endpoint) answers() bool {
+	at, err := url.Parse(e.URL)
+	if err != nil {
+		return false
+	}
+	conn, err := net.DialTimeout("tcp", at.Host, time.Second)
+	return err == nil && conn.Close() == nil
 }
 
 // checkLocal refuses the URL of another machine: a process that serves a

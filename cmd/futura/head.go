@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -65,13 +63,10 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 			n.token = ""
 		}
 	}
-	shared := n.db
-	if kv.TraitsOf(n.db).Exclusive {
-		shared = remote.Share(n.db)
-	}
 	o := futures.Options{Cluster: a.cluster, Logger: log, NoHints: f.noHints}
-	if n.client, err = futures.New(ctx, shared, o); err != nil {
+	if n.client, err = futures.New(ctx, n.clientStore(), o); err != nil {
 		return errors.Join(err, n.db.Close())
 	}
+	reapLost(n.db, n.client.Cluster(), log)
 	return errors.Join(n.run(ctx, nil), n.close(ctx))
 }

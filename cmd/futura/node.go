@@ -15,6 +15,7 @@ import (
 
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/shared"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -139,12 +140,14 @@ func (n *node) leaveHere(e *endpoint) {
 	}
 }
 
-// ownDir is the directory of the store, if this process is the one that serves
-// it.
+// ownDir is the directory of the store, if this process is the one that serves it over HTTP: a
+// dev, or a head that has the store open.
 func (n *node) ownDir() (string, bool) {
 	dir, ok := embeddedDir(n.app.store)
-	local := kv.TraitsOf(n.db).Exclusive
-	return dir, ok && local
+	if sharing, isShared := n.db.(*shared.Database); isShared {
+		return dir, ok && (!n.alone || sharing.IsOwner())
+	}
+	return dir, ok && kv.TraitsOf(n.db).Exclusive
 }
 
 // httpServer is the server and what ends the waiting of its requests.

@@ -44,7 +44,7 @@ type app struct {
 	cluster  string
 	json     bool
 	// outlivesServer is set for what goes on when the process that serves the
-	// store comes back, however late.
+	// store comes back, however late, or takes its place.
 	outlivesServer bool
 	// giveUpAfter is how long others go on without it, 0 for as long as it takes.
 	giveUpAfter time.Duration
@@ -201,6 +201,7 @@ func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Clie
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close(context.WithoutCancel(ctx))) }()
+	reapLost(db, client.Cluster(), a.notices())
 	return fn(client)
 }
 
@@ -213,7 +214,7 @@ const inUseWait = 10 * time.Second
 func (a *app) openStore(ctx context.Context) (kv.Database, error) {
 	o := kvopen.Options{GiveUpAfter: a.giveUpAfter, InUseWait: inUseWait, Logger: a.notices()}
 	if a.outlivesServer {
-		o.GiveUpAfter = 0
+		o.GiveUpAfter, o.Share = 0, true
 	}
 	return kvopen.Open(ctx, a.store, o)
 }

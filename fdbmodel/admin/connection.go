@@ -3,9 +3,29 @@ package admin
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 )
+
+// reapTime bounds the reaping of a lost connection's workers. A janitor goes on where it ends.
+const reapTime = 10 * time.Second
+
+// Reaper returns a function that calls ReapConnection, and logs what came of it. It is what
+// OnDisconnect of a server and OnLost of a shared store are given.
+func Reaper(c *fdbmodel.Cluster, logger *slog.Logger) func(connection string) {
+	return func(connection string) {
+		ctx, cancel := context.WithTimeout(context.Background(), reapTime)
+		defer cancel()
+		workers, futures, err := ReapConnection(ctx, c, connection)
+		if err != nil {
+			logger.Warn("a lost connection's workers are left to the janitor", "connection", connection, "error", err)
+		} else if workers > 0 {
+			logger.Info("a connection was lost", "workers", workers, "futures taken back", futures)
+		}
+	}
+}
 
 // ReapConnection reaps the workers that reached the store through a lost
 // connection: their futures go back to the pool, or fail, as after any death of

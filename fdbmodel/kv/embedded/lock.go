@@ -24,7 +24,7 @@ func (e readOnlyError) Unwrap() error { return e.cause }
 
 // lockDirectory makes the directory and keeps other stores out of it. Where
 // nothing can be written, the error is a readOnlyError and comes with a lock.
-func lockDirectory(filesystem vfs.FS, path string, shared bool) (directory, io.Closer, error) {
+func lockDirectory(filesystem vfs.FS, path string, exposed bool) (directory, io.Closer, error) {
 	d := directory{fs: filesystem, path: path}
 	onDisk := vfs.Root(filesystem) == vfs.Default
 	if onDisk {
@@ -42,7 +42,7 @@ func lockDirectory(filesystem vfs.FS, path string, shared bool) (directory, io.C
 		if real, err := filepath.EvalSymlinks(d.path); err == nil {
 			d.path = real
 		}
-		if err := guard(d.path, shared); err != nil {
+		if err := guard(d.path, exposed); err != nil {
 			return d, nil, err
 		}
 	}

@@ -20,11 +20,11 @@ const lockDirVariable = "FUTURA_EMBEDDED_LOCK_DIR"
 // has another process try.
 func TestASecondOpeningKeepsTheLock(t *testing.T) {
 	t.Parallel()
-	for _, shared := range []bool{false, true} {
+	for _, exposed := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "store")
-		s := open(t, dir, Options{Shared: shared})
+		s := open(t, dir, Options{Exposed: exposed})
 		for range 2 {
-			_, err := Open(t.Context(), dir, Options{Shared: shared})
+			_, err := Open(t.Context(), dir, Options{Exposed: exposed})
 			require.ErrorIs(t, err, kv.ErrStoreInUse)
 			require.Equal(t, "in use: true", openElsewhere(t, dir))
 		}

@@ -40,7 +40,7 @@ type disk struct {
 // is opened to be read: commits end with kv.ErrReadOnly, and write nothing.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s := newStore(o)
-	d, lock, err := lockDirectory(s.options.FS, dir, s.options.Shared)
+	d, lock, err := lockDirectory(s.options.FS, dir, s.options.Exposed)
 	var readOnly readOnlyError
 	if err != nil && !errors.As(err, &readOnly) {
 		return nil, err

@@ -16,10 +16,10 @@ type Options struct {
 	// machine's, where only this user may read the files.
 	FS vfs.FS
 
-	// Shared accepts a directory that other users own or can write, and creates
+	// Exposed accepts a directory that other users own or can write, and creates
 	// files with the modes that the process's umask leaves. Defaults to false:
 	// Open returns kv.ErrExposed.
-	Shared bool
+	Exposed bool
 
 	// Clock bounds the life of transactions. Defaults to the machine's.
 	Clock clock.Clock
@@ -86,7 +86,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.FS == nil && o.Shared {
+	if o.FS == nil && o.Exposed {
 		o.FS = vfs.Default
 	} else if o.FS == nil {
 		o.FS = privateFS{vfs.Default}

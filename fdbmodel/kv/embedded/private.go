@@ -52,11 +52,11 @@ func (p privateFS) Lock(name string) (io.Closer, error) {
 }
 
 // guard refuses a directory whose files other users can change, unless it is
-// shared, and files that lead out of it. It takes the files away from other
+// exposed by choice, and files that lead out of it. It takes the files away from other
 // users.
-func guard(dir string, shared bool) error {
-	if err := trust.Directory(dir); err != nil && !shared {
-		return fmt.Errorf("embedded: %w: %w; or accept that with embedded:DIR?shared=on", kv.ErrExposed, err)
+func guard(dir string, exposed bool) error {
+	if err := trust.Directory(dir); err != nil && !exposed {
+		return fmt.Errorf("embedded: %w: %w; or accept that with embedded:DIR?exposed=on", kv.ErrExposed, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -75,7 +75,7 @@ func guard(dir string, shared bool) error {
 			return fmt.Errorf("embedded: %w: %s is not a file, but %s: a store's files lie in its own directory",
 				kv.ErrExposed, filepath.Join(dir, name), info.Mode().Type())
 		}
-		if info.Mode().Perm()&^privateMode != 0 && !shared {
+		if info.Mode().Perm()&^privateMode != 0 && !exposed {
 			// One that can't be changed belongs to another user, who shares it.
 			_ = os.Chmod(filepath.Join(dir, name), privateMode)
 		}

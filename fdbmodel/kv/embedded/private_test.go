@@ -80,8 +80,8 @@ func TestDirectoriesOfOthersAreRefused(t *testing.T) {
 	_, err := Open(t.Context(), dir, Options{})
 	require.ErrorIs(t, err, kv.ErrExposed)
 	require.ErrorContains(t, err, "chmod go-w "+dir)
-	require.ErrorContains(t, err, "?shared=on")
-	used(t, dir, Options{Shared: true})
+	require.ErrorContains(t, err, "?exposed=on")
+	used(t, dir, Options{Exposed: true})
 	require.NoError(t, os.Chmod(dir, 0o755))
 	used(t, dir, Options{})
 	if os.Geteuid() != 0 {
@@ -90,7 +90,7 @@ func TestDirectoriesOfOthersAreRefused(t *testing.T) {
 	require.NoError(t, os.Chown(dir, 54321, 54321))
 	_, err = Open(t.Context(), dir, Options{})
 	require.ErrorIs(t, err, kv.ErrExposed)
-	used(t, dir, Options{Shared: true})
+	used(t, dir, Options{Exposed: true})
 }
 
 // TestFilesThatLeadElsewhereAreRefused plants links in the place of each file of

@@ -14,6 +14,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/shared"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -34,11 +35,15 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// Exclusive makes Open return kv.ErrStoreInUse for an embedded store that
 	// another process has open. Defaults to false: Open reaches it through that
-	// process, if it serves it as futura dev does.
+	// process, if it shares it.
 	Exclusive bool
+	// Share has this process share an embedded store with the others of its user, as package
+	// shared says: it serves the store while it has it open, and takes it over when the process
+	// that has it open ends. Exclusive and embedded:DIR?share=off turn it off. Defaults to false.
+	Share bool
 	// InUseWait is how long Open waits for an embedded store that another process
 	// has open and does not serve: commands that run at once take turns. Defaults
-	// to 0, not at all.
+	// to 0, not at all, and to 10 s with Share.
 	InUseWait time.Duration
 	// GiveUpAfter is how long a serving process may be away before everything
 	// fails with remote.ErrGone. Defaults to no limit.
@@ -74,10 +79,19 @@ const (
 
 // openEmbedded opens an embedded store, or the process that serves it.
 func openEmbedded(ctx context.Context, name string, parsed storeName, o Options) (kv.Database, error) {
+	options := embedded.Options{SyncOff: parsed.syncOff, Exposed: parsed.exposed, AcceptLoss: parsed.acceptLoss,
+		Logger: o.Logger}
+	if o.Share && !o.Exclusive && !parsed.shareOff {
+		store, err := shared.Open(ctx, parsed.path, shared.Options{Embedded: options, Wait: o.InUseWait,
+			GiveUpAfter: o.GiveUpAfter, Logger: o.Logger})
+		if err != nil {
+			return nil, fmt.Errorf("kvopen: %s: %w", name, err)
+		}
+		return store, nil
+	}
 	deadline := time.Now().Add(o.InUseWait)
 	for wait := inUseWaitMin; ; wait = min(2*wait, inUseWaitMax) {
-		store, err := embedded.Open(ctx, parsed.path,
-			embedded.Options{SyncOff: parsed.syncOff, Shared: parsed.shared, AcceptLoss: parsed.acceptLoss, Logger: o.Logger})
+		store, err := embedded.Open(ctx, parsed.path, options)
 		if err == nil {
 			return store, nil
 		}
@@ -107,7 +121,8 @@ type storeName struct {
 	scheme     string
 	path       string
 	syncOff    bool
-	shared     bool
+	exposed    bool
+	shareOff   bool
 	acceptLoss uint64
 	remote     remoteName
 }
@@ -152,14 +167,15 @@ func parse(name string) (storeName, error) {
 	}
 	switch scheme {
 	case schemeEmbedded:
-		for _, parameter := range []string{parameterSync, parameterShared} {
+		for _, parameter := range []string{parameterSync, parameterShare, parameterExposed} {
 			value := parameters.Get(parameter)
 			if parameters.Has(parameter) && value != "on" && value != "off" {
 				return bad(parameter + " must be on or off")
 			}
 		}
 		parsed.syncOff = parameters.Get(parameterSync) == "off"
-		parsed.shared = parameters.Get(parameterShared) == "on"
+		parsed.shareOff = parameters.Get(parameterShare) == "off"
+		parsed.exposed = parameters.Get(parameterExposed) == "on"
 		if record := parameters.Get(parameterAcceptLoss); parameters.Has(parameterAcceptLoss) {
 			if parsed.acceptLoss, err = strconv.ParseUint(record, 10, 64); err != nil || parsed.acceptLoss == 0 {
 				return bad(parameterAcceptLoss + " must be the number of a record, as the error that reports the loss names it")
@@ -176,7 +192,8 @@ func parse(name string) (storeName, error) {
 // Parameters of an embedded store.
 const (
 	parameterSync       = "sync"
-	parameterShared     = "shared"
+	parameterShare      = "share"
+	parameterExposed    = "exposed"
 	parameterAcceptLoss = "accept-loss"
 )
 
@@ -184,7 +201,7 @@ const (
 func parametersOf(scheme string) []string {
 	switch scheme {
 	case schemeEmbedded:
-		return []string{parameterSync, parameterShared, parameterAcceptLoss}
+		return []string{parameterSync, parameterShare, parameterExposed, parameterAcceptLoss}
 	case schemeRemote:
 		return []string{parameterTokenFile, parameterCA, parameterTLS}
 	}

@@ -124,15 +124,15 @@ func TestOpenRemoteTLS(t *testing.T) {
 	require.ErrorAs(t, err, &untrusted)
 }
 
-// writeEndpoint says in a store's directory who serves it.
-func writeEndpoint(t *testing.T, dir, content string, mode os.FileMode) {
-	path := filepath.Join(dir, "endpoint.json")
+// writeRecord says in a store's directory which process shares it.
+func writeRecord(t *testing.T, dir, content string, mode os.FileMode) {
+	path := filepath.Join(dir, "sharing.json")
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	require.NoError(t, os.Chmod(path, mode))
 }
 
 // TestOpenFindsTheHolder opens an embedded store that is open already: through the
-// process that serves it, and else with an error that says what to do.
+// process that shares it, and else with an error that says what to do.
 func TestOpenFindsTheHolder(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "fo")
@@ -150,28 +150,54 @@ func TestOpenFindsTheHolder(t *testing.T) {
 			require.ErrorContains(t, err, text)
 		}
 	}
-	fails(kvopen.Options{}, "does not serve it", "futura dev --store "+name)
+	fails(kvopen.Options{}, "does not share it", "futura.Open")
+	fails(kvopen.Options{Share: true, InUseWait: time.Millisecond}, "does not serve it", "have it share the store")
 
 	socket := filepath.Join(dir, "s")
-	served := `{"url":"http://127.0.0.1:7420","pid":17,"store":"remote:unix:` + socket + `"}`
-	writeEndpoint(t, dir, served, 0o600)
+	served := `{"pid":17,"socket":"` + socket + `"}`
+	writeRecord(t, dir, served, 0o600)
 	fails(kvopen.Options{}, "process 17 should serve it", "nothing listens", "if that process is gone")
 	l, err := remote.ListenUnix(socket)
 	require.NoError(t, err)
 	serve(t, l, remote.ServerOptions{})
-	db, err := kvopen.Open(t.Context(), name, kvopen.Options{})
-	require.NoError(t, err)
-	write(t, db)
-	require.Equal(t, "value", read(t, db))
-	require.NoError(t, db.Close())
+	for _, share := range []bool{false, true} {
+		db, err := kvopen.Open(t.Context(), name, kvopen.Options{Share: share})
+		require.NoError(t, err)
+		write(t, db)
+		require.Equal(t, "value", read(t, db))
+		require.NoError(t, db.Close())
+	}
 
-	fails(kvopen.Options{Exclusive: true}, "process 17 has it open and serves http://127.0.0.1:7420: stop that process")
-	writeEndpoint(t, dir, served, 0o622)
-	fails(kvopen.Options{}, "does not serve it")
-	writeEndpoint(t, dir, `{"pid":17,"store":"remote:tcp:192.0.2.1:1"}`, 0o600)
-	fails(kvopen.Options{}, "not a Unix socket")
-	writeEndpoint(t, dir, `{"pid":17,"store":"remote:unix:?x"}`, 0o600)
-	fails(kvopen.Options{}, "not a Unix socket")
-	writeEndpoint(t, dir, `not JSON`, 0o600)
-	fails(kvopen.Options{}, "does not serve it")
+	fails(kvopen.Options{Exclusive: true}, "process 17 has it open: stop that process")
+	for _, bad := range []string{served, `{"pid":17}`, `not JSON`} {
+		writeRecord(t, dir, bad, 0o622)
+		fails(kvopen.Options{}, "does not share it")
+	}
+}
+
+// TestShare opens a store twice to share it, and by choice to share it with no other process.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "fo")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	name, share := "embedded:"+dir, kvopen.Options{Share: true, InUseWait: time.Millisecond}
+	first, err := kvopen.Open(t.Context(), name, share)
+	require.NoError(t, err)
+	second, err := kvopen.Open(t.Context(), name, share)
+	require.NoError(t, err)
+	write(t, second)
+	require.NoError(t, first.Close())
+	require.Equal(t, "value", read(t, second))
+	_, err = kvopen.Open(t.Context(), name, kvopen.Options{Share: true, Exclusive: true})
+	require.ErrorIs(t, err, kv.ErrStoreInUse)
+	require.NoError(t, second.Close())
+
+	alone, err := kvopen.Open(t.Context(), name+"?share=off", share)
+	require.NoError(t, err)
+	_, err = kvopen.Open(t.Context(), name, share)
+	require.ErrorIs(t, err, kv.ErrStoreInUse)
+	require.NoError(t, alone.Close())
+	_, err = kvopen.Open(t.Context(), name+"?share=perhaps", share)
+	require.ErrorIs(t, err, kvopen.ErrBadName)
 }

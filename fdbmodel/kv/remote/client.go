@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -47,6 +48,16 @@ type Options struct {
 	// Logger receives, at the level of warnings, that the server is away and that it is back,
 	// once each. Defaults to none.
 	Logger *slog.Logger
+
+	// Connection names the Database to its servers, in at most 64 bytes. No other one may have
+	// the name. Defaults to a random one.
+	Connection string
+
+	// Dial makes a connection in place of the address. Defaults to none.
+	Dial func(context.Context) (net.Conn, error)
+
+	// OnAway is called when the connection is lost. It must not block. Defaults to nothing.
+	OnAway func()
 }
 
 func (o Options) withDefaults() Options {
@@ -54,6 +65,9 @@ func (o Options) withDefaults() Options {
 	o.PingInterval = orDefault(o.PingInterval, 3*time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.OnAway == nil {
+		o.OnAway = func() {}
 	}
 	return o
 }
@@ -71,6 +85,7 @@ type Database struct {
 
 	mu      sync.Mutex
 	closed  bool
+	retired atomic.Bool
 	link    *link    // nil while there is no connection
 	attempt *attempt // the next one, while there is no connection
 	lost    time.Time
@@ -95,12 +110,14 @@ func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 		return nil, fmt.Errorf("%w: %s without TLS: the token and the store could be read on the way; "+
 			"give the server's certificate, or allow plain text", ErrInsecure, address)
 	}
-	random := make([]byte, 16)
-	if _, err := rand.Read(random); err != nil {
-		return nil, fmt.Errorf("remote: %w", err)
+	if o.Connection == "" {
+		random := make([]byte, 16)
+		if _, err := rand.Read(random); err != nil {
+			return nil, fmt.Errorf("remote: %w", err)
+		}
+		o.Connection = hex.EncodeToString(random)
 	}
-	d := &Database{address: address, options: o.withDefaults(), id: hex.EncodeToString(random),
-		kick: make(chan struct{}, 1)}
+	d := &Database{address: address, options: o.withDefaults(), id: o.Connection, kick: make(chan struct{}, 1)}
 	d.buffers.New = func() any { return make([]byte, 0, firstBuffer) }
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	l, err := d.connect(ctx)
@@ -123,7 +140,7 @@ const firstBuffer = 1 << 10
 func (d *Database) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.DialTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, d.address.Network, d.address.Target)
+	conn, err := d.dial(ctx)
 	if err != nil {
 		return nil, d.unreachable(ctx, err)
 	}
@@ -142,6 +159,13 @@ func (d *Database) connect(ctx context.Context) (*link, error) {
 		return nil, d.unreachable(ctx, err)
 	}
 	return newLink(d, conn, r, w), nil
+}
+
+func (d *Database) dial(ctx context.Context) (net.Conn, error) {
+	if d.options.Dial != nil {
+		return d.options.Dial(ctx)
+	}
+	return (&net.Dialer{}).DialContext(ctx, d.address.Network, d.address.Target)
 }
 
 // tlsConfig is the one of the options, with the server's name.
@@ -192,6 +216,7 @@ func (d *Database) keep(l *link) {
 			d.detach()
 		}
 		d.mu.Unlock()
+		d.options.OnAway()
 		l = d.reconnect()
 	}
 }
@@ -205,7 +230,7 @@ func (d *Database) reconnect() *link {
 		if d.closed {
 			d.mu.Unlock()
 			if l != nil {
-				l.fail(kv.ErrClosed)
+				l.fail(d.ending())
 			}
 			return nil
 		}
@@ -246,7 +271,7 @@ func (d *Database) current() (*link, *attempt, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, nil, kv.ErrClosed
+		return nil, nil, d.ending()
 	}
 	if d.link != nil && d.link.isBroken() {
 		d.detach()
@@ -298,7 +323,7 @@ func (d *Database) await(ctx context.Context, what <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-d.ctx.Done():
-		return kv.ErrClosed
+		return d.ending()
 	}
 }
 
@@ -314,6 +339,30 @@ func (d *Database) Traits() kv.Traits {
 func (d *Database) Begin(o kv.Options) kv.Tx {
 	return &tx{db: d, options: o, ops: d.buffers.Get().([]byte)}
 }
+
+// IsConnected reports whether there is a connection to the server.
+func (d *Database) IsConnected() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.link != nil && !d.link.isBroken()
+}
+
+// Retire closes the Database for good where its work goes on in another one: everything fails
+// with kv.ErrUnavailable from now on, and so is repeated, in place of kv.ErrClosed.
+func (d *Database) Retire() error {
+	d.retired.Store(true)
+	return d.Close()
+}
+
+// ending is what everything fails with once the Database is closed.
+func (d *Database) ending() error {
+	if d.retired.Load() {
+		return errRetired
+	}
+	return kv.ErrClosed
+}
+
+var errRetired = fmt.Errorf("%w: another process serves it", kv.ErrUnavailable)
 
 // Close implements kv.Database.
 func (d *Database) Close() error {
@@ -351,6 +400,6 @@ func (d *Database) waitConflict(ctx context.Context, conflicted kv.Tx) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-d.ctx.Done():
-		return kv.ErrClosed
+		return d.ending()
 	}
 }

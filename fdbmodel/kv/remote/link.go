@@ -112,7 +112,7 @@ func (l *link) leave() {
 		l.out.hurry(goodbyeTimeout)
 		_ = l.out.send(frameGoodbye, nil, nil)
 	}
-	l.fail(kv.ErrClosed)
+	l.fail(l.db.ending())
 }
 
 // goodbyeTimeout bounds the last word to a server.
@@ -122,7 +122,7 @@ const goodbyeTimeout = 100 * time.Millisecond
 // while the Database closes has ended by that: the server may hang up first.
 func (l *link) fail(err error) {
 	if l.db.ctx.Err() != nil {
-		err = kv.ErrClosed
+		err = l.db.ending()
 	}
 	l.mu.Lock()
 	if l.err != nil {

@@ -73,6 +73,18 @@ type ServerOptions struct {
 	// that closes its Database is gone at once. Defaults to 1 s.
 	Grace time.Duration
 
+	// OnConnect is called when a client connects for the first time, or again after
+	// OnDisconnect was called, with the name of its Database. It must not block. Defaults to
+	// nothing.
+	OnConnect func(connection string)
+
+	// Returning are the names of clients of an earlier server that are expected to connect.
+	// Those that have not after ReturnGrace are gone. Defaults to none.
+	Returning []string
+
+	// ReturnGrace is how long they have. Defaults to 3 s.
+	ReturnGrace time.Duration
+
 	// OnDisconnect is called when a client is gone, with the name that its
 	// Database gave as ConnectionID. It runs on a goroutine of its own, which
 	// Serve waits for before it returns. It is not called for clients that are
@@ -91,6 +103,10 @@ func (o ServerOptions) withDefaults() ServerOptions {
 	if o.OnDisconnect == nil {
 		o.OnDisconnect = func(string) {}
 	}
+	if o.OnConnect == nil {
+		o.OnConnect = func(string) {}
+	}
+	o.ReturnGrace = orDefault(o.ReturnGrace, 3*time.Second)
 	o.MaxMemory = max(orDefault(o.MaxMemory, 512<<20), 32<<20)
 	o.MaxConnections = min(orDefault(o.MaxConnections, maxDescriptors()/2), memoryConnections(o.MaxMemory))
 	o.MaxTransactions = orDefault(o.MaxTransactions, 10_000)
@@ -170,9 +186,17 @@ type server struct {
 }
 
 func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
-	return &server{db: db, options: o, ctx: ctx, memory: newMemory(o), clients: map[string]*presence{},
+	s := &server{db: db, options: o, ctx: ctx, memory: newMemory(o), clients: map[string]*presence{},
 		unauthenticated: unauthenticated{limit: max(1, min(maxUnauthenticated, maxDescriptors()/8))},
 		log:             ratelog.New(o.Logger, clock.Real{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range o.Returning {
+		p := &presence{}
+		p.gone = time.AfterFunc(o.ReturnGrace, func() { s.miss(id, p) })
+		s.clients[id] = p
+	}
+	return s
 }
 
 // manyDescriptors is a number of file descriptors that is no bound.
@@ -242,7 +266,10 @@ func (s *server) leave() {
 // before: a commit of that one whose result is unknown is made by then or never, so it
 // can't follow its retry.
 func (s *server) come(id string, now *slot) {
-	before := s.takeSlot(id, now)
+	before, known := s.takeSlot(id, now)
+	if !known {
+		s.options.OnConnect(id)
+	}
 	if before != nil {
 		s.options.Logger.Debug("a client reconnected while its previous connection ends", "connection", id)
 		before.cut()
@@ -250,12 +277,13 @@ func (s *server) come(id string, now *slot) {
 	}
 }
 
-// takeSlot makes a connection the client's newest one, and returns the one before.
-func (s *server) takeSlot(id string, now *slot) (before *slot) {
+// takeSlot makes a connection the client's newest one, and returns the one before, and whether
+// the client was there before or expected.
+func (s *server) takeSlot(id string, now *slot) (before *slot, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.clients[id]
-	if p == nil {
+	if known = p != nil; !known {
 		p = &presence{}
 		s.clients[id] = p
 	}
@@ -265,7 +293,7 @@ func (s *server) takeSlot(id string, now *slot) (before *slot) {
 	}
 	p.connections++
 	before, p.last = p.last, now
-	return before
+	return before, known
 }
 
 // goAway says that a connection of a client has ended, for good or for now.

@@ -45,7 +45,7 @@ const (
 // usable returns why nothing can be done with the transaction.
 func (t *tx) usable() error {
 	if t.db.ctx.Err() != nil {
-		return kv.ErrClosed
+		return t.db.ending()
 	}
 	if t.stage != stageOpen {
 		return kv.ErrUsed

@@ -1,0 +1,228 @@
+package shared
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// Options of Open. The zero value is ready to use.
+type Options struct {
+	// Embedded are the options of the store where this process owns it.
+	Embedded embedded.Options
+	// Wait is how long Open waits for a store that another process has open and does not serve
+	// yet. Defaults to 10 s.
+	Wait time.Duration
+	// GiveUpAfter is how long the store may be without an owner that serves it before everything
+	// fails with remote.ErrGone. Defaults to no limit.
+	GiveUpAfter time.Duration
+	// Logger receives that this process took the store over, and what keeps it from serving it.
+	// Defaults to none.
+	Logger *slog.Logger
+}
+
+// Database is a store that processes share. It implements kv.Database.
+type Database struct {
+	dir     string
+	options Options
+	id      string
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	now     atomic.Pointer[role]
+	away    chan struct{} // one is in it while the owner may have to be replaced
+	failed  chan struct{} // closed when the store that this process owns has failed
+
+	mu     sync.Mutex
+	closed bool
+	lost   []string // connections that were lost since this process is the owner
+	hear   []func(connection string)
+}
+
+// role is the part that this process has: one of the two is set.
+type role struct {
+	owner    *owner
+	follower *remote.Database
+}
+
+func (r *role) database() kv.Database {
+	if r.owner != nil {
+		return r.owner.store
+	}
+	return r.follower
+}
+
+// Open opens the store in dir, and makes it if it is not there: as its owner, or through the
+// process that is. It returns kv.ErrStoreInUse if another process has it open and does not serve
+// it, and else the errors of embedded.Open. ctx bounds only the opening.
+func Open(ctx context.Context, dir string, o Options) (*Database, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("shared: %w", err)
+	}
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		return nil, fmt.Errorf("shared: %w", err)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Wait <= 0 {
+		o.Wait = openWait
+	}
+	d := &Database{dir: dir, options: o, id: hex.EncodeToString(random), away: make(chan struct{}, 1),
+		failed: make(chan struct{})}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	first, err := d.enter(ctx)
+	if err != nil {
+		d.cancel()
+		return nil, err
+	}
+	d.now.Store(first)
+	if f := first.follower; f != nil {
+		d.running.Go(func() { d.follow(f) })
+	}
+	return d, nil
+}
+
+const (
+	openWait = 10 * time.Second
+	// Waits between two tries to own a store that has no owner, or to reach its owner.
+	tryMin = 5 * time.Millisecond
+	tryMax = 200 * time.Millisecond
+)
+
+// enter finds the first role.
+func (d *Database) enter(ctx context.Context) (*role, error) {
+	deadline := time.Now().Add(d.options.Wait)
+	for wait := tryMin; ; wait = min(2*wait, tryMax) {
+		own, inUse := d.own(ctx)
+		if inUse == nil {
+			return &role{owner: own}, nil
+		}
+		if !errors.Is(inUse, kv.ErrStoreInUse) {
+			return nil, inUse
+		}
+		f, err := d.reach(ctx)
+		if err == nil {
+			return &role{follower: f}, nil
+		}
+		if !time.Now().Before(deadline) {
+			return nil, fmt.Errorf("%w: another process has it open and does not serve it: stop that process, or have it "+
+				"share the store: %w", inUse, err)
+		}
+		if err := clock.Sleep(ctx, clock.Real{}, wait); err != nil {
+			return nil, errors.Join(err, inUse)
+		}
+	}
+}
+
+// Begin implements kv.Database.
+func (d *Database) Begin(o kv.Options) kv.Tx { return d.now.Load().database().Begin(o) }
+
+// Traits name this Database as a connection, whichever process owns the store. They are exclusive
+// while this process does and no other one uses it.
+func (d *Database) Traits() kv.Traits {
+	now := d.now.Load()
+	traits := kv.TraitsOf(now.database())
+	traits.Connection = d.id
+	traits.Exclusive = now.owner != nil && now.owner.isAlone()
+	return traits
+}
+
+// IsOwner reports whether this process owns the store. The owner owns it until it closes it.
+func (d *Database) IsOwner() bool { return d.now.Load().owner != nil }
+
+// Socket returns the path of the socket at which the store is served, empty if it is not.
+func (d *Database) Socket() string {
+	if own := d.now.Load().owner; own != nil {
+		return own.socket
+	}
+	record, _ := ReadRecord(d.dir)
+	return record.Socket
+}
+
+// Stats are those of the store while this process owns it.
+func (d *Database) Stats() embedded.Stats {
+	if own := d.now.Load().owner; own != nil {
+		return own.store.Stats()
+	}
+	return embedded.Stats{}
+}
+
+// Failed is closed when this process owns the store and that has failed: the process must end, so
+// that another one takes over.
+func (d *Database) Failed() <-chan struct{} { return d.failed }
+
+// OnLost has hear called for each process that stopped using the store, with the name of its
+// connection: the owner that this process has taken over from, and others that closed the store or
+// were away for a second. It is called while this process owns the store, for those that were
+// lost before as well, each time on a goroutine of its own that Close waits for.
+func (d *Database) OnLost(hear func(connection string)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hear = append(d.hear, hear)
+	for _, id := range d.lost {
+		d.tell(hear, id)
+	}
+}
+
+// lose says that connections are lost.
+func (d *Database) lose(connections ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range connections {
+		if id == "" || id == d.id || slices.Contains(d.lost, id) {
+			continue
+		}
+		d.lost = append(d.lost, id)
+		for _, hear := range d.hear {
+			d.tell(hear, id)
+		}
+	}
+}
+
+// tell needs d.mu.
+func (d *Database) tell(hear func(string), id string) {
+	if !d.closed {
+		d.running.Go(func() { hear(id) })
+	}
+}
+
+// Close implements kv.Database. An owner leaves the store to the others, which continue within
+// about a second.
+func (d *Database) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	d.mu.Unlock()
+	d.cancel()
+	var err error
+	// One that takes the store over at this moment sees that it is closed.
+	if now := d.now.Load(); now.owner != nil {
+		err = now.owner.close()
+	} else {
+		err = now.follower.Close()
+	}
+	d.running.Wait()
+	if now := d.now.Load(); now.owner != nil {
+		err = errors.Join(err, now.owner.close())
+	}
+	return err
+}

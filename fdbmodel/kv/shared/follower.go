@@ -1,0 +1,77 @@
+package shared
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/signal"
+)
+
+// reach connects to the owner.
+func (d *Database) reach(ctx context.Context) (*remote.Database, error) {
+	address := remote.Address{Network: "unix", Target: socketName}
+	f, err := remote.Open(ctx, address, remote.Options{
+		Connection: d.id, Dial: d.dial, OnAway: func() { signal.Send(d.away) }, GiveUpAfter: d.options.GiveUpAfter,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("shared: %w", err)
+	}
+	return f, nil
+}
+
+// dial connects to the socket of the present owner. One on a full disk may have left no record.
+func (d *Database) dial(ctx context.Context) (net.Conn, error) {
+	record, err := ReadRecord(d.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	path := cmp.Or(record.Socket, usualSocket(d.dir))
+	return (&net.Dialer{}).DialContext(ctx, "unix", path)
+}
+
+// follow takes the store over when its owner has ended.
+func (d *Database) follow(f *remote.Database) {
+	for {
+		select {
+		case <-d.away:
+		case <-d.ctx.Done():
+			return
+		}
+		if own := d.takeOver(f); own != nil {
+			d.now.Store(&role{owner: own})
+			if err := f.Retire(); err != nil {
+				d.options.Logger.Warn("leaving the last owner of a store", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// takeOver returns nil once another process has taken over, or the Database is closed.
+func (d *Database) takeOver(f *remote.Database) *owner {
+	began, said := time.Now(), ""
+	for wait := tryMin; !f.IsConnected(); wait = min(2*wait, tryMax) {
+		own, err := d.own(d.ctx)
+		if err == nil {
+			d.options.Logger.Info("took the store over from a process that ended", "directory", d.dir,
+				"after", time.Since(began).Round(time.Millisecond))
+			return own
+		}
+		if text := err.Error(); !errors.Is(err, kv.ErrStoreInUse) && d.ctx.Err() == nil && text != said {
+			said = text
+			d.options.Logger.Error("the store can't be taken over; trying again", "directory", d.dir, "error", err)
+		}
+		if clock.Sleep(d.ctx, clock.Real{}, wait) != nil {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
+	"github.com/futura-run/futura/internal/socket"
+	"github.com/futura-run/futura/internal/trust"
+)
+
+// socketName is the socket's name in the directory of the store.
+const socketName = "store.sock"
+
+// owner is the part of the process that has the store open.
+type owner struct {
+	db      *Database
+	store   *embedded.Store
+	ctx     context.Context
+	stop    context.CancelFunc
+	serving sync.WaitGroup
+	close   func() error
+	socket  string // empty if the store is not served
+
+	mu     sync.Mutex
+	record Record
+}
+
+// own opens the store and serves it. It returns kv.ErrStoreInUse while another process has it
+// open. A store that can't be served is used by this process alone.
+func (d *Database) own(ctx context.Context) (*owner, error) {
+	store, err := embedded.Open(ctx, d.dir, d.options.Embedded)
+	if err != nil {
+		return nil, err
+	}
+	before, _ := ReadRecord(d.dir)
+	o := &owner{db: d, store: store}
+	o.ctx, o.stop = context.WithCancel(context.Background())
+	o.close = sync.OnceValue(o.end)
+	o.record = Record{PID: os.Getpid(), Connection: d.id}
+	for _, id := range before.Clients {
+		if id != d.id && id != before.Connection {
+			o.record.Clients = append(o.record.Clients, id)
+		}
+	}
+	if err := o.serve(before); err != nil {
+		d.options.Logger.Warn("other processes can't use the store", "directory", d.dir, "error", err)
+	}
+	d.lose(before.Connection)
+	o.serving.Go(o.watchStore)
+	return o, nil
+}
+
+// watchStore tells that the store has failed.
+func (o *owner) watchStore() {
+	select {
+	case <-o.store.Failed():
+		close(o.db.failed)
+	case <-o.ctx.Done():
+	}
+}
+
+// serve lets others use the store.
+func (o *owner) serve(before Record) error {
+	removePlace(before.Socket)
+	path, err := socketPath(o.db.dir)
+	if err != nil {
+		return err
+	}
+	listener, err := remote.ListenUnix(path)
+	if err != nil {
+		return err
+	}
+	o.record.Socket = path
+	if err := o.record.write(o.db.dir); err != nil && path != usualSocket(o.db.dir) {
+		return errors.Join(err, listener.Close())
+	}
+	o.socket = path
+	options := remote.ServerOptions{Logger: o.db.options.Logger, Returning: slices.Clone(o.record.Clients),
+		OnConnect: o.come, OnDisconnect: o.leave}
+	o.serving.Go(func() { o.listen(listener, options) })
+	return nil
+}
+
+func (o *owner) listen(l net.Listener, options remote.ServerOptions) {
+	if err := remote.Serve(o.ctx, l, o.store, options); err != nil {
+		o.db.options.Logger.Error("other processes can't use the store any more", "directory", o.db.dir, "error", err)
+	}
+}
+
+// come records a process that uses the store.
+func (o *owner) come(connection string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.Contains(o.record.Clients, connection) {
+		o.record.Clients = append(o.record.Clients, connection)
+		o.write()
+	}
+}
+
+// leave forgets a process that is gone.
+func (o *owner) leave(connection string) {
+	o.mu.Lock()
+	o.record.Clients = slices.DeleteFunc(o.record.Clients, func(id string) bool { return id == connection })
+	o.write()
+	o.mu.Unlock()
+	o.db.lose(connection)
+}
+
+// write keeps what a later owner has to know. Without it that one waits for heartbeats.
+func (o *owner) write() {
+	if err := o.record.write(o.db.dir); err != nil {
+		o.db.options.Logger.Warn("the record of a shared store can't be written", "directory", o.db.dir, "error", err)
+	}
+}
+
+// isAlone reports whether no other process uses the store.
+func (o *owner) isAlone() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.record.Clients) == 0
+}
+
+// end leaves the store to others.
+func (o *owner) end() error {
+	o.stop()
+	o.serving.Wait()
+	o.mu.Lock()
+	if o.socket != "" {
+		removePlace(o.socket)
+		o.record.PID, o.record.Connection, o.record.Socket = 0, "", ""
+		o.write()
+	}
+	o.mu.Unlock()
+	return o.store.Close()
+}
+
+// placePrefix begins the names of directories that are made for a socket.
+const placePrefix = "futura-store-"
+
+// socketPath is in the directory of the store, or in a new one of this user where that path
+// would be too long for a socket.
+func socketPath(dir string) (string, error) {
+	if path := usualSocket(dir); len(path) <= socket.MaxPath {
+		return path, nil
+	}
+	place, err := os.MkdirTemp("", placePrefix)
+	if err != nil {
+		return "", fmt.Errorf("shared: a place for the socket: %w", err)
+	}
+	return filepath.Join(place, socketName), nil
+}
+
+func usualSocket(dir string) string { return filepath.Join(dir, socketName) }
+
+// removePlace removes a directory that socketPath has made.
+func removePlace(path string) {
+	place := filepath.Dir(path)
+	if !strings.HasPrefix(filepath.Base(place), placePrefix) || trust.Directory(place) != nil {
+		return
+	}
+	_ = os.Remove(path)
+	_ = os.Remove(place)
+}

@@ -1,0 +1,57 @@
+package shared
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/futura-run/futura/internal/trust"
+)
+
+// recordFile lies in the directory of a store that is shared.
+const recordFile = "sharing.json"
+
+// maxRecord bounds what is read of it, in bytes.
+const maxRecord = 1 << 20
+
+// Record is what the owner of a store leaves for the processes of its user.
+type Record struct {
+	// PID is the owner's process, 0 if that has closed the store.
+	PID int `json:"pid"`
+	// Connection names the owner as kv.Traits do. It is empty if that has closed the store.
+	Connection string `json:"connection,omitempty"`
+	// Socket is the path of the socket at which the store is served.
+	Socket string `json:"socket,omitempty"`
+	// Clients are the names of the others that use the store.
+	Clients []string `json:"clients,omitempty"`
+}
+
+// ReadRecord reads the record of the store in dir, and returns fs.ErrNotExist if there is none.
+// One that other users may read or write is refused: it could lead anywhere.
+func ReadRecord(dir string) (r Record, err error) {
+	content, err := trust.ReadSecret(filepath.Join(dir, recordFile), maxRecord)
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(content, &r)
+}
+
+// write replaces the record of the store in dir. A reader sees one or the other whole. Only the
+// owner may call it.
+func (r Record) write(dir string) error {
+	content, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, recordFile)
+	made := path + ".new"
+	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(made, append(content, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(made, path)
+}
