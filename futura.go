@@ -118,10 +118,10 @@ func Open(ctx context.Context, store string, options ...Option) (*Node, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	if sharing, ok := db.(interface {
+	if shared, ok := db.(interface {
 		OnLost(hear func(connection string))
 	}); ok {
-		sharing.OnLost(admin.Reaper(client.Cluster(), cmp.Or(s.logger, slog.New(slog.DiscardHandler))))
+		shared.OnLost(admin.Reaper(client.Cluster(), cmp.Or(s.logger, slog.New(slog.DiscardHandler))))
 	}
 	n := &Node{Store: db, Client: client, stop: func() {}, ended: make(chan struct{})}
 	n.close = sync.OnceValue(n.closeAll)

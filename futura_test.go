@@ -2,8 +2,8 @@ package futura_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -71,25 +71,35 @@ func TestNodeThatCannotOpen(t *testing.T) {
 	require.ErrorContains(t, err, "already")
 	node, err := futura.Open(ctx, store)
 	require.NoError(t, err, "each of those has closed the store")
-	_, err = futura.Open(ctx, store)
-	require.ErrorIs(t, err, kv.ErrStoreInUse)
 	require.NoError(t, node.Close())
 }
 
-// TestNodeClosesWhileItRuns gives back a future whose function ignores its
-// context.
-func TestNodeClosesWhileItRuns(t *testing.T) {
+// TestNodesShareAStore has one node submit and another one run. Either has the store open at
+// some time.
+func TestNodesShareAStore(t *testing.T) {
 	t.Parallel()
-	began := make(chan struct{})
-	node, err := futura.Open(t.Context(), "memory:", futura.WorkerOptions(workers.Options{DrainTimeout: time.Millisecond}),
-		futura.Function("block", func(ctx context.Context, _ []byte) ([]byte, error) {
-			close(began)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}))
+	ctx := t.Context()
+	dir, err := os.MkdirTemp("", "fn")
 	require.NoError(t, err)
-	_, err = node.Client.Submit(t.Context(), futures.Task{Function: "go:block"})
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	store := "embedded:" + dir
+	works, err := futura.Open(ctx, store, futura.Function(greet.Bind(hello)))
 	require.NoError(t, err)
-	<-began
-	require.NoError(t, node.Close())
+	submits, err := futura.Open(ctx, store)
+	require.NoError(t, err)
+	for range 2 {
+		text, err := greet.Call(ctx, submits.Client, "you")
+		require.NoError(t, err)
+		require.Equal(t, "hello you", text)
+		require.NoError(t, works.Close())
+		works, err = futura.Open(ctx, store, futura.Function(greet.Bind(hello)))
+		require.NoError(t, err)
+	}
+	_, err = futura.Open(ctx, store+"?share=off")
+	require.ErrorIs(t, err, kv.ErrStoreInUse)
+	require.NoError(t, submits.Close())
+	require.NoError(t, works.Close())
+	alone, err := futura.Open(ctx, store+"?share=off")
+	require.NoError(t, err)
+	require.NoError(t, alone.Close())
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
-	"github.com/futura-run/futura/fdbmodel/kv/shared"
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -31,7 +31,7 @@ const (
 
 // configFor are the settings of a cluster that a command makes in a store.
 func configFor(db kv.Database) layout.Config {
-	if _, sharing := db.(*shared.Database); sharing || kv.TraitsOf(db).Exclusive {
+	if _, isShared := db.(*sharing.Database); isShared || kv.TraitsOf(db).Exclusive {
 		return layout.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter}
 	}
 	return layout.Config{}

@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
-	"github.com/futura-run/futura/fdbmodel/kv/shared"
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 )
 
 // socketName is the door's socket in its directory.
@@ -34,7 +34,7 @@ type door struct {
 // only this user can reach, and on TCP if that is asked for.
 func (n *node) openDoor(ctx context.Context) (*door, error) {
 	d := &door{failed: make(chan error, 2), cancel: func() {}}
-	sharing, isShared := n.db.(*shared.Database)
+	store, isShared := n.db.(*sharing.Database)
 	if !isShared && !kv.TraitsOf(n.db).Exclusive {
 		if n.doorListen != "" {
 			return d, usageError{fmt.Errorf("--store-listen is for embedded stores: other processes reach %s directly",
@@ -46,7 +46,7 @@ func (n *node) openDoor(ctx context.Context) (*door, error) {
 	d.cancel = cancel
 	o := remote.ServerOptions{Logger: n.log, OnDisconnect: admin.Reaper(n.client.Cluster(), n.log)}
 	if isShared {
-		if path := sharing.Socket(); path != "" {
+		if path := store.Socket(); path != "" {
 			d.store = "remote:unix:" + path
 		}
 	} else if err := n.openSocket(serving, d, o); err != nil {
@@ -68,7 +68,7 @@ func (n *node) openDoor(ctx context.Context) (*door, error) {
 // clientStore is the store as this process uses it itself: not exclusively, where the door lets
 // others in.
 func (n *node) clientStore() kv.Database {
-	if _, ok := n.db.(*shared.Database); ok && n.doorListen == "" {
+	if _, ok := n.db.(*sharing.Database); ok && n.doorListen == "" {
 		return n.db
 	}
 	if !kv.TraitsOf(n.db).Exclusive {
@@ -79,8 +79,8 @@ func (n *node) clientStore() kv.Database {
 
 // reapLost has the workers of processes that a shared store loses reaped at once.
 func reapLost(db kv.Database, c *fdbmodel.Cluster, log *slog.Logger) {
-	if sharing, ok := db.(*shared.Database); ok {
-		sharing.OnLost(admin.Reaper(c, log))
+	if store, ok := db.(*sharing.Database); ok {
+		store.OnLost(admin.Reaper(c, log))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kv/shared"
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -144,8 +144,8 @@ func (n *node) leaveHere(e *endpoint) {
 // dev, or a head that has the store open.
 func (n *node) ownDir() (string, bool) {
 	dir, ok := embeddedDir(n.app.store)
-	if sharing, isShared := n.db.(*shared.Database); isShared {
-		return dir, ok && (!n.alone || sharing.IsOwner())
+	if store, isShared := n.db.(*sharing.Database); isShared {
+		return dir, ok && (!n.alone || store.IsOwner())
 	}
 	return dir, ok && kv.TraitsOf(n.db).Exclusive
 }

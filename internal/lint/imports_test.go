@@ -72,7 +72,7 @@ func importTable() map[string]imports {
 		"fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded",
-		"fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote")
+		"fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "fdbmodel/kv/sharing")
 	return map[string]imports{
 		"internal/bubble":      {},
 		"internal/budget":      {others: []string{xsync}},
@@ -97,8 +97,10 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/fdbkv":  {ours: store, others: []string{bindings}},
 		"fdbmodel/kv/remote": {ours: append(slices.Clone(store), "internal/budget", "internal/ratelog", "internal/socket")},
+		"fdbmodel/kv/sharing": {ours: append(slices.Clone(store),
+			"fdbmodel/kv/embedded", "fdbmodel/kv/remote", "internal/socket", "internal/trust")},
 		"fdbmodel/kv/kvopen": {ours: append(slices.Clone(store),
-			"fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "internal/trust")},
+			"fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "fdbmodel/kv/sharing", "internal/trust")},
 		"fdbmodel/transfer/archive": {},
 		"fdbmodel/layout": {ours: append(slices.Clone(store), "internal/jsonpointer"),
 			others: []string{msgp, uuid}},
@@ -153,7 +155,7 @@ func importTable() map[string]imports {
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/admin", "fdbmodel/audit", "fdbmodel/joblog",
 			"fdbmodel/transfer/archive")},
 
-		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
+		root: {ours: append(slices.Clone(application), "fdbmodel/admin", "fdbmodel/kv/kvopen")},
 
 		"futures": {
 			ours: append(slices.Clone(model), "fdbmodel/fit", "fdbmodel/names",

@@ -4,7 +4,7 @@
 //	memory:             in this process, gone when it ends
 //	embedded:DIR        in this process, durable in the directory DIR; or in the
 //	                    process that has it open already and shares it.
-//	                    ?share=off shares it with no other process
+//	                    ?share=off keeps it to this process
 //	embedded:DIR?sync=off
 //	                    the same, but a crash may lose the last milliseconds
 //	remote:unix:PATH    the store that another process serves at a Unix socket

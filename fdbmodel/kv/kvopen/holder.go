@@ -9,14 +9,14 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
-	"github.com/futura-run/futura/fdbmodel/kv/shared"
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 )
 
 // openHeld opens a store that another process has open through that one, if it
 // shares it. Else the error says what can be done, and served whether that process
 // shares the store and so has it open until it is stopped.
 func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Database, served bool, err error) {
-	owner, err := shared.ReadRecord(dir)
+	owner, err := sharing.ReadRecord(dir)
 	served = err == nil && answers(owner.Socket)
 	switch {
 	case err != nil || owner.Socket == "":

@@ -14,7 +14,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
-	"github.com/futura-run/futura/fdbmodel/kv/shared"
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -35,11 +35,11 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// Exclusive makes Open return kv.ErrStoreInUse for an embedded store that
 	// another process has open. Defaults to false: Open reaches it through that
-	// process, if it shares it.
+	// process, if it shares it. A name with ?share=off is exclusive.
 	Exclusive bool
 	// Share has this process share an embedded store with the others of its user, as package
 	// shared says: it serves the store while it has it open, and takes it over when the process
-	// that has it open ends. Exclusive and embedded:DIR?share=off turn it off. Defaults to false.
+	// that has it open ends. Exclusive turns it off. Defaults to false.
 	Share bool
 	// InUseWait is how long Open waits for an embedded store that another process
 	// has open and does not serve: commands that run at once take turns. Defaults
@@ -81,8 +81,9 @@ const (
 func openEmbedded(ctx context.Context, name string, parsed storeName, o Options) (kv.Database, error) {
 	options := embedded.Options{SyncOff: parsed.syncOff, Exposed: parsed.exposed, AcceptLoss: parsed.acceptLoss,
 		Logger: o.Logger}
-	if o.Share && !o.Exclusive && !parsed.shareOff {
-		store, err := shared.Open(ctx, parsed.path, shared.Options{Embedded: options, Wait: o.InUseWait,
+	o.Exclusive = o.Exclusive || parsed.shareOff
+	if o.Share && !o.Exclusive {
+		store, err := sharing.Open(ctx, parsed.path, sharing.Options{Embedded: options, Wait: o.InUseWait,
 			GiveUpAfter: o.GiveUpAfter, Logger: o.Logger})
 		if err != nil {
 			return nil, fmt.Errorf("kvopen: %s: %w", name, err)

@@ -1,4 +1,4 @@
-package shared_test
+package sharing_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/futura-run/futura/fdbmodel/kv/shared"
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 )
 
 // patience bounds the wait for what must come, on the busiest machine.
@@ -39,8 +39,8 @@ func place(t testing.TB) string {
 }
 
 // open opens a store until the end of the test.
-func open(t testing.TB, dir string, o shared.Options) *shared.Database {
-	db, err := shared.Open(t.Context(), dir, o)
+func open(t testing.TB, dir string, o sharing.Options) *sharing.Database {
+	db, err := sharing.Open(t.Context(), dir, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db

@@ -1,4 +1,4 @@
-// Package shared lets the processes of one user use one embedded store together. The process
+// Package sharing lets the processes of one user use one embedded store together. The process
 // that has the store open owns it, and serves it to the others over a Unix socket that only
 // this user can reach. When the owner ends, or is killed, another process takes over: it opens
 // the store from the disk, with all that was acknowledged, and serves it on.
@@ -10,4 +10,4 @@
 //
 // The idea is that of a leader which is elected by a lock on storage that all can reach, as in
 // FoundationDB's or Chubby's coordination, for processes of one machine.
-package shared
+package sharing

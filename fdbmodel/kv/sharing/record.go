@@ -1,4 +1,4 @@
-package shared
+package sharing
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package shared_test
+package sharing_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/kvtest"
-	"github.com/futura-run/futura/fdbmodel/kv/shared"
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -19,7 +19,7 @@ import (
 type pair struct {
 	dir             string
 	clock           *clock.Virtual
-	owner, follower *shared.Database
+	owner, follower *sharing.Database
 }
 
 // stores opens stores for the conformance suite, and hands out one of a pair.
@@ -30,8 +30,8 @@ type stores struct {
 	open map[kv.Database]*pair
 }
 
-func (c *stores) join(t testing.TB, p *pair) *shared.Database {
-	db, err := shared.Open(context.Background(), p.dir, shared.Options{Embedded: embedded.Options{Clock: p.clock}})
+func (c *stores) join(t testing.TB, p *pair) *sharing.Database {
+	db, err := sharing.Open(context.Background(), p.dir, sharing.Options{Embedded: embedded.Options{Clock: p.clock}})
 	require.NoError(t, err)
 	return db
 }

@@ -1,4 +1,4 @@
-package shared
+package sharing
 
 import (
 	"context"
@@ -154,7 +154,7 @@ func socketPath(dir string) (string, error) {
 	}
 	place, err := os.MkdirTemp("", placePrefix)
 	if err != nil {
-		return "", fmt.Errorf("shared: a place for the socket: %w", err)
+		return "", fmt.Errorf("sharing: a place for the socket: %w", err)
 	}
 	return filepath.Join(place, socketName), nil
 }

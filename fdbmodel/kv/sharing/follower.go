@@ -1,4 +1,4 @@
-package shared
+package sharing
 
 import (
 	"cmp"
@@ -13,16 +13,20 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
+	"github.com/futura-run/futura/internal/socket"
 )
 
 // reach connects to the owner.
 func (d *Database) reach(ctx context.Context) (*remote.Database, error) {
-	address := remote.Address{Network: "unix", Target: socketName}
+	address := remote.Address{Network: "unix", Target: usualSocket(d.dir)}
+	if len(address.Target) > socket.MaxPath {
+		address.Target = socketName
+	}
 	f, err := remote.Open(ctx, address, remote.Options{
 		Connection: d.id, Dial: d.dial, OnAway: func() { signal.Send(d.away) }, GiveUpAfter: d.options.GiveUpAfter,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("shared: %w", err)
+		return nil, fmt.Errorf("sharing: %w", err)
 	}
 	return f, nil
 }

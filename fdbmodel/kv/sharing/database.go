@@ -1,4 +1,4 @@
-package shared
+package sharing
 
 import (
 	"context"
@@ -71,11 +71,11 @@ func (r *role) database() kv.Database {
 func Open(ctx context.Context, dir string, o Options) (*Database, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("shared: %w", err)
+		return nil, fmt.Errorf("sharing: %w", err)
 	}
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
-		return nil, fmt.Errorf("shared: %w", err)
+		return nil, fmt.Errorf("sharing: %w", err)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -1,4 +1,4 @@
-package shared_test
+package sharing_test
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kv/shared"
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 )
 
 // counter is a key that every step increments.
@@ -49,7 +49,7 @@ func step(ctx context.Context, db kv.Database, name string) error {
 func child(dir string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	db, err := shared.Open(ctx, dir, shared.Options{})
+	db, err := sharing.Open(ctx, dir, sharing.Options{})
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func TestOwnersAreKilled(t *testing.T) {
 
 // checkSteps opens a store that no process has open, and compares.
 func checkSteps(t *testing.T, dir string, all []*process) {
-	db := open(t, dir, shared.Options{})
+	db := open(t, dir, sharing.Options{})
 	found, steps := uint64(0), uint64(0)
 	_, err := kv.Transact(t.Context(), db, kv.Retry{}, func(tx kv.Attempt) error {
 		value, err := tx.Get(counter).Wait(t.Context())
