@@ -35,8 +35,8 @@ type ClaimRequest struct {
 	// Last says that the worker is woken for a future after all others of its process
 	// that can run it. Defaults to no.
 	Last bool
-	// Yields reports whether the worker leaves futures of a function to better ones that others
-	// have put back, for as long as those pass them over. It must not block. Defaults to no.
+	// Yields reports whether the worker leaves to better ones what others have rejected of a
+	// function, for as long as those pass it over. It must not block. Defaults to no.
 	Yields func(function string) bool
 }
 

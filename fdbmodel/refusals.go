@@ -8,7 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// maxRefusals is how many futures a worker passes over at a time because it put them back:
+// maxRefusals is how many futures a worker passes over at a time because it rejected them:
 // its looks at the ready index read them all. Further ones wait for their backoff, away from
 // the index.
 const maxRefusals = 1024

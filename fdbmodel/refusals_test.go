@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// reject has a worker claim up to n futures and put them back. It returns how many.
+// reject has a worker claim up to n futures and reject them. It returns how many.
 func (f *failures) reject(r *Registration, n int) int {
 	f.Helper()
 	answer, err := r.Claim(f.ctx, ClaimRequest{Free: layout.Resources{Slots: n, CPU: int64(n)}, Max: n})
@@ -153,7 +153,7 @@ func TestWhoPutItBackIsNotWoken(t *testing.T) {
 	require.Equal(t, []bool{false, false}, f.inRing(f.first, second), "by then it may take it")
 }
 
-// TestWhatIsOfOthersMayBeYielded has a worker leave what another one has put back to better ones:
+// TestWhatIsOfOthersMayBeYielded has a worker leave what another one has rejected to better ones:
 // until that one may have it again, it neither takes it nor is woken for it.
 func TestWhatIsOfOthersMayBeYielded(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func (w *Worker) leaveSlot(j *job) {
 func (w *Worker) execute(j *job) fdbmodel.Completion {
 	f := &j.future
 	if f.Err != nil {
-		w.rare.Warn("a future can't be read; putting it back", "future", f.ID, "error", f.Err)
+		w.rare.Warn("a future can't be read; rejecting it", "future", f.ID, "error", f.Err)
 		return fdbmodel.Completion{Future: f, Reject: true}
 	}
 	if !w.awaitTurn(j) || !w.recordBegin(j) {

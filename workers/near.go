@@ -28,7 +28,7 @@ func (w *Worker) isNear(j *job) (near bool, blocked fdbmodel.Completion) {
 		_, err = results.Of(w.cluster).ReportLost(j.ctx, f.Spec.Near, r.Token, []layout.WorkerID{j.membership.reg.ID()})
 	}
 	if err != nil {
-		w.rare.Warn("what a future must be near can't be read; putting it back", "future", f.ID, "error", err)
+		w.rare.Warn("what a future must be near can't be read; rejecting it", "future", f.ID, "error", err)
 		return false, fdbmodel.Completion{Future: f, Reject: true}
 	}
 	return false, blocked

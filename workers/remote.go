@@ -61,8 +61,8 @@ type Limiter interface {
 
 // Yielder is what a Remote may be too.
 type Yielder interface {
-	// Yields reports whether futures of a function that others have put back are left to
-	// better workers, for as long as those pass them over. It must not block.
+	// Yields reports whether what others have rejected of a function is left to better
+	// workers, for as long as those pass it over. It must not block.
 	Yields(function string) bool
 }
 
@@ -152,7 +152,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 	case errors.Is(err, ErrNotBegun) && f.Attempts.Assigned == "":
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	case err != nil:
-		w.options.Logger.Debug("a future could not be run elsewhere; putting it back", "future", f.ID, "error", err)
+		w.options.Logger.Debug("a future could not be run elsewhere; rejecting it", "future", f.ID, "error", err)
 		return fdbmodel.Completion{Future: f, Reject: true}
 	case out.Snooze != nil:
 		return fdbmodel.Completion{Future: f, Snooze: out.Snooze}

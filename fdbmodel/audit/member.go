@@ -20,7 +20,7 @@ func (p *page) checkWorker(items []item) {
 			beat = it
 		case layout.WorkerSuspect:
 			left = it
-			p.checkSuspect(it, id, alive != nil)
+			p.checkCandidate(it, id, alive != nil)
 		default:
 			left = it
 		}
@@ -44,18 +44,18 @@ func (p *page) checkWorker(items []item) {
 	})
 }
 
-// checkSuspect compares what a worker is recorded to run with the future's claim. A
-// dead worker's record stays until all its claims have been taken back.
-func (p *page) checkSuspect(it *item, worker layout.WorkerID, alive bool) {
-	suspect, readable := it.Record.(*layout.SuspectRecord)
+// checkCandidate compares the record that a worker runs a poison candidate with the future's
+// claim. A dead worker's record stays until all its claims have been taken back.
+func (p *page) checkCandidate(it *item, worker layout.WorkerID, alive bool) {
+	candidate, readable := it.Record.(*layout.SuspectRecord)
 	if !readable || it.err != nil || !alive {
 		return
 	}
 	p.row(it.ID, func(row *layout.Row) {
-		token := layout.Token{Worker: worker, Sequence: suspect.Sequence}
+		token := layout.Token{Worker: worker, Sequence: candidate.Sequence}
 		if row.State() != layout.Claimed || row.Claim.Token != token {
 			p.broken(InvariantClaim, it.Raw, "worker %s is recorded to run future %s by claim %d, and it is %v", worker, it.ID,
-				suspect.Sequence, row.State())
+				candidate.Sequence, row.State())
 		}
 	})
 }

@@ -244,8 +244,8 @@ type Attempts struct {
 	Refused Refusals `msgpack:"u,omitempty" json:"refused,omitzero"`
 }
 
-// Suspicion is how much speaks for the future having killed its workers: 0 for
-// one that none of them died with, and more for each that did.
+// Suspicion is how much speaks for the future having killed its workers: 0 if none of
+// them died with it, and more for each that did. One above 0 makes it a poison candidate.
 func (a Attempts) Suspicion() int { return max(a.Deaths.Len(), a.Crashes) }
 
 // BlockedRecord says that a future waits for its inputs.

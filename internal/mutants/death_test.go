@@ -2,7 +2,7 @@ package mutants
 
 // deathMutants are faults in what the death of a worker means for its futures.
 func deathMutants() []mutant {
-	workers := suites{{of: "workers", run: "Suspect|Poison|Paused|Charged"}, {of: "internal/sim"}}
+	workers := suites{{of: "workers", run: "Quarantine|Poison|Paused|Charged"}, {of: "internal/sim"}}
 	return []mutant{
 		{name: "what ran beside a poison candidate is charged", file: "fdbmodel/poison.go", by: model(),
 			old: "\t\t\tclear(culprits)\n",

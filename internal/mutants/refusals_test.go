@@ -30,7 +30,7 @@ func refusalMutants() []mutant {
 			old: "window: firstWindow}", new: "window: maxSlots}"},
 		{name: "faults leave the window of a peer", file: "protocol/peerhead/score.go", by: head("TheWindow"),
 			old: "\ts.window = max(1, s.window>>min(n, mostFaults))\n", new: ""},
-		{name: "peers take what others put back", file: "protocol/peerhead/standing.go", by: head("SeveralBadPeers"),
+		{name: "peers take what others rejected", file: "protocol/peerhead/standing.go", by: head("SeveralBadPeers"),
 			old: "h.bestOf(function) > m.peer.score.standing()", new: "h.bestOf(function) > proven"},
 		{name: "nothing is known of the workers of the store", file: "protocol/peerhead/standing.go",
 			by: head("SeveralBadPeers"), old: "\t\t\tbest = proven\n", new: "\t\t\tbest = faulty\n"},

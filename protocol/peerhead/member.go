@@ -182,7 +182,7 @@ func (m *member) run(ctx context.Context, c workers.RemoteCall, over <-chan stru
 	defer m.move()
 	item, err := newCall(c, m.offer.dialect)
 	if err != nil {
-		m.peer.head.options.Logger.Warn("a future can't be sent to a peer; putting it back",
+		m.peer.head.options.Logger.Warn("a future can't be sent to a peer; rejecting it",
 			"peer", m.peer.id, "future", c.ID, "error", err)
 		return workers.RemoteOutcome{}, err
 	}

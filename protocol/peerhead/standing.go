@@ -11,9 +11,9 @@ import (
 )
 
 // Several bad peers could have a future one after the other, each for trialTime, and in the end
-// it would wait for its backoff. So what one has put back goes to those that stand best: peers
-// leave it to others that stand better than they do, for as long as who put it back passes it
-// over.
+// it would wait for its backoff. So what one has rejected goes to those that stand best: peers
+// leave it to others that stand better than they do, for as long as the peer that rejected it
+// passes it over.
 
 // standing is how much speaks for a peer.
 type standing uint8

@@ -79,7 +79,7 @@ type Want struct {
 	NoObjects bool // it has no room for objects
 	Name      string
 	Last      bool // it is woken after the others
-	// Yields reports whether it leaves what others have put back to better ones. Nil is no.
+	// Yields reports whether it leaves what others have rejected to better ones. Nil is no.
 	Yields func(function string) bool
 }
 
