@@ -39,7 +39,7 @@ func refusalMutants() []mutant {
 		{name: "who yields a future is woken for it", file: "fdbmodel/internal/notify/worker.go",
 			by: model("IsOfOthers"), old: " && !w.yields(d) && ", new: " && "},
 		{name: "who yields a future is called from the ring", file: "fdbmodel/internal/notify/ring.go",
-			by: model("IsOfOthers"), old: "return r != nil && r.want.yields(d)", new: "return false"},
+			by: model("IsOfOthers"), old: "return r != nil && r.want.yields(d)", new: "return r != nil && false"},
 		{name: "a peer on trial may be silent", file: "protocol/peerhead/order.go", by: head("BadPeer"),
 			old: "\t\tm.watchTrial(o)\n", new: ""},
 		{name: "futures are claimed ahead for a peer on trial", file: "workers/ahead.go",
