@@ -51,6 +51,17 @@ func (r Refusals) Passing(at int64) (n int) {
 	return n
 }
 
+// First returns when the first of those that pass the future over at a time may have it again, in
+// milliseconds; 0 if none does.
+func (r Refusals) First(at int64) (first int64) {
+	for _, one := range r[:r.Len()] {
+		if one.Until > at && (first == 0 || one.Until < first) {
+			first = one.Until
+		}
+	}
+	return first
+}
+
 // PassedOverBy reports whether a worker passes the future over, which it rejected.
 func (r *Row) PassedOverBy(w *WorkerInfo, now time.Time) bool {
 	by := Refusal{Worker: w.ID, Peer: w.Labels[LabelPeer]}

@@ -67,7 +67,7 @@ var (
 	isBundle   = condition{"bundle", func(r *layout.Row, _ *Event) bool { return r.Spec.Bundle }}
 	isAdmitted = condition{"not in line", func(r *layout.Row, _ *Event) bool { return !r.InLine() }}
 	othersMay  = condition{"others may take it", func(r *layout.Row, e *Event) bool {
-		return !e.Crowded && !r.Spec.MustBeNear && !r.Spec.Held() && !r.Spec.Aside &&
+		return isForOthers(r, e) &&
 			r.Attempts.Refused.Passing(layout.Millis(e.Now)) < layout.MaxRefusals
 	}}
 	isDue = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
@@ -122,7 +122,12 @@ var (
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(wait)))
 	}}
 	rejectLater = effect{"clear claim and assignment, count rejection, record the worker, set due time",
-		func(r *layout.Row, e *Event) { r.Attempts.Due = applyReject(r, e) }}
+		func(r *layout.Row, e *Event) {
+			r.Attempts.Due = applyReject(r, e)
+			if isForOthers(r, e) { // too many pass it over
+				r.Attempts.Due = r.Attempts.Refused.First(layout.Millis(e.Now))
+			}
+		}}
 	rejectToOthers = effect{
 		"clear claim and assignment, count rejection, record the worker and until when it passes over",
 		func(r *layout.Row, e *Event) { applyReject(r, e) }}
@@ -160,6 +165,11 @@ var (
 		r.Blocked = &layout.BlockedRecord{}
 	}}
 )
+
+// isForOthers reports whether any worker may have what one puts back.
+func isForOthers(r *layout.Row, e *Event) bool {
+	return !e.Crowded && !r.Spec.MustBeNear && !r.Spec.Held() && !r.Spec.Aside
+}
 
 // applyReject returns when its worker may have it again.
 func applyReject(r *layout.Row, e *Event) (until int64) {

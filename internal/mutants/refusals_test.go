@@ -16,6 +16,8 @@ func refusalMutants() []mutant {
 		{name: "any number of workers reject a future without a wait", file: "fdbmodel/state/effects.go",
 			by:  model("FewReject"),
 			old: "r.Attempts.Refused.Passing(layout.Millis(e.Now)) < layout.MaxRefusals", new: "true"},
+		{name: "a future waits for the longest backoff of many", file: "fdbmodel/state/effects.go",
+			by: model("FewReject"), old: "if isForOthers(r, e) { // too", new: "if false { // too"},
 		{name: "a peer that joins again is another one", file: "fdbmodel/refusals.go", by: model("AtAnotherHead"),
 			old: "e.Peer, e.Crowded = r.info.Labels[layout.LabelPeer], room == 0", new: "e.Crowded = room == 0"},
 		{name: "a worker passes over any number of futures", file: "fdbmodel/refusals.go", by: model("CrowdOfRejections"),
