@@ -42,7 +42,7 @@ INTEROP_MODULES := $(CURDIR)/bin/interop
 INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
-RACED := /(fdbmodel|fdbmodel/(internal/.*|$(call either,$(BUSY_ROOMS)))|fdbmodel/kv/(embedded|faultkv|remote)|$\
+RACED := /(fdbmodel|fdbmodel/(internal/.*|$(call either,$(BUSY_ROOMS)))|fdbmodel/kv/(embedded|faultkv|remote|sharing)|$\
 futures(/.*)?|workers|workers/objects(/.*)?|$\
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What make test tests: the model, the stores that need nothing installed, the client and the workers. Its calls are

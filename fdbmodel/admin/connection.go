@@ -7,12 +7,18 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // reapTime bounds the reaping of a lost connection's workers. A janitor goes on where it ends.
 const reapTime = 10 * time.Second
 
-// Reaper returns a function that calls ReapConnection, and logs what came of it. It is what
+// promoteWithin is how long what it held is looked after.
+const promoteWithin = 2 * time.Second
+
+// Reaper returns a function that calls ReapConnection, has what was taken back go to other workers
+// without a wait for a janitor, and logs what came of it. It is what
 // OnDisconnect of a server and OnLost of a shared store are given.
 func Reaper(c *fdbmodel.Cluster, logger *slog.Logger) func(connection string) {
 	return func(connection string) {
@@ -23,6 +29,21 @@ func Reaper(c *fdbmodel.Cluster, logger *slog.Logger) func(connection string) {
 			logger.Warn("a lost connection's workers are left to the janitor", "connection", connection, "error", err)
 		} else if workers > 0 {
 			logger.Info("a connection was lost", "workers", workers, "futures taken back", futures)
+		}
+		if futures > 0 {
+			promote(ctx, c)
+		}
+	}
+}
+
+// promote makes ready what was taken back: it waits for a moment, and the dead worker may have
+// been the janitor.
+func promote(ctx context.Context, c *fdbmodel.Cluster) {
+	until := c.Now().Add(promoteWithin)
+	for {
+		_, next, err := maintenance.Of(c).PromoteDue(ctx)
+		if err != nil || next.IsZero() || next.After(until) || clock.Wait(ctx, c.Clock(), next) != nil {
+			return // a janitor goes on
 		}
 	}
 }

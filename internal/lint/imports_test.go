@@ -127,7 +127,7 @@ func importTable() map[string]imports {
 		"fdbmodel/edges":   {ours: append(slices.Clone(model), "fdbmodel/internal/edge", "fdbmodel/internal/pieces")},
 		"fdbmodel/audit":   {ours: append(slices.Clone(model), "fdbmodel/maintenance", "fdbmodel/read")},
 		"fdbmodel/batches": {ours: append(slices.Clone(model), "fdbmodel/owners")},
-		"fdbmodel/admin":   {ours: append(slices.Clone(model), "fdbmodel/internal/sessions")},
+		"fdbmodel/admin":   {ours: append(slices.Clone(model), "fdbmodel/internal/sessions", "fdbmodel/maintenance")},
 		"fdbmodel/fit":     {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/owners":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":  {ours: slices.Clone(model)},

@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(killDirVariable); dir != "" {
 		os.Exit(killedMain(dir))
 	}
+	if dir := os.Getenv(ownerDirVariable); dir != "" {
+		os.Exit(ownerMain(dir))
+	}
 	if store := os.Getenv(wordsStoreVariable); store != "" {
 		os.Exit(wordsMain(store))
 	}

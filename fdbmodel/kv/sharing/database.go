@@ -185,7 +185,7 @@ func (d *Database) lose(connections ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range connections {
-		if id == "" || id == d.id || slices.Contains(d.lost, id) {
+		if id == "" || slices.Contains(d.lost, id) {
 			continue
 		}
 		d.lost = append(d.lost, id)

@@ -1,0 +1,21 @@
+package mutants
+
+// sharingMutants are faults of stores that processes share.
+func sharingMutants() []mutant {
+	const dir = "fdbmodel/kv/sharing/"
+	by := suites{{of: "fdbmodel/kv/sharing", run: "Conformance|TestA|Killed"}}
+	return []mutant{
+		{name: "an owner forgets the one that was killed", file: dir + "owner.go", by: by,
+			old: "	d.lose(before.Connection)\n", new: ""},
+		{name: "an owner forgets those that do not come back", file: dir + "owner.go", by: by,
+			old: "Returning: slices.Clone(o.record.Clients),", new: ""},
+		{name: "those that ask late are not told", file: dir + "database.go", by: by,
+			old: "	for _, id := range d.lost {\n		d.tell(hear, id)\n	}\n", new: ""},
+		{name: "a store is exclusive while others use it", file: dir + "database.go", by: by,
+			old: "now.owner != nil && now.owner.isAlone()", new: "now.owner != nil"},
+		{name: "what a follower had is closed at a takeover", file: dir + "follower.go", by: by,
+			old: "f.Retire()", new: "f.Close()"},
+		{name: "a long path has its socket in the directory", file: dir + "owner.go", by: by,
+			old: "len(path) <= socket.MaxPath", new: "len(path) <= 10*socket.MaxPath"},
+	}
+}
