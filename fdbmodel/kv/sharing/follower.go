@@ -59,9 +59,12 @@ func (d *Database) follow(f *remote.Database) {
 	}
 }
 
+// awaySaid is after how long without an owner that answers the log says so.
+const awaySaid = 2 * time.Second
+
 // takeOver returns nil once another process has taken over, or the Database is closed.
 func (d *Database) takeOver(f *remote.Database) *owner {
-	began, said := time.Now(), ""
+	began, said, saidAway := time.Now(), "", false
 	for wait := tryMin; !f.IsConnected(); wait = min(2*wait, tryMax) {
 		own, err := d.own(d.ctx)
 		if err == nil {
@@ -73,9 +76,19 @@ func (d *Database) takeOver(f *remote.Database) *owner {
 			said = text
 			d.options.Logger.Error("the store can't be taken over; trying again", "directory", d.dir, "error", err)
 		}
+		if !saidAway && time.Since(began) > awaySaid {
+			saidAway = true
+			record, _ := ReadRecord(d.dir)
+			d.options.Logger.Warn("the process that has the store open does not answer: what needs the store waits",
+				"directory", d.dir, "process", record.PID)
+		}
 		if clock.Sleep(d.ctx, clock.Real{}, wait) != nil {
 			return nil
 		}
+	}
+	if saidAway {
+		d.options.Logger.Warn("the store is served again", "directory", d.dir,
+			"after", time.Since(began).Round(time.Millisecond))
 	}
 	return nil
 }
