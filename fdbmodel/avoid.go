@@ -38,17 +38,17 @@ type leaving struct {
 }
 
 // elsewhere returns a function that reports whether this worker passes over a future of the
-// ready index. It passes over what it rejected a while ago, and if it yields what others did.
+// ready index. It passes over what it rejected a while ago, and where it defers to others what they did.
 // For a bounded time it also leaves a future to another worker: one that can run what failed
 // here, or one that has its inputs. An error of the store means no.
-func (r *Registration) elsewhere(ctx context.Context, yields func(string) bool) func(*layout.ReadyEntry) bool {
+func (r *Registration) elsewhere(ctx context.Context, defers func(string) bool) func(*layout.ReadyEntry) bool {
 	name := r.name()
 	return func(e *layout.ReadyEntry) bool {
 		if e.Notes == "" {
 			return false
 		}
 		until := e.RefusedBy(name)
-		if last := e.LastRefusal(); yields != nil && last.After(until) && yields(e.Function) {
+		if last := e.LastRefusal(); defers != nil && last.After(until) && defers(e.Function) {
 			until = last
 		}
 		if until.After(r.cluster.clock.Now()) {

@@ -35,9 +35,9 @@ type ClaimRequest struct {
 	// Last says that the worker is woken for a future after all others of its process
 	// that can run it. Defaults to no.
 	Last bool
-	// Yields reports whether the worker leaves to better ones what others have rejected of a
+	// Defers reports whether the worker leaves to better ones what others have rejected of a
 	// function, for as long as those pass it over. It must not block. Defaults to no.
-	Yields func(function string) bool
+	Defers func(function string) bool
 }
 
 // noObjects reports whether no future is wanted whose result is to be an object.

@@ -36,7 +36,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 		return nil, false, err
 	}
 	s := selection{worker: r, req: req, snapshot: snapshot, now: r.cluster.clock.Now(), hinted: hinted, free: req.Free,
-		elsewhere: r.elsewhere(ctx, req.Yields)}
+		elsewhere: r.elsewhere(ctx, req.Defers)}
 	s.free.Slots, s.objects = req.Max, req.Max
 	if req.Objects != nil {
 		s.objects = *req.Objects

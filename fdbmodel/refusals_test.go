@@ -165,18 +165,18 @@ func TestWhatIsOfOthersMayBeYielded(t *testing.T) {
 	t.Parallel()
 	f := newRefusals(t)
 	second := f.register(1, "go:f")
-	yields := ClaimRequest{Free: second.info.Capacity, Max: 1, Yields: func(name string) bool { return name == "go:f" }}
+	defers := ClaimRequest{Free: second.info.Capacity, Max: 1, Defers: func(name string) bool { return name == "go:f" }}
 	require.Equal(t, 1, f.reject(f.first, 1))
 	row := f.row(f.id)
 	until := row.Attempts.Refused[0].Until
 	take := func() int {
-		answer, err := second.Claim(f.ctx, yields)
+		answer, err := second.Claim(f.ctx, defers)
 		require.NoError(t, err)
 		return len(answer.Futures)
 	}
 	require.Zero(t, take())
 	require.Equal(t, until, layout.Millis(second.LeftUntil()))
-	watch, err := second.EnterIdleRing(f.ctx, yields)
+	watch, err := second.EnterIdleRing(f.ctx, defers)
 	require.NoError(t, err)
 	defer watch.Cancel()
 	wake := func(fresh *HintRequest) (in bool) {
@@ -187,7 +187,7 @@ func TestWhatIsOfOthersMayBeYielded(t *testing.T) {
 		require.Empty(t, fresh.C())
 		return f.inRing(second)[0]
 	}
-	require.True(t, wake(second.RequestHint(yields)))
+	require.True(t, wake(second.RequestHint(defers)))
 	f.clock.Advance(time.UnixMilli(until).Sub(f.clock.Now()))
 	require.Equal(t, 1, take())
 }

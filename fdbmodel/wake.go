@@ -62,7 +62,7 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 // look for work once more before it waits.
 func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
 	return r.wakes.Request(notify.Want{Queues: r.queues(), Free: req.Free, Labels: r.labels, Runs: r.runs(req.Runs),
-		NoObjects: req.noObjects(), Name: r.name(), Last: req.Last, Yields: req.Yields})
+		NoObjects: req.noObjects(), Name: r.name(), Last: req.Last, Defers: req.Defers})
 }
 
 // EnterIdleRing writes the worker into the ring of idle workers, where
@@ -171,7 +171,7 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, re
 		shard := (first + i) % shards
 		for _, q := range r.queues() {
 			want := claim.Want{Queue: q, Free: req.Free, Runs: req.Runs, Skip: req.Skip, Labels: r.labels, Page: page,
-				NoObjects: req.noObjects(), Gone: gone, Elsewhere: r.elsewhere(ctx, req.Yields)}
+				NoObjects: req.noObjects(), Gone: gone, Elsewhere: r.elsewhere(ctx, req.Defers)}
 			looks = append(looks, r.scan.Ask(reader, shard, want))
 		}
 	}

@@ -104,8 +104,8 @@ func (m *membership) request() (fdbmodel.ClaimRequest, bool) {
 		return fdbmodel.ClaimRequest{}, false
 	}
 	request := m.worker.slots.request(m.runs)
-	if y, ok := m.worker.options.Remote.(Yielder); ok {
-		request.Yields = y.Yields
+	if y, ok := m.worker.options.Remote.(Deferrer); ok {
+		request.Defers = y.Defers
 	}
 	if m.kept != nil {
 		m.fitStore(&request)

@@ -59,11 +59,11 @@ type Limiter interface {
 	KeepsLimits() bool
 }
 
-// Yielder is what a Remote may be too.
-type Yielder interface {
-	// Yields reports whether what others have rejected of a function is left to better
+// Deferrer is what a Remote may be too.
+type Deferrer interface {
+	// Defers reports whether what others have rejected of a function is left to better
 	// workers, for as long as those pass it over. It must not block.
-	Yields(function string) bool
+	Defers(function string) bool
 }
 
 // Preparer is what a Remote may be too.

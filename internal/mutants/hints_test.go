@@ -9,8 +9,8 @@ func hintMutants() []mutant {
 	hints := suites{{of: "workers/objects/hints"}}
 	return []mutant{
 		{name: "an idle worker looks again for what its process has claimed", file: "fdbmodel/wake.go", by: model,
-			old: "Gone: gone, Elsewhere: r.elsewhere(ctx, req.Yields)}",
-			new: "Elsewhere: r.elsewhere(ctx, req.Yields)}"},
+			old: "Gone: gone, Elsewhere: r.elsewhere(ctx, req.Defers)}",
+			new: "Elsewhere: r.elsewhere(ctx, req.Defers)}"},
 		{name: "what somebody looks for is woken for once more", file: "fdbmodel/internal/notify/hints.go", by: model,
 			old: "placed[d] = left - hinter.Hint(",
 			new: "placed[d] = left - 0*hinter.Hint("},

@@ -57,8 +57,8 @@ const maxBest = 1000
 // callers have those of peers.
 func (s *standings) change() { s.changed.Store(true) }
 
-// Yields implements workers.Yielder.
-func (m *member) Yields(function string) bool {
+// Defers implements workers.Deferrer.
+func (m *member) Defers(function string) bool {
 	h := m.peer.head
 	return !h.options.Verify.on() && h.bestOf(function) > m.peer.score.standing()
 }

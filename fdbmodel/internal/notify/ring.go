@@ -78,7 +78,7 @@ func (n *Notifier) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed
 			}
 			shard, found := placed.take(queue, func(d Demand) bool {
 				return fitsIdle(&idle, d) && !(sparing && d.FailedOn == worker) && !d.refusedBy(NameOf(worker, idle.Labels)) &&
-					!n.yieldsHere(worker, d)
+					!n.defersHere(worker, d)
 			})
 			if !found {
 				continue
@@ -100,12 +100,12 @@ func (n *Notifier) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed
 	return woken, nil
 }
 
-// yieldsHere reports whether a worker is one of this process and leaves futures to others.
-func (n *Notifier) yieldsHere(worker layout.WorkerID, d Demand) bool {
+// defersHere reports whether a worker is one of this process and leaves futures to others.
+func (n *Notifier) defersHere(worker layout.WorkerID, d Demand) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := n.workers[worker]
-	return r != nil && r.want.yields(d)
+	return r != nil && r.want.defers(d)
 }
 
 // wakeNear wakes the idle workers that futures are left to. Each of them stands for

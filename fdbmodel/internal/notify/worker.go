@@ -79,17 +79,17 @@ type Want struct {
 	NoObjects bool // it has no room for objects
 	Name      string
 	Last      bool // it is woken after the others
-	// Yields reports whether it leaves what others have rejected to better ones. Nil is no.
-	Yields func(function string) bool
+	// Defers reports whether it leaves what others have rejected to better ones. Nil is no.
+	Defers func(function string) bool
 }
 
 func (w *Want) fits(d Demand) bool {
-	return !d.refusedBy(w.Name) && !w.yields(d) && w.Free.Fit(d.requirements()) && !(d.Object && w.NoObjects) &&
+	return !d.refusedBy(w.Name) && !w.defers(d) && w.Free.Fit(d.requirements()) && !(d.Object && w.NoObjects) &&
 		w.Labels.Have(d.Labels) && w.Runs(d.Function)
 }
 
-func (w *Want) yields(d Demand) bool {
-	return d.Refused != "" && w.Yields != nil && w.Yields(d.Function)
+func (w *Want) defers(d Demand) bool {
+	return d.Refused != "" && w.Defers != nil && w.Defers(d.Function)
 }
 
 // Request is a worker's request to be woken within its process.
