@@ -92,7 +92,7 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 	}
 	deadline := time.Now().Add(o.InUseWait)
 	for wait := inUseWaitMin; ; wait = min(2*wait, inUseWaitMax) {
-		store, err := embedded.Open(ctx, parsed.path, options)
+		store, err := openAlone(ctx, parsed.path, options)
 		if err == nil {
 			return store, nil
 		}
@@ -108,6 +108,14 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 			return nil, err
 		}
 	}
+}
+
+// openAlone opens a store for this process alone.
+func openAlone(ctx context.Context, dir string, o embedded.Options) (*embedded.Store, error) {
+	if err := sharing.InUse(dir, o.Exposed); err != nil {
+		return nil, err
+	}
+	return embedded.Open(ctx, dir, o)
 }
 
 const (

@@ -180,6 +180,9 @@ func (d *Database) OnLost(hear func(connection string)) {
 	}
 }
 
+// maxLost is how many lost connections are kept for those that ask late. Each command is one.
+const maxLost = 1000
+
 // lose says that connections are lost.
 func (d *Database) lose(connections ...string) {
 	d.mu.Lock()
@@ -188,11 +191,21 @@ func (d *Database) lose(connections ...string) {
 		if id == "" || slices.Contains(d.lost, id) {
 			continue
 		}
+		if len(d.lost) == maxLost {
+			d.lost = slices.Delete(d.lost, 0, 1)
+		}
 		d.lost = append(d.lost, id)
 		for _, hear := range d.hear {
 			d.tell(hear, id)
 		}
 	}
+}
+
+// find says that a connection is there again: it may be lost once more.
+func (d *Database) find(connection string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lost = slices.DeleteFunc(d.lost, func(id string) bool { return id == connection })
 }
 
 // tell needs d.mu.

@@ -2,6 +2,8 @@ package sharing
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -37,6 +39,9 @@ type owner struct {
 // own opens the store and serves it. It returns kv.ErrStoreInUse while another process has it
 // open. A store that can't be served is used by this process alone.
 func (d *Database) own(ctx context.Context) (*owner, error) {
+	if err := InUse(d.dir, d.options.Embedded.Exposed); err != nil {
+		return nil, err
+	}
 	store, err := embedded.Open(ctx, d.dir, d.options.Embedded)
 	if err != nil {
 		return nil, err
@@ -70,7 +75,7 @@ func (o *owner) watchStore() {
 
 // serve lets others use the store.
 func (o *owner) serve(before Record) error {
-	removePlace(before.Socket)
+	removePlace(before.Socket, o.db.dir)
 	path, err := socketPath(o.db.dir)
 	if err != nil {
 		return err
@@ -96,8 +101,13 @@ func (o *owner) listen(l net.Listener, options remote.ServerOptions) {
 	}
 }
 
-// come records a process that uses the store.
+// come records a process that uses the store. A follower that has just taken over may still connect
+// once more, to itself.
 func (o *owner) come(connection string) {
+	if connection == o.db.id {
+		return
+	}
+	o.db.find(connection)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !slices.Contains(o.record.Clients, connection) {
@@ -108,6 +118,9 @@ func (o *owner) come(connection string) {
 
 // leave forgets a process that is gone.
 func (o *owner) leave(connection string) {
+	if connection == o.db.id {
+		return
+	}
 	o.mu.Lock()
 	o.record.Clients = slices.DeleteFunc(o.record.Clients, func(id string) bool { return id == connection })
 	o.write()
@@ -135,7 +148,7 @@ func (o *owner) end() error {
 	o.serving.Wait()
 	o.mu.Lock()
 	if o.socket != "" {
-		removePlace(o.socket)
+		removePlace(o.socket, o.db.dir)
 		o.record.PID, o.record.Connection, o.record.Socket = 0, "", ""
 		o.write()
 	}
@@ -143,8 +156,19 @@ func (o *owner) end() error {
 	return o.store.Close()
 }
 
-// placePrefix begins the names of directories that are made for a socket.
-const placePrefix = "futura-store-"
+// placePrefix begins the names of directories that are made for the socket of the store in dir. They
+// differ from those of its copies.
+func placePrefix(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return "futura-store-" + hex.EncodeToString(sum[:8]) + "-"
+}
+
+func isPlace(place, dir string) bool {
+	return strings.HasPrefix(filepath.Base(place), placePrefix(dir))
+}
 
 // socketPath is in the directory of the store, or in a new one of this user where that path
 // would be too long for a socket.
@@ -152,7 +176,7 @@ func socketPath(dir string) (string, error) {
 	if path := usualSocket(dir); len(path) <= socket.MaxPath {
 		return path, nil
 	}
-	place, err := os.MkdirTemp("", placePrefix)
+	place, err := os.MkdirTemp("", placePrefix(dir))
 	if err != nil {
 		return "", fmt.Errorf("sharing: a place for the socket: %w", err)
 	}
@@ -161,10 +185,10 @@ func socketPath(dir string) (string, error) {
 
 func usualSocket(dir string) string { return filepath.Join(dir, socketName) }
 
-// removePlace removes a directory that socketPath has made.
-func removePlace(path string) {
+// removePlace removes a directory that socketPath has made for the store in dir.
+func removePlace(path, dir string) {
 	place := filepath.Dir(path)
-	if !strings.HasPrefix(filepath.Base(place), placePrefix) || trust.Directory(place) != nil {
+	if !isPlace(place, dir) || trust.Directory(place) != nil {
 		return
 	}
 	_ = os.Remove(path)

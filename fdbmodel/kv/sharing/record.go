@@ -3,10 +3,13 @@ package sharing
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/socket"
 	"github.com/futura-run/futura/internal/trust"
 )
 
@@ -35,7 +38,45 @@ func ReadRecord(dir string) (r Record, err error) {
 	if err != nil {
 		return r, err
 	}
-	return r, json.Unmarshal(content, &r)
+	if err := json.Unmarshal(content, &r); err != nil {
+		return Record{}, err
+	}
+	if r.Socket != "" && !belongs(r.Socket, dir) {
+		r.Socket = usualSocket(dir)
+	}
+	return r, nil
+}
+
+// belongs reports whether a socket is that of the store in dir. The record of a directory that was
+// copied or moved names another place, where the socket of another store may be.
+func belongs(path, dir string) bool {
+	place := filepath.Dir(path)
+	if isPlace(place, dir) {
+		return true
+	}
+	at, err := os.Stat(place)
+	if err != nil {
+		return false
+	}
+	store, err := os.Stat(dir)
+	return err == nil && os.SameFile(at, store)
+}
+
+// InUse returns kv.ErrStoreInUse if a process serves the store in dir. The lock of the directory
+// keeps others out as well, unless somebody has removed its file. Exposed is that of
+// embedded.Options: what lies in a directory of others is not looked at.
+func InUse(dir string, exposed bool) error {
+	if !exposed && trust.Directory(dir) != nil {
+		return nil
+	}
+	record, err := ReadRecord(dir)
+	if err != nil || record.Socket == "" {
+		return nil
+	}
+	if answers, err := socket.Answers(record.Socket); err != nil || !answers {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: process %d serves it", kv.ErrStoreInUse, dir, record.PID)
 }
 
 // write replaces the record of the store in dir. A reader sees one or the other whole. Only the
