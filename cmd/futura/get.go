@@ -175,7 +175,7 @@ func deathsLine(deaths layout.Deaths) string {
 		}
 		names = append(names, name)
 	}
-	return strings.Join(names, ", ") + " died while they held it"
+	return strings.Join(names, ", ") + " died with it"
 }
 
 // shownIDs is how many connected futures are named.

@@ -70,7 +70,7 @@ func TestListsOfFailuresSayWhy(t *testing.T) {
 func TestGetNamesDeaths(t *testing.T) {
 	t.Parallel()
 	deaths := layout.Deaths{{Worker: "a"}, {Worker: "b", Crash: true}}
-	require.Equal(t, "worker a, worker b (counts as a crash) died while they held it", deathsLine(deaths))
+	require.Equal(t, "worker a, worker b (counts as a crash) died with it", deathsLine(deaths))
 	row := layout.Row{Spec: &layout.Spec{Function: "go:f", SubmittedAt: 1}}
 	row.Attempts.Deaths = deaths
 	d := description{row: &row, ending: &layout.Ending{}}
