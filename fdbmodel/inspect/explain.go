@@ -205,7 +205,7 @@ func explainClaimed(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 		e.Text += " The worker is stopping, and gives back what has not ended within its drain time."
 	}
 	if n := row.Attempts.Suspicion(); n > 0 {
-		e.Text += fmt.Sprintf(" Workers died with it before (%d); %d of these deaths may be its doing, and %d fail it.", n,
+		e.Text += fmt.Sprintf(" Workers that died with it: %d. Deaths that it may have caused: %d; %d fail it.", n,
 			row.Attempts.Crashes, fdbmodel.MaxCrashes)
 	}
 	if age := e.Worker.Silence(c.Clock().Now()); age > c.Config().DeadAfter {
