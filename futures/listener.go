@@ -3,6 +3,7 @@ package futures
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -124,7 +125,12 @@ func (l *listener) stepOnce(ctx context.Context, now time.Time) (time.Time, erro
 	if isFatal(err) {
 		l.client.registry.close(err)
 	} else if ctx.Err() == nil {
-		l.client.options.Logger.Warn("futures: awaiting failed; retrying", "session", l.client.session, "error", err)
+		level := slog.LevelWarn
+		if l.failures == 0 && errors.Is(err, kv.ErrUnavailable) {
+			level = slog.LevelInfo // such as a store that another process takes over
+		}
+		l.client.options.Logger.Log(ctx, level, "the look for results failed; looking again", "session", l.client.session,
+			"error", err)
 	}
 	wait := min(retryMin<<min(l.failures, 10), retryMax)
 	l.failures++
