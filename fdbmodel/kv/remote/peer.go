@@ -103,7 +103,7 @@ func newPeer(ctx context.Context, cancel context.CancelFunc, s *server, conn net
 }
 
 // errSilent is the end of a connection that sent nothing, such as that of a command
-// which looks whether a server is there.
+// which looks whether a server is there, or that was gone before the answer. It was not refused.
 var errSilent = errors.New("nothing was sent")
 
 // welcome lets a client in that knows the token, and counts it.
@@ -143,8 +143,9 @@ func (s *server) welcome(conn net.Conn, r *bufio.Reader) (id string, err error) 
 	}
 	if failed != nil {
 		s.leave()
+		return "", errSilent
 	}
-	return h.id, failed
+	return h.id, nil
 }
 
 // end ends everything of the connection and waits for it.
