@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
 func TestDrainLetsFunctionsEnd(t *testing.T) {
@@ -73,6 +74,32 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	next := b.start(Options{}, map[string]Function{"heeds": echo, "ignores": echo})
 	b.awaitOver(ids...)
 	require.Equal(t, next.ID(), b.row(ids[1]).Result.Worker)
+}
+
+// TestDrainingWorkerIsNoJanitor has a delayed future become ready while the worker that was the
+// janitor waits for a function to end.
+func TestDrainingWorkerIsNoJanitor(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	work := newBlocker(false)
+	holder := func() layout.WorkerID {
+		_, id, err := maintenance.Of(b.cluster).Present(b.ctx)
+		require.NoError(t, err)
+		return id
+	}
+	w := b.start(Options{Slots: 1, DrainTimeout: 1000 * time.Hour}, map[string]Function{"work": work.run})
+	b.one("go:work")
+	b.begins(work)
+	b.await("the role", func() bool { return holder() == w.ID() })
+	next := b.start(Options{Slots: 1}, map[string]Function{"work": work.run})
+	stopped := b.clock.Now()
+	w.stop()
+	b.await("the next janitor", func() bool { return holder() == next.ID() })
+	require.Less(t, b.clock.Now().Sub(stopped), b.cluster.Config().DeadAfter)
+	require.Equal(t, 1, w.Stats().Running)
+	close(work.end)
+	w.end()
+	require.Equal(t, next.ID(), holder())
 }
 
 func TestStopWhilePaused(t *testing.T) {

@@ -115,6 +115,7 @@ func (m *membership) run(ctx context.Context) error {
 	stopClaims()
 	claiming.Wait()
 	m.leaveRing()
+	m.giveUpRole()
 	for _, j := range w.slots.unqueue(func(j *job) bool { return j.membership == m }) {
 		j.relinquish()
 	}
@@ -140,6 +141,19 @@ func (m *membership) leaveRing() {
 	defer cancel()
 	if err := m.reg.LeaveIdleRing(ctx); err != nil {
 		m.worker.options.Logger.Warn("the worker is still in the ring of idle workers", "error", err)
+	}
+}
+
+// giveUpRole has another worker be the janitor at once, and not only when what runs here has
+// ended: delayed futures and schedules would wait for that.
+func (m *membership) giveUpRole() {
+	if m.janitor == nil || m.lost() {
+		return
+	}
+	ctx, cancel := withTimeout(m.store, m.worker.cluster.Clock(), leaveTimeout)
+	defer cancel()
+	if err := maintenance.Of(m.worker.cluster).Release(ctx, m.reg.ID()); err != nil {
+		m.worker.options.Logger.Warn("the janitor's role could not be given up", "error", err)
 	}
 }
 
@@ -221,11 +235,6 @@ func (m *membership) leave() error {
 	}
 	ctx, cancel := withTimeout(m.store, m.worker.cluster.Clock(), leaveTimeout)
 	defer cancel()
-	if m.janitor != nil {
-		if err := maintenance.Of(m.worker.cluster).Release(ctx, m.reg.ID()); err != nil {
-			m.worker.options.Logger.Warn("the janitor's role could not be given up", "error", err)
-		}
-	}
 	err := m.reg.Leave(ctx)
 	if m.broken() {
 		return m.cause
