@@ -146,9 +146,10 @@ func (c *Client) Get(ctx context.Context, id ID) (View, error) {
 
 // List returns up to limit matching futures, at most 1,000, and the cursor of
 // the next page, empty at the end. The order is that of the shards, and within
-// a shard that of the ids. A selective filter may return fewer than limit, or
-// none, with a cursor. It returns ErrBadCursor for an invalid cursor, and
-// ErrBadName for an invalid queue.
+// a shard that of the ids; Newest in the filter has the newest first. A
+// selective filter may return fewer than limit, or none, with a cursor. It
+// returns ErrBadCursor for an invalid cursor, and ErrBadName for an invalid
+// queue.
 func (c *Client) List(ctx context.Context, f Filter, cursor []byte, limit int) (views []View, next []byte, err error) {
 	rows, next, err := inspect.List(ctx, c.cluster, f, cursor, limit)
 	views = make([]View, len(rows))
