@@ -279,9 +279,9 @@ func (a *app) workersCommand() *cobra.Command {
 	return a.onCluster(&cobra.Command{
 		Use: "workers", Short: "List workers", Example: "  futura workers --json",
 		Long: "workers prints the registered workers. A worker that died is shown as alive until another one notices, " +
-			"after the dead-after time; the age of its last heartbeat, by its own clock, shows it sooner. Of its running " +
-			"functions, those that await other futures take no slot. STORED is the bytes of results that it keeps as " +
-			"objects, ROOM those of more that it could keep.",
+			"after the dead-after time; the age of its last heartbeat, by its own clock, shows it sooner. RUNNING and the " +
+			"rest are of that heartbeat. Of its running functions, those that await other futures take no slot. STORED is " +
+			"the bytes of results that it keeps as objects, ROOM those of more that it could keep.",
 	}, func(ctx context.Context, c *futures.Client, _ []string) error {
 		members, err := c.Cluster().Workers(ctx)
 		if err != nil {
