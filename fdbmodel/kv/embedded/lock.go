@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
 
@@ -44,6 +45,11 @@ func lockDirectory(filesystem vfs.FS, path string, exposed bool) (directory, io.
 		}
 		if err := guard(d.path, exposed); err != nil {
 			return d, nil, err
+		}
+	}
+	if onDisk {
+		if info, err := os.Stat(d.path); err == nil {
+			d.locked = info
 		}
 	}
 	lock, err := d.fs.Lock(d.file(lockName))

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -117,6 +118,21 @@ func (m *manifest) clone() *manifest {
 type directory struct {
 	fs   vfs.FS
 	path string
+	// locked is what was at path when it was locked, nil where that can't be told.
+	locked fs.FileInfo
+}
+
+// inPlace returns an error if the directory was moved, or another one has its name: what is written by
+// names would destroy another store.
+func (d directory) inPlace() error {
+	if d.locked == nil {
+		return nil
+	}
+	now, err := os.Stat(d.path)
+	if err == nil && !os.SameFile(now, d.locked) {
+		err = fmt.Errorf("embedded: directory %s was replaced by another one while it was open", d.path)
+	}
+	return err
 }
 
 func (d directory) file(name string) string { return d.fs.PathJoin(d.path, name) }
@@ -179,6 +195,9 @@ var errInstall = errors.New("embedded: manifest may have been replaced")
 
 // install replaces the manifest. Files that it names must be durable.
 func (d directory) install(m *manifest) error {
+	if err := d.inPlace(); err != nil {
+		return err
+	}
 	body, err := json.Marshal(m)
 	if err != nil {
 		return err

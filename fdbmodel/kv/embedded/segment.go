@@ -98,6 +98,9 @@ const (
 // createSegment makes a file with its first records, both durable. Its zeros end
 // at limit.
 func createSegment(d directory, number uint64, limit int64, first func(*segment) error) (*segment, error) {
+	if err := d.inPlace(); err != nil {
+		return nil, err
+	}
 	path := d.file(segmentName(number))
 	f, err := d.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
