@@ -163,8 +163,8 @@ func (d *Database) Stats() embedded.Stats {
 	return embedded.Stats{}
 }
 
-// Failed is closed when this process owns the store and that has failed: the process must end, so
-// that another one takes over.
+// Failed is closed when this process owns the store and that has failed. Everything fails with
+// kv.ErrStoreFailed from then on, while another process takes over.
 func (d *Database) Failed() <-chan struct{} { return d.failed }
 
 // OnLost has hear called for each process that stopped using the store, with the name of its

@@ -60,15 +60,16 @@ func (d *Database) own(ctx context.Context) (*owner, error) {
 		d.options.Logger.Warn("other processes can't use the store", "directory", d.dir, "error", err)
 	}
 	d.lose(before.Connection)
-	o.serving.Go(o.watchStore)
+	d.running.Go(o.watchStore)
 	return o, nil
 }
 
-// watchStore tells that the store has failed.
+// watchStore tells that the store has failed, and leaves it to others: this process may live on.
 func (o *owner) watchStore() {
 	select {
 	case <-o.store.Failed():
 		close(o.db.failed)
+		_ = o.close() // Close returns it
 	case <-o.ctx.Done():
 	}
 }
@@ -149,6 +150,8 @@ func (o *owner) end() error {
 	o.mu.Lock()
 	if o.socket != "" {
 		removePlace(o.socket, o.db.dir)
+	}
+	if o.socket != "" && o.store.Err() == nil {
 		o.record.PID, o.record.Connection, o.record.Socket = 0, "", ""
 		o.write()
 	}
