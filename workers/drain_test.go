@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,12 +93,14 @@ func TestDrainingWorkerIsNoJanitor(t *testing.T) {
 	b.begins(work)
 	b.await("the role", func() bool { return holder() == w.ID() })
 	next := b.start(Options{Slots: 1}, map[string]Function{"work": work.run})
+	end := sync.OnceFunc(func() { close(work.end) })
+	t.Cleanup(end)
 	stopped := b.clock.Now()
 	w.stop()
 	b.await("the next janitor", func() bool { return holder() == next.ID() })
 	require.Less(t, b.clock.Now().Sub(stopped), b.cluster.Config().DeadAfter)
 	require.Equal(t, 1, w.Stats().Running)
-	close(work.end)
+	end()
 	w.end()
 	require.Equal(t, next.ID(), holder())
 }

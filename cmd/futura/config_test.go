@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -210,7 +211,7 @@ func TestEndpointsLeadToThisMachine(t *testing.T) {
 		"http://127.0.0.1:7420": true, "https://[::1]:7420": true, "http://0.0.0.0:1": true, "http://203.0.113.7:80": false,
 		"http://example.com": false, "http://localhost.example.com": false, "http://127.0.0.1@203.0.113.7/": false, "": false,
 	} {
-		require.NoError(t, (&endpoint{URL: at, PID: 1}).write(dir))
+		require.NoError(t, (&endpoint{URL: at, PID: os.Getpid()}).write(dir))
 		_, err := (&app{store: "embedded:" + dir}).connect(&headFlags{})
 		if local {
 			require.NoError(t, err, at)
@@ -218,9 +219,13 @@ func TestEndpointsLeadToThisMachine(t *testing.T) {
 			require.ErrorContains(t, err, path, at)
 		}
 	}
-	require.NoError(t, (&endpoint{URL: "http://127.0.0.1:7420", PID: 1}).write(dir))
+	ended := exec.Command(os.Args[0], "-test.run=^$")
+	require.NoError(t, ended.Run())
+	require.NoError(t, (&endpoint{URL: "http://127.0.0.1:7420", PID: ended.Process.Pid, Token: "secret"}).write(dir))
+	_, err := (&app{store: "embedded:" + dir}).connect(&headFlags{})
+	require.ErrorContains(t, err, "its head has ended", "another process may have the address")
 	require.NoError(t, os.Chmod(path, 0o644))
-	_, err := readEndpoint(dir)
+	_, err = readEndpoint(dir)
 	require.ErrorContains(t, err, "chmod 600 "+path)
 }
 

@@ -102,7 +102,7 @@ func refuseSecond(store string) error {
 		return nil
 	}
 	e, err := readEndpoint(dir)
-	if err != nil || !e.answers() {
+	if err != nil || !e.isLive() || !e.answers() {
 		return nil
 	}
 	return fmt.Errorf("%w: process %d serves %s at %s: stop that process, or name another store", kv.ErrStoreInUse, e.PID,

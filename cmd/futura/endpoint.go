@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/futura-run/futura/internal/trust"
@@ -83,6 +85,21 @@ func readEndpoint(dir string) (endpoint, error) {
 		return e, fmt.Errorf("%s: %w", path, err)
 	}
 	return e, nil
+}
+
+// isLive reports whether the process runs, as this user. Another one may have its address by now,
+// and must not be given the token.
+func (e *endpoint) isLive() bool {
+	if e.PID <= 0 {
+		return false
+	}
+	process, err := os.FindProcess(e.PID)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = process.Release() }()
+	// Windows knows no signals, and finds no process that has ended.
+	return runtime.GOOS == "windows" || process.Signal(syscall.Signal(0)) == nil
 }
 
 // answers reports whether the process accepts connections.

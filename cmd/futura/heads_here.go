@@ -213,8 +213,10 @@ func (a *app) findHead(peers bool) (endpoint, error) {
 	var failure error
 	if isDir {
 		var e endpoint
-		if e, failure = readEndpoint(dir); failure == nil {
-			// That of a process that was killed stays: it comes after those that live.
+		if e, failure = readEndpoint(dir); failure == nil && !e.isLive() {
+			failure = errDead // it was killed, and its file stays
+		}
+		if failure == nil {
 			at := slices.IndexFunc(found, func(x endpoint) bool { return x.URL == e.URL })
 			if at >= 0 {
 				found = slices.Insert(slices.Delete(found, at, at+1), 0, e)
