@@ -24,13 +24,13 @@ func (r *Registration) GiveBack(ctx context.Context) error {
 }
 
 // ResolveEdgesOf resolves edges of one future that is marked.
-func (c *Cluster) ResolveEdgesOf(ctx context.Context, id layout.ID) error {
+func ResolveEdgesOf(ctx context.Context, c *Cluster, id layout.ID) error {
 	_, _, _, err := c.edges.ResolveMarks(ctx, []index.Mark{{ID: id}})
 	return err
 }
 
 // CheckAgain checks whether a future still waits for inputs after one has ended.
-func (c *Cluster) CheckAgain(ctx context.Context, id, input layout.ID) error {
+func CheckAgain(ctx context.Context, c *Cluster, id, input layout.ID) error {
 	_, _, _, err := c.edges.ResolveMarks(ctx, []index.Mark{{ID: id, Input: input}})
 	return err
 }

@@ -122,8 +122,8 @@ func TestTwoLooksAtOnce(t *testing.T) {
 	held := r.take(first, 2)
 	r.endOnly(first, held[r.y])
 	r.endOnly(first, held[r.z])
-	r.hooks[3].Call["futura-resolve"] = func() { require.NoError(t, r.c.CheckAgain(r.ctx, r.user, r.y)) }
-	require.NoError(t, r.processes[3].CheckAgain(r.ctx, r.user, r.z))
+	r.hooks[3].Call["futura-resolve"] = func() { require.NoError(t, fdbmodel.CheckAgain(r.ctx, r.c, r.user, r.y)) }
+	require.NoError(t, fdbmodel.CheckAgain(r.ctx, r.processes[3], r.user, r.z))
 	require.Len(t, r.take(r.worker(1), 1), 1)
 	report, err := audit.Check(r.ctx, r.c, audit.Options{})
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestOldLookLeavesANewMark(t *testing.T) {
 	held := r.take(first, 2)
 	r.endOnly(first, held[r.y])
 	r.endOnly(first, held[r.z])
-	require.NoError(t, r.c.CheckAgain(r.ctx, r.user, r.z))
+	require.NoError(t, fdbmodel.CheckAgain(r.ctx, r.c, r.user, r.z))
 	user := r.take(second, 1)[r.user]
 	require.NotNil(t, user)
 	r.lose(first)

@@ -298,8 +298,8 @@ func TestResolutionsAtOnce(t *testing.T) {
 		e.end(0)
 		e.end(1)
 		e.requireMarks(2)
-		e.db.Call["futura-resolve"] = func() { require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[1])) }
-		require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[0]))
+		e.db.Call["futura-resolve"] = func() { require.NoError(t, fdbmodel.ResolveEdgesOf(e.ctx, e.c, e.inputs[1])) }
+		require.NoError(t, fdbmodel.ResolveEdgesOf(e.ctx, e.c, e.inputs[0]))
 		e.requireAll(users, layout.Ready)
 		e.requireAll(waits, layout.Blocked)
 		e.requireMarks(1) // the second try relies on no key, so it leaves a mark
@@ -317,7 +317,7 @@ func TestEndWhileAnotherIsTold(t *testing.T) {
 		e.claim(0, 1)
 		e.end(0)
 		e.db.Call["futura-resolve"] = func() { e.end(1) }
-		require.NoError(t, e.c.ResolveEdgesOf(e.ctx, e.inputs[0]))
+		require.NoError(t, fdbmodel.ResolveEdgesOf(e.ctx, e.c, e.inputs[0]))
 		e.resolveAll()
 		e.requireAll(users, layout.Ready)
 	})

@@ -55,18 +55,7 @@ func (e *endpoint) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, endpointFile+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(content, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, endpointFile))
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
+	return trust.WriteSecret(filepath.Join(dir, endpointFile), append(content, '\n'))
 }
 
 // readEndpoint returns the endpoint of the process that serves a directory's

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // ErrExposed is returned for what other users may read or change.
@@ -77,4 +78,21 @@ func ReadSecret(path string, limit int64) ([]byte, error) {
 		err = fmt.Errorf("%s has more than %d bytes", path, limit)
 	}
 	return content, err
+}
+
+// WriteSecret replaces the file at path by one that only this user may read. A reader sees one or
+// the other whole.
+func WriteSecret(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
+	"github.com/futura-run/futura/internal/socket"
 )
 
 // openHeld opens a store that another process has open through that one, if it
@@ -17,7 +16,9 @@ import (
 // shares the store and so has it open until it is stopped.
 func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Database, served bool, err error) {
 	owner, err := sharing.ReadRecord(dir)
-	served = err == nil && answers(owner.Socket)
+	if err == nil {
+		served, _ = socket.Answers(owner.Socket)
+	}
 	switch {
 	case err != nil || owner.Socket == "":
 		return nil, false, fmt.Errorf("%w: another process has it open and does not share it: stop that process, or have "+
@@ -39,13 +40,3 @@ func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Da
 }
 
 var errNoAnswer = errors.New("it does not answer")
-
-// answers reports whether a process accepts connections at a socket.
-func answers(path string) bool {
-	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err != nil {
-		return false
-	}
-	_ = conn.Close()
-	return true
-}

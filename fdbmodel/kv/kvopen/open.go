@@ -38,7 +38,7 @@ type Options struct {
 	// process, if it shares it. A name with ?share=off is exclusive.
 	Exclusive bool
 	// Share has this process share an embedded store with the others of its user, as package
-	// shared says: it serves the store while it has it open, and takes it over when the process
+	// sharing says: it serves the store while it has it open, and takes it over when the process
 	// that has it open ends. Exclusive turns it off. Defaults to false.
 	Share bool
 	// InUseWait is how long Open waits for an embedded store that another process

@@ -2,10 +2,10 @@ package remote
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -110,13 +110,7 @@ func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 		return nil, fmt.Errorf("%w: %s without TLS: the token and the store could be read on the way; "+
 			"give the server's certificate, or allow plain text", ErrInsecure, address)
 	}
-	if o.Connection == "" {
-		random := make([]byte, 16)
-		if _, err := rand.Read(random); err != nil {
-			return nil, fmt.Errorf("remote: %w", err)
-		}
-		o.Connection = hex.EncodeToString(random)
-	}
+	o.Connection = cmp.Or(o.Connection, rand.Text())
 	d := &Database{address: address, options: o.withDefaults(), id: o.Connection, kick: make(chan struct{}, 1)}
 	d.buffers.New = func() any { return make([]byte, 0, firstBuffer) }
 	d.ctx, d.cancel = context.WithCancel(context.Background())

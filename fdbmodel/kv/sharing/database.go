@@ -3,7 +3,6 @@ package sharing
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -65,6 +64,13 @@ func (r *role) database() kv.Database {
 	return r.follower
 }
 
+func (r *role) close() error {
+	if r.owner != nil {
+		return r.owner.close()
+	}
+	return r.follower.Close()
+}
+
 // Open opens the store in dir, and makes it if it is not there: as its owner, or through the
 // process that is. It returns kv.ErrStoreInUse if another process has it open and does not serve
 // it, and else the errors of embedded.Open. ctx bounds only the opening.
@@ -73,17 +79,13 @@ func Open(ctx context.Context, dir string, o Options) (*Database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sharing: %w", err)
 	}
-	random := make([]byte, 16)
-	if _, err := rand.Read(random); err != nil {
-		return nil, fmt.Errorf("sharing: %w", err)
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Wait <= 0 {
 		o.Wait = openWait
 	}
-	d := &Database{dir: dir, options: o, id: hex.EncodeToString(random), away: make(chan struct{}, 1),
+	d := &Database{dir: dir, options: o, id: rand.Text(), away: make(chan struct{}, 1),
 		failed: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	first, err := d.enter(ctx)
@@ -226,16 +228,11 @@ func (d *Database) Close() error {
 	d.closed = true
 	d.mu.Unlock()
 	d.cancel()
-	var err error
-	// One that takes the store over at this moment sees that it is closed.
-	if now := d.now.Load(); now.owner != nil {
-		err = now.owner.close()
-	} else {
-		err = now.follower.Close()
-	}
+	now := d.now.Load()
+	err := now.close()
 	d.running.Wait()
-	if now := d.now.Load(); now.owner != nil {
-		err = errors.Join(err, now.owner.close())
+	if last := d.now.Load(); last != now { // it has just taken the store over
+		err = errors.Join(err, last.close())
 	}
 	return err
 }

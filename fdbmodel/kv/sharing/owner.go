@@ -26,8 +26,7 @@ const socketName = "store.sock"
 type owner struct {
 	db      *Database
 	store   *embedded.Store
-	ctx     context.Context
-	stop    context.CancelFunc
+	stop    context.CancelFunc // ends the serving
 	serving sync.WaitGroup
 	close   func() error
 	socket  string // empty if the store is not served
@@ -48,7 +47,8 @@ func (d *Database) own(ctx context.Context) (*owner, error) {
 	}
 	before, _ := ReadRecord(d.dir)
 	o := &owner{db: d, store: store}
-	o.ctx, o.stop = context.WithCancel(context.Background())
+	serving, stop := context.WithCancel(context.Background())
+	o.stop = stop
 	o.close = sync.OnceValue(o.end)
 	o.record = Record{PID: os.Getpid(), Connection: d.id}
 	for _, id := range before.Clients {
@@ -56,7 +56,7 @@ func (d *Database) own(ctx context.Context) (*owner, error) {
 			o.record.Clients = append(o.record.Clients, id)
 		}
 	}
-	if err := o.serve(before); err != nil {
+	if err := o.serve(serving, before); err != nil {
 		d.options.Logger.Warn("other processes can't use the store", "directory", d.dir, "error", err)
 	}
 	d.lose(before.Connection)
@@ -70,12 +70,12 @@ func (o *owner) watchStore() {
 	case <-o.store.Failed():
 		close(o.db.failed)
 		_ = o.close() // Close returns it
-	case <-o.ctx.Done():
+	case <-o.db.ctx.Done():
 	}
 }
 
 // serve lets others use the store.
-func (o *owner) serve(before Record) error {
+func (o *owner) serve(ctx context.Context, before Record) error {
 	removePlace(before.Socket, o.db.dir)
 	path, err := socketPath(o.db.dir)
 	if err != nil {
@@ -92,12 +92,12 @@ func (o *owner) serve(before Record) error {
 	o.socket = path
 	options := remote.ServerOptions{Logger: o.db.options.Logger, Returning: slices.Clone(o.record.Clients),
 		OnConnect: o.come, OnDisconnect: o.leave}
-	o.serving.Go(func() { o.listen(listener, options) })
+	o.serving.Go(func() { o.listen(ctx, listener, options) })
 	return nil
 }
 
-func (o *owner) listen(l net.Listener, options remote.ServerOptions) {
-	if err := remote.Serve(o.ctx, l, o.store, options); err != nil {
+func (o *owner) listen(ctx context.Context, l net.Listener, options remote.ServerOptions) {
+	if err := remote.Serve(ctx, l, o.store, options); err != nil {
 		o.db.options.Logger.Error("other processes can't use the store any more", "directory", o.db.dir, "error", err)
 	}
 }

@@ -2,9 +2,7 @@ package sharing
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -63,8 +61,8 @@ func belongs(path, dir string) bool {
 }
 
 // InUse returns kv.ErrStoreInUse if a process serves the store in dir. The lock of the directory
-// keeps others out as well, unless somebody has removed its file. Exposed is that of
-// embedded.Options: what lies in a directory of others is not looked at.
+// keeps others out as well, unless its file was removed. Exposed is that of
+// embedded.Options: without it, the record in a directory that others may change is not read.
 func InUse(dir string, exposed bool) error {
 	if !exposed && trust.Directory(dir) != nil {
 		return nil
@@ -86,13 +84,5 @@ func (r Record) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, recordFile)
-	made := path + ".new"
-	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.WriteFile(made, append(content, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(made, path)
+	return trust.WriteSecret(filepath.Join(dir, recordFile), append(content, '\n'))
 }
