@@ -15,9 +15,12 @@ func sharingMutants() []mutant {
 			old: "now.owner != nil && now.owner.isAlone()", new: "now.owner != nil"},
 		{name: "what a follower had is closed at a takeover", file: dir + "follower.go", by: by,
 			old: "f.Retire()", new: "f.Close()"},
-		{name: "a close waits for a store that it has just opened", file: dir + "owner.go",
+		{name: "a close waits until its store fails", file: dir + "owner.go",
 			by:  suites{{of: "fdbmodel/kv/sharing", run: "TestACloseDuring"}},
 			old: "case <-o.db.ctx.Done():", new: "case <-context.Background().Done():"},
+		{name: "a close leaves open what it has just opened", file: dir + "database.go",
+			by:  suites{{of: "fdbmodel/kv/sharing", run: "TestACloseDuring"}},
+			old: "last := d.now.Load(); last != now {", new: "last := d.now.Load(); last == nil {"},
 		{name: "a long path has its socket in the directory", file: dir + "owner.go", by: by,
 			old: "len(path) <= socket.MaxPath", new: "len(path) <= 10*socket.MaxPath"},
 	}
