@@ -13,3 +13,6 @@ func (h *Head) Prove(id PeerID) {
 	p.score.lasts(maxSlots)
 	p.settleLimit()
 }
+
+// LookForWorkers has a head do so.
+func (h *Head) LookForWorkers() { h.lookForWorkers() }

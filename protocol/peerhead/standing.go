@@ -99,7 +99,8 @@ func (h *Head) bestOf(function string) standing {
 // fault.
 const lookEvery = trialTime
 
-// lookForWorkers reads the workers of the store unless that was a moment ago. It does not wait.
+// lookForWorkers reads the workers of the store unless that was a moment ago. It does not wait; the
+// end of the head does.
 func (h *Head) lookForWorkers() {
 	s := &h.standings
 	s.mu.Lock()
@@ -107,15 +108,21 @@ func (h *Head) lookForWorkers() {
 	if s.looks || h.options.Verify.on() || !s.at.IsZero() && h.clock.Now().Sub(s.at) < lookEvery {
 		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx == nil || h.ended {
+		return
+	}
 	s.looks = true
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), trialTime)
+	base := h.ctx
+	h.recruits.Go(func() {
+		ctx, cancel := context.WithTimeout(base, trialTime)
 		defer cancel()
 		_, _ = h.workers(ctx) // it is tried again
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.looks = false
-	}()
+	})
 }
 
 // workers reads the workers of the store that may be given work.
