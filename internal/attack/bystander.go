@@ -173,6 +173,26 @@ func Labelled(url, token string) []Step {
 	}}}
 }
 
+// Crowd returns the steps of a client that submits one future, and then n at once, and awaits all of them.
+func Crowd(url, token string, n int) (steps []Step, closing func()) {
+	over := &http.Transport{MaxIdleConnsPerHost: n}
+	c := &client{url: url, token: token, name: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	return []Step{
+		{"submit one and await", func(ctx context.Context, round int) error {
+			return c.submit(ctx, over, "one", round, "{}")
+		}},
+		{"submit many and await", func(ctx context.Context, round int) error {
+			errs := make([]error, n)
+			var all sync.WaitGroup
+			for i := range n {
+				all.Go(func() { errs[i] = c.submit(ctx, over, fmt.Sprint("many", i, "-"), round, "{}") })
+			}
+			all.Wait()
+			return errors.Join(errs...)
+		}},
+	}, over.CloseIdleConnections
+}
+
 // client sends requests.
 type client struct {
 	url, token, name string

@@ -43,6 +43,32 @@ func TestAttacksOfPeers(t *testing.T) {
 	}
 }
 
+// TestSeveralBadPeersAtOnce has workers that don't work join a head, beside its honest worker and a client that submits
+// one future, and then many, again and again: each begins at the honest worker within a second after it could.
+func TestSeveralBadPeersAtOnce(t *testing.T) {
+	args := []string{"--peers", "/ip4/127.0.0.1/tcp/0", "--any-peer"}
+	quiet, attacked := newSite(t, args...), newSite(t, args...)
+	quiet.crowd()
+	attacked.crowd()
+	target := &attack.Target{Peers: attacked.process.Endpoint.Peers[0]}
+	sets := 1
+	if long() {
+		sets = 3
+	}
+	strike(t, quiet, attacked, bound, func(ctx context.Context) (func(), error) {
+		return attack.BadPeers(ctx, target, sets)
+	})
+}
+
+// crowd has a bystander that submits many futures at once take the place of the present one.
+func (s *site) crowd() {
+	const many = 50
+	s.bystander.Stop()
+	s.bystander = attack.NewBystander(attack.Crowd(s.process.Endpoint.URL, s.tokens["bystander"], many))
+	s.Cleanup(s.bystander.Stop)
+	s.bystander.Go(1)
+}
+
 // peerOf starts a worker that serves the site's head, and others by their addresses, and has a bystander whose futures
 // it alone may run.
 func peerOf(t *testing.T, heads ...string) *site {
