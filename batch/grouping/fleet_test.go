@@ -198,22 +198,24 @@ func (o *orders) submitAll(ctx context.Context, client *futures.Client) error {
 	return errors.Join(errs...)
 }
 
+// chunkSize is how many tasks are submitted at a time.
+const chunkSize = 100
+
 func (o *orders) submit(ctx context.Context, client *futures.Client, submitter int) error {
-	const chunk = 100
 	file, err := o.append("submitted-", submitter)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	written, err := file.Seek(0, io.SeekEnd) // a byte for each chunk
+	written, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
 	def := futures.Define[order, int]("order", futures.Unawaited()).
 		InLane("order", func(o order) string { return o.Target })
-	for at := int(written) * chunk; ; at += chunk {
+	for at := int(written) / arrivalSize * chunkSize; ; at += chunkSize {
 		var tasks []futures.Task
-		for i := at; i < at+chunk && i*o.Submitters+submitter < o.Tasks; i++ {
+		for i := at; i < at+chunkSize && i*o.Submitters+submitter < o.Tasks; i++ {
 			n := i*o.Submitters + submitter
 			task, err := def.Task(order{fmt.Sprint("t", n%o.Targets), n}, futures.Key(keyOf(n)))
 			if err != nil {
@@ -227,7 +229,7 @@ func (o *orders) submit(ctx context.Context, client *futures.Client, submitter i
 		if _, err := client.SubmitMany(ctx, tasks); err != nil {
 			return err
 		}
-		if _, err := file.WriteString("."); err != nil {
+		if _, err := file.WriteString(arrival()); err != nil {
 			return err
 		}
 	}

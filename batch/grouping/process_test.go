@@ -288,7 +288,14 @@ func TestTasksOfFourProcesses(t *testing.T) {
 }
 
 // TestCallsAreFewUnderLoad has the tasks of four processes come faster than calls are made:
-// calls are at most a tenth more than they had to be.
+// calls are at most a tenth more than they had to be. That is one for each Most tasks of a target.
+//
+// Where submits are slow, it is more: a call that has lingered begins without the tasks that did
+// not come in time. How slow they are depends on the machine; so the submitters write down when
+// tasks came, and callsFor counts the calls for those times. Nothing but a call takes time there:
+// workers that are slower find more tasks for each of theirs, and make fewer. Where submits are
+// fast, that is one for each Most tasks, too. A call for each task is always more than allowed,
+// for several tasks of a target come with each submit, and those share a call in any case.
 func TestCallsAreFewUnderLoad(t *testing.T) {
 	tasks, targets := 6000, []int{5}
 	if long() {
@@ -310,8 +317,10 @@ func TestCallsAreFewUnderLoad(t *testing.T) {
 			f.awaitAll()
 			took := time.Since(start)
 			calls, ideal, _ := f.check()
-			t.Logf("%d tasks, %d targets: %d calls, %d at least, in %v", tasks, targets, calls, ideal, took)
-			require.LessOrEqual(t, calls, ideal+ideal/10)
+			due := max(ideal, f.callsFor(f.readArrivals(t)))
+			t.Logf("%d tasks, %d targets: %d calls, %d at least, %d as tasks came, in %v", tasks, targets, calls, ideal, due,
+				took)
+			require.LessOrEqual(t, calls, due+due/10)
 		})
 	}
 }
