@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // janitorBatch is the maximum number of futures that one transaction of a janitor changes.
@@ -64,7 +65,7 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 	return c.eachPart(ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		_, err := c.Change(ctx, kv.Options{Tag: "futura-assign"}, func(_ kv.Attempt, w *WriteSet) error {
-			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
+			event := state.Event{Kind: state.EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 			moved, err := w.moveAssigned(ctx, event, ids, nil)
 			outcomes = moved.Outcomes
 			return err
@@ -107,7 +108,7 @@ func (c *Cluster) requireAlive(ctx context.Context, worker layout.WorkerID, aliv
 }
 
 // moveAssigned applies Assign or Unassign to futures.
-func (w *WriteSet) moveAssigned(ctx context.Context, e Event, ids []layout.ID,
+func (w *WriteSet) moveAssigned(ctx context.Context, e state.Event, ids []layout.ID,
 	check func(*layout.Spec) error,
 ) (Assigned, error) {
 	moved := Assigned{make([]Outcome, len(ids)), make([]bool, len(ids))}
@@ -120,7 +121,7 @@ func (w *WriteSet) moveAssigned(ctx context.Context, e Event, ids []layout.ID,
 		if moved.Outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
-		after, outcome := Next(row, e)
+		after, outcome := state.Next(row, e)
 		moved.Outcomes[i] = outcome
 		moved.There[i] = after.Open() && after.Attempts.Assigned == e.Token.Worker && after.Attempts.Reason == e.Reason
 		if outcome != Applied {
@@ -190,7 +191,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, w *WriteSet, worker layout
 		if err != nil {
 			continue // an audit reports it
 		}
-		event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
+		event := state.Event{Kind: state.EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 		moved, err := w.moveAssigned(ctx, event, []layout.ID{e.ID}, nil)
 		switch {
 		case layout.IsUnreadable(err):

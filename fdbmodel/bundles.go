@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Bundle is what a bundle has gathered.
@@ -114,7 +115,7 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 	if err != nil {
 		return err
 	}
-	after, outcome := Next(row, Event{Kind: EventGather, Token: g.bundle.Token, Now: c.clock.Now()})
+	after, outcome := state.Next(row, state.Event{Kind: state.EventGather, Token: g.bundle.Token, Now: c.clock.Now()})
 	if outcome != Applied {
 		return fmt.Errorf("bundle %s: worker %s does not hold it any more: gather is %w", g.bundle.ID, r.info.ID,
 			ErrTransition)
@@ -219,7 +220,7 @@ func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *WriteSet, pa
 			g.got.Full = true
 			break
 		}
-		after, outcome := Next(row, Event{Kind: EventTake, Token: g.token, Now: w.cluster.clock.Now()})
+		after, outcome := state.Next(row, state.Event{Kind: state.EventTake, Token: g.token, Now: w.cluster.clock.Now()})
 		if outcome != Applied {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Cancel ends a future that has not been claimed as Failed with kind cancelled,
@@ -20,7 +21,7 @@ import (
 // future. An unknown commit is retried and harmless.
 func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outcome, layout.State, error) {
 	request := &layout.CancelRequest{Reason: layout.Shorten(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
-	outcome, row, err := c.change(ctx, id, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
+	outcome, row, err := c.change(ctx, id, state.Event{Kind: state.EventCancel, Cancel: request, Now: c.clock.Now()})
 	if err == nil && outcome == Requested && row.Claim != nil {
 		c.notifier.HintCancel(row.Claim.Worker, id)
 	}
@@ -35,7 +36,7 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 // unknown future. An unknown commit is retried; if the future is then ready,
 // claimed or realized, the retry has committed.
 func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
-	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
+	outcome, row, err := c.change(ctx, id, state.Event{Kind: state.EventRetry, Now: c.clock.Now()})
 	switch {
 	case err != nil || outcome != Refused:
 	case row.Spec.IsPut():
@@ -57,14 +58,14 @@ const MaxChange = 100
 // transactions before it are returned.
 func (c *Cluster) CancelMany(ctx context.Context, ids []layout.ID, reason string) ([]Outcome, error) {
 	request := &layout.CancelRequest{Reason: layout.Shorten(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
-	return c.changeMany(ctx, ids, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
+	return c.changeMany(ctx, ids, state.Event{Kind: state.EventCancel, Cancel: request, Now: c.clock.Now()})
 }
 
 // RetryMany is Retry for many futures, as CancelMany is Cancel: Applied, or
 // Refused for one that has not failed and is not delayed, and for a unique one whose
 // name another future has.
 func (c *Cluster) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, error) {
-	return c.changeMany(ctx, ids, Event{Kind: EventRetry, Now: c.clock.Now()})
+	return c.changeMany(ctx, ids, state.Event{Kind: state.EventRetry, Now: c.clock.Now()})
 }
 
 // DiscardMany is Discard for many futures, held ones too. It removes the
@@ -101,7 +102,7 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 	return removed, nil
 }
 
-func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]Outcome, error) {
+func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e state.Event) ([]Outcome, error) {
 	return c.eachPart(ids, func(part []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		var asked map[layout.ID]layout.WorkerID
@@ -120,13 +121,13 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 
 // RetryMany is RetryMany of a Cluster in the transaction, for at most MaxAssign futures.
 func (w *WriteSet) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, error) {
-	outcomes, _, err := w.changeMany(ctx, ids, Event{Kind: EventRetry, Now: w.cluster.clock.Now()})
+	outcomes, _, err := w.changeMany(ctx, ids, state.Event{Kind: state.EventRetry, Now: w.cluster.clock.Now()})
 	return outcomes, err
 }
 
 // changeMany applies an event to futures, and returns the workers that run those that it asks
 // to stop.
-func (w *WriteSet) changeMany(ctx context.Context, ids []layout.ID, e Event,
+func (w *WriteSet) changeMany(ctx context.Context, ids []layout.ID, e state.Event,
 ) (outcomes []Outcome, asked map[layout.ID]layout.WorkerID, err error) {
 	pending := read.Records(w.Tx, w.Keys, ids)
 	outcomes, asked = make([]Outcome, len(ids)), map[layout.ID]layout.WorkerID{}
@@ -138,7 +139,7 @@ func (w *WriteSet) changeMany(ctx context.Context, ids []layout.ID, e Event,
 		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
-		after, outcome := Next(row, e)
+		after, outcome := state.Next(row, e)
 		if outcomes[i] = outcome; outcome == Refused || outcome == Already {
 			continue
 		}
@@ -209,16 +210,16 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (l
 }
 
 // change applies an event that does not come from a worker.
-func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Outcome, after layout.Row, err error) {
+func (c *Cluster) change(ctx context.Context, id layout.ID, e state.Event) (outcome Outcome, after layout.Row, err error) {
 	_, err = c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt, w *WriteSet) error {
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if e.Kind == EventRetry && row.Spec.Held() {
+		if e.Kind == state.EventRetry && row.Spec.Held() {
 			return driven("retry", &row)
 		}
-		after, outcome = Next(row, e)
+		after, outcome = state.Next(row, e)
 		// Only an event that is possible is committed: one that is refused after
 		// that has committed.
 		if tx.MaybeCommitted && outcome == Refused {

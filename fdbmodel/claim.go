@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -172,7 +173,7 @@ func (r *Registration) giveBackList(ctx context.Context, w *WriteSet, key []byte
 		w.Tx.Clear(key)
 		return nil
 	}
-	event := Event{Kind: EventRelinquish, Token: layout.Token{Worker: r.info.ID}}
+	event := state.Event{Kind: state.EventRelinquish, Token: layout.Token{Worker: r.info.ID}}
 	_, err = w.endBatch(ctx, event, kv.KeyValue{Key: key, Value: list}, nil)
 	return err
 }

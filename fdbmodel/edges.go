@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // placeInputs checks the inputs, drops repeated ones, and decides where they are
@@ -69,7 +70,7 @@ func (w *WriteSet) insertLinked(ctx context.Context, inputs *edge.Inputs, row *l
 	w.insert(row, args)
 	switch {
 	case failure != nil:
-		failed, _ := Next(*row, Event{Kind: EventUpstream, Exception: failure, Now: time.UnixMilli(w.Now)})
+		failed, _ := state.Next(*row, state.Event{Kind: state.EventUpstream, Exception: failure, Now: time.UnixMilli(w.Now)})
 		w.Apply(row, &failed)
 		*row = failed
 	case resolve:

@@ -62,7 +62,7 @@ func TestDocsEvents(t *testing.T) {
 }
 
 // eventIdent is how the constant of an event ends.
-func eventIdent(k EventKind) string {
+func eventIdent(k state.EventKind) string {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(k.String()) {
 		b.WriteString(strings.ToUpper(word[:1]) + word[1:])

@@ -11,22 +11,23 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
 // keysBeside are the kinds of keys that the functions of an event write themselves, beside what
 // its change writes.
-var keysBeside = map[EventKind][]string{
-	EventClaim: {"claims"}, EventTake: {"claims"}, EventGather: {"claims"},
-	EventRealize: {"claims", "suspect"}, EventFail: {"claims", "suspect"}, EventReject: {"claims", "suspect"},
-	EventBlock: {"claims", "suspect"}, EventSnooze: {"claims", "suspect"},
-	EventRelinquish: {"claims", "suspect"}, EventExpire: {"claims", "suspect"},
-	EventReap: {"claims"}, EventCancel: {"cancelled"},
-	EventUnblock:  {layout.KeyInput, layout.KeyResolve, layout.KeyPendingCheck},
-	EventUpstream: {layout.KeyResolve, layout.KeyPendingCheck},
-	EventLose:     {layout.KeyCopy},
-	EventAdmit:    {layout.KeyLane, layout.KeyLaneDue, layout.KeyLaneTurn, "lane total"},
+var keysBeside = map[state.EventKind][]string{
+	state.EventClaim: {"claims"}, state.EventTake: {"claims"}, state.EventGather: {"claims"},
+	state.EventRealize: {"claims", "suspect"}, state.EventFail: {"claims", "suspect"}, state.EventReject: {"claims", "suspect"},
+	state.EventBlock: {"claims", "suspect"}, state.EventSnooze: {"claims", "suspect"},
+	state.EventRelinquish: {"claims", "suspect"}, state.EventExpire: {"claims", "suspect"},
+	state.EventReap: {"claims"}, state.EventCancel: {"cancelled"},
+	state.EventUnblock:  {layout.KeyInput, layout.KeyResolve, layout.KeyPendingCheck},
+	state.EventUpstream: {layout.KeyResolve, layout.KeyPendingCheck},
+	state.EventLose:     {layout.KeyCopy},
+	state.EventAdmit:    {layout.KeyLane, layout.KeyLaneDue, layout.KeyLaneTurn, "lane total"},
 }
 
 var (
@@ -80,7 +81,7 @@ func newSamples(t *testing.T) *samples {
 }
 
 // keysOf returns the kinds of keys, beside those of the future, that an event writes.
-func (s *samples) keysOf(t *testing.T, kind EventKind) []string {
+func (s *samples) keysOf(t *testing.T, kind state.EventKind) []string {
 	known, _ := layout.KeyKinds()
 	kinds := map[string]bool{}
 	for _, name := range keysBeside[kind] {
@@ -90,17 +91,17 @@ func (s *samples) keysOf(t *testing.T, kind EventKind) []string {
 	rows, applied := sampleRows(), 0
 	for i := range rows {
 		for _, e := range sampleEvents(kind) {
-			if kind == EventAssign && !rows[i].Spec.Lane.IsZero() || kind == EventPromote && rows[i].Spec.Held() {
+			if kind == state.EventAssign && !rows[i].Spec.Lane.IsZero() || kind == state.EventPromote && rows[i].Spec.Held() {
 				continue // assigning is refused, and who is held waits for its owner
 			}
-			after, outcome := Next(rows[i], e)
+			after, outcome := state.Next(rows[i], e)
 			if outcome != Applied && outcome != Requested {
 				continue
 			}
 			applied++
 			tx := &kindsTx{Tx: s.db.Begin(kv.Options{}), kinds: kinds}
 			w := newWriteSet(s.cluster.keys, tx, layout.Millis(e.Now))
-			w.cluster, w.owners.Losing = s.cluster, kind == EventReap
+			w.cluster, w.owners.Losing = s.cluster, kind == state.EventReap
 			w.Apply(&rows[i], &after)
 			require.NoError(t, w.Flush(context.Background()))
 			tx.Cancel()
@@ -235,30 +236,30 @@ func isPossible(r *layout.Row) bool {
 }
 
 // sampleEvents are an event with what it may carry.
-func sampleEvents(kind EventKind) []Event {
+func sampleEvents(kind state.EventKind) []state.Event {
 	at := time.Duration(0)
-	e := Event{Kind: kind, Token: sampleToken, Result: &layout.Result{Token: sampleToken},
+	e := state.Event{Kind: kind, Token: sampleToken, Result: &layout.Result{Token: sampleToken},
 		Exception: &layout.Exception{Kind: layout.KindError}, Cancel: &layout.CancelRequest{Reason: "r"}, Now: sampleNow}
 	other := e
 	switch kind {
-	case EventSnooze:
+	case state.EventSnooze:
 		e.RetryIn, other.RetryIn = &at, &at
-	case EventFail:
+	case state.EventFail:
 		again := e
 		again.RetryIn, other.Permanent = &at, true
-		return []Event{e, again, other}
-	case EventRealize:
+		return []state.Event{e, again, other}
+	case state.EventRealize:
 		other.Result = &layout.Result{Token: sampleToken, Object: "x"}
-	case EventUnblock:
+	case state.EventUnblock:
 		other.Near = sampleToken.Worker
-	case EventReap:
+	case state.EventReap:
 		other.Crash = true
-	case EventReject:
+	case state.EventReject:
 		other.Crowded = true
-	case EventExpire:
+	case state.EventExpire:
 		other.Token = layout.Token{} // a janitor
 	default:
-		return []Event{e}
+		return []state.Event{e}
 	}
-	return []Event{e, other}
+	return []state.Event{e, other}
 }

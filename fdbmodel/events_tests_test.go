@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // eventTests are tests that cause an event, and the names by one of which they, or functions of
@@ -16,48 +18,48 @@ type eventTests struct {
 	tests string // each with its directory below this one
 }
 
-var testsOfEvents = map[EventKind]eventTests{
-	EventClaim: {"Claim", ":TestAClaimFitsTheWorker :TestFuturesThatComeBackAreClaimedAgain " +
+var testsOfEvents = map[state.EventKind]eventTests{
+	state.EventClaim: {"Claim", ":TestAClaimFitsTheWorker :TestFuturesThatComeBackAreClaimedAgain " +
 		":TestBlindWritesAreThoseOfTheTable"},
-	EventRealize: {"Result", ":TestFinishSeesItsClaim :TestLateTwinsDoNotCommit :TestRealizedInputsBlockNothing"},
-	EventFail:    {"Exception Fail fail", ":TestHistoryAfterARetry :TestARetryPrefersAnotherWorker"},
-	EventRelinquish: {"Relinquish Leave EventRelinquish",
+	state.EventRealize: {"Result", ":TestFinishSeesItsClaim :TestLateTwinsDoNotCommit :TestRealizedInputsBlockNothing"},
+	state.EventFail:    {"Exception Fail fail", ":TestHistoryAfterARetry :TestARetryPrefersAnotherWorker"},
+	state.EventRelinquish: {"Relinquish Leave EventRelinquish",
 		":TestWhatFinishTells :TestBlindWritesAreThoseOfTheTable :TestWhatIsGivenBackWakesAnIdleWorker"},
-	EventReject: {"Reject", ":TestWhatFewRejectWaitsForItsBackoff :TestACrowdOfRejectionsIsBounded " +
+	state.EventReject: {"Reject", ":TestWhatFewRejectWaitsForItsBackoff :TestACrowdOfRejectionsIsBounded " +
 		":TestAPeerPassesOverWhatItRejectedAtAnotherHead"},
-	EventReap: {"ReapClaims", ":TestOnlyTheMostSuspiciousIsCharged :TestADeathIsInTheHistory " +
+	state.EventReap: {"ReapClaims", ":TestOnlyTheMostSuspiciousIsCharged :TestADeathIsInTheHistory " +
 		":TestTheDeadChangeNothing"},
-	EventReappear: {"Heartbeat reappear Leave",
+	state.EventReappear: {"Heartbeat reappear Leave",
 		":TestAWorkerThatComesBackUndoesItsDeath :TestAReturnThatFailsIsTakenUpAgain"},
-	EventCancel:  {"Cancel CancelMany", ":TestWhatFinishTells :TestCancelledInput :TestManyAtOnce"},
-	EventPromote: {"PromoteDue", ":TestPromotingDealsOutTheBatch :TestBlockedAndDelayed"},
-	EventRetry:   {"Retry RetryMany", ":TestHistoryAfterARetry :TestManyAtOnce names:TestUniqueRetry"},
-	EventAssign: {"Assign AssignTo", ":TestHeldFuturesWaitForTheirWorker :TestAssignedAtSubmit :TestReassign " +
+	state.EventCancel:  {"Cancel CancelMany", ":TestWhatFinishTells :TestCancelledInput :TestManyAtOnce"},
+	state.EventPromote: {"PromoteDue", ":TestPromotingDealsOutTheBatch :TestBlockedAndDelayed"},
+	state.EventRetry:   {"Retry RetryMany", ":TestHistoryAfterARetry :TestManyAtOnce names:TestUniqueRetry"},
+	state.EventAssign: {"Assign AssignTo", ":TestHeldFuturesWaitForTheirWorker :TestAssignedAtSubmit :TestReassign " +
 		":TestAssignmentsMoveWhenTheirWorkerGoes"},
-	EventUnassign: {"Unassign ReapClaims Leave Assign", ":TestHeldFuturesWaitForTheirWorker " +
+	state.EventUnassign: {"Unassign ReapClaims Leave Assign", ":TestHeldFuturesWaitForTheirWorker " +
 		":TestAssignmentsMoveWhenTheirWorkerGoes :TestReassign"},
-	EventUnblock: {"Inputs inputs", ":TestRealizedInputsBlockNothing :TestBlockedAndDelayed"},
-	EventUpstream: {"KindUpstream", ":TestFailureUpstreamNamesTheChain :TestCancelledInput " +
+	state.EventUnblock: {"Inputs inputs", ":TestRealizedInputsBlockNothing :TestBlockedAndDelayed"},
+	state.EventUpstream: {"KindUpstream", ":TestFailureUpstreamNamesTheChain :TestCancelledInput " +
 		":TestWhatMustBeNearFailsWithTheObject"},
-	EventLose: {"ReportLost Lose", "results:TestLostGraphIsRebuilt results:TestLossThatMayNotBeRebuilt"},
-	EventBlock: {"Block", ":TestOldLookLeavesANewMark :TestUnknownResults " +
+	state.EventLose: {"ReportLost Lose", "results:TestLostGraphIsRebuilt results:TestLossThatMayNotBeRebuilt"},
+	state.EventBlock: {"Block", ":TestOldLookLeavesANewMark :TestUnknownResults " +
 		"lanes:TestABlockedFutureHoldsUpNobodyItWaitsFor"},
-	EventInfeasible: {"EndInfeasible", ":TestUnschedulableAreFoundByKind :TestTheTimeOfUnschedulableBeginsAgain " +
+	state.EventInfeasible: {"EndInfeasible", ":TestUnschedulableAreFoundByKind :TestTheTimeOfUnschedulableBeginsAgain " +
 		"lanes:TestADamagedLaneHidesNothingInfeasible"},
-	EventReplace: {"ReplaceUnplaceable", "results:TestWhatMustBeNearIsReplaced results:TestUnknownResultsOfObjects"},
-	EventAdmit: {"SetKind Finish", "lanes:TestLaneAdmitsByPriorityAndCommit " +
+	state.EventReplace: {"ReplaceUnplaceable", "results:TestWhatMustBeNearIsReplaced results:TestUnknownResultsOfObjects"},
+	state.EventAdmit: {"SetKind Finish", "lanes:TestLaneAdmitsByPriorityAndCommit " +
 		"lanes:TestLaneWithARate lanes:TestLanesTakeTurns"},
-	EventSnooze: {"Snooze", ":TestSnoozeCostsNoAttempt :TestUnknownResultsOfTime"},
-	EventExpire: {"Expire EndOverdue", ":TestWhatWaitsTooLongEnds :TestNoAttemptBeginsAfterTheTime " +
+	state.EventSnooze: {"Snooze", ":TestSnoozeCostsNoAttempt :TestUnknownResultsOfTime"},
+	state.EventExpire: {"Expire EndOverdue", ":TestWhatWaitsTooLongEnds :TestNoAttemptBeginsAfterTheTime " +
 		":TestWhatGoesBackInTimeStillEnds"},
-	EventTake: {"Gather", "lanes:TestBundlesGatherWhatIsInLine lanes:TestBundlesTakeWhatTheyCanRun"},
-	EventGather: {"Gather", "lanes:TestBundlesThatGatherTwice lanes:TestAGatherSeesWhoLeavesTheLineMeanwhile " +
+	state.EventTake: {"Gather", "lanes:TestBundlesGatherWhatIsInLine lanes:TestBundlesTakeWhatTheyCanRun"},
+	state.EventGather: {"Gather", "lanes:TestBundlesThatGatherTwice lanes:TestAGatherSeesWhoLeavesTheLineMeanwhile " +
 		"lanes:TestUnknownResultsOfGathers"},
 }
 
 // testsOf returns the tests of an event, once it has found each of them and that it asks for
 // the event.
-func (s *sources) testsOf(t *testing.T, k EventKind) (found []string) {
+func (s *sources) testsOf(t *testing.T, k state.EventKind) (found []string) {
 	known := testsOfEvents[k]
 	require.NotEmpty(t, known.tests, "event %v has no tests: name some", k)
 	for name := range strings.FieldsSeq(known.tests) {

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Limits that tests exceed.
@@ -19,7 +20,7 @@ const (
 
 // GiveBack is the first step of Leave.
 func (r *Registration) GiveBack(ctx context.Context) error {
-	_, _, err := r.cluster.endAllClaims(ctx, r.info.ID, EventRelinquish)
+	_, _, err := r.cluster.endAllClaims(ctx, r.info.ID, state.EventRelinquish)
 	return err
 }
 
@@ -49,7 +50,7 @@ func (c *Cluster) promoteNow(ctx context.Context, id layout.ID) (promoted bool, 
 		if err != nil {
 			return err
 		}
-		after, outcome := Next(row, Event{Kind: EventPromote, Now: c.clock.Now()})
+		after, outcome := state.Next(row, state.Event{Kind: state.EventPromote, Now: c.clock.Now()})
 		if promoted = outcome == Applied; promoted {
 			w.Apply(&row, &after)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Limits of the output of a finished attempt, in bytes.
@@ -162,33 +163,33 @@ func (c *Completion) size() int {
 	}
 }
 
-func (c *Completion) event(now time.Time, jitter float64) Event {
-	e := Event{Token: c.Future.Token, Now: now, Jitter: jitter}
+func (c *Completion) event(now time.Time, jitter float64) state.Event {
+	e := state.Event{Token: c.Future.Token, Now: now, Jitter: jitter}
 	switch {
 	case c.Result != nil:
 		result := *c.Result
 		result.Token, result.Attempt, result.At = c.Future.Token, c.Future.Attempt(), layout.Millis(now)
-		e.Kind, e.Result = EventRealize, &result
+		e.Kind, e.Result = state.EventRealize, &result
 	case c.Exception != nil:
-		e.Kind, e.Exception, e.Permanent, e.RetryIn = EventFail, c.Exception, c.Permanent, c.RetryIn
+		e.Kind, e.Exception, e.Permanent, e.RetryIn = state.EventFail, c.Exception, c.Permanent, c.RetryIn
 		e.Started = c.Started
 	case c.Reject:
-		e.Kind = EventReject
+		e.Kind = state.EventReject
 	case c.Block:
-		e.Kind = EventBlock
+		e.Kind = state.EventBlock
 	case c.Snooze != nil:
-		e.Kind, e.RetryIn = EventSnooze, c.Snooze
+		e.Kind, e.RetryIn = state.EventSnooze, c.Snooze
 	case c.Expire:
-		e.Kind = EventExpire
+		e.Kind = state.EventExpire
 	default:
-		e.Kind = EventRelinquish
+		e.Kind = state.EventRelinquish
 	}
 	return e
 }
 
 func (r *Registration) finishBatch(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	c := r.cluster
-	f := finishing{r: r, completions: completions, events: make([]Event, len(completions)), now: c.clock.Now()}
+	f := finishing{r: r, completions: completions, events: make([]state.Event, len(completions)), now: c.clock.Now()}
 	for i := range completions {
 		f.events[i] = completions[i].event(f.now, c.random.float())
 	}
@@ -226,7 +227,7 @@ func (r *Registration) meterEnds(completions []Completion, outcomes []Outcome) {
 type finishing struct {
 	r               *Registration
 	completions     []Completion
-	events          []Event
+	events          []state.Event
 	now             time.Time
 	exhausted       []int64 // the batches of claims that are empty then
 	leaveDependants bool    // leave dependants of the results to a janitor: the lane of one can't be read
@@ -280,14 +281,14 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 		w.Apply(&e.before, &e.after)
 		w.reportLast(&completions[i])
 		completions[i].After = afterOf(&e.after)
-		if f.events[i].Kind == EventReject && completions[i].After.State == layout.Ready {
+		if f.events[i].Kind == state.EventReject && completions[i].After.State == layout.Ready {
 			last := e.after.Attempts.Refused[e.after.Attempts.Refused.Len()-1]
 			completions[i].After.refusedUntil = time.UnixMilli(last.Until)
 		}
 	}
-	dependants.Notify(func(row *layout.Row, e Event) {
+	dependants.Notify(func(row *layout.Row, e state.Event) {
 		e.Now = c.clock.Now()
-		if after, outcome := Next(*row, e); outcome == Applied {
+		if after, outcome := state.Next(*row, e); outcome == Applied {
 			w.Apply(row, &after)
 		}
 	})
@@ -309,7 +310,7 @@ type ending struct {
 }
 
 // endings applies the events of completions to their futures, and writes nothing.
-func (r *Registration) endings(ctx context.Context, tx kv.Reader, completions []Completion, events []Event,
+func (r *Registration) endings(ctx context.Context, tx kv.Reader, completions []Completion, events []state.Event,
 	present bool,
 ) ([]ending, error) {
 	pending := make([]read.Pending, len(completions))
@@ -331,9 +332,9 @@ func (r *Registration) endings(ctx context.Context, tx kv.Reader, completions []
 		e.before.Spec = completions[i].Future.stubSpec()
 		event := events[i]
 		if v := completions[i].Result; v != nil && v.Object != "" && !present {
-			event.Kind = EventRelinquish
+			event.Kind = state.EventRelinquish
 		}
-		e.after, e.outcome = Next(e.before, event)
+		e.after, e.outcome = state.Next(e.before, event)
 	}
 	return ends, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // ErrUnreachable is returned for a result that is an object when workers that
@@ -63,7 +64,7 @@ func (w *WriteSet) Lose(ctx context.Context, id layout.ID, token layout.Token, m
 	if len(gone) > 0 {
 		why = "with " + strings.Join(gone[:min(len(gone), 5)], ", ")
 	}
-	after, outcome := Next(row, Event{Kind: EventLose, Token: token, Reason: why, Now: now})
+	after, outcome := state.Next(row, state.Event{Kind: state.EventLose, Token: token, Reason: why, Now: now})
 	if outcome != Applied {
 		return row.State(), nil
 	}

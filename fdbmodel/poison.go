@@ -7,6 +7,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -100,7 +101,7 @@ func (r *Registration) reappear(ctx context.Context) error {
 // death.
 func (r *Registration) forgetDeath(ctx context.Context, ids []layout.ID) error {
 	c := r.cluster
-	event := Event{Kind: EventReappear, Token: layout.Token{Worker: r.info.ID}, Now: c.clock.Now()}
+	event := state.Event{Kind: state.EventReappear, Token: layout.Token{Worker: r.info.ID}, Now: c.clock.Now()}
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		pending := read.Records(tx, c.keys, ids)
 		w := c.write(tx)
@@ -114,7 +115,7 @@ func (r *Registration) forgetDeath(ctx context.Context, ids []layout.ID) error {
 			case !found || row.Spec == nil:
 				continue
 			}
-			if after, outcome := Next(row, event); outcome == Applied {
+			if after, outcome := state.Next(row, event); outcome == Applied {
 				w.Apply(&row, &after)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -25,7 +26,7 @@ import (
 // unknown commit is retried: futures that were taken back no longer belong to
 // the worker.
 func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, error) {
-	total, kept, err := c.endAllClaims(ctx, worker, EventReap)
+	total, kept, err := c.endAllClaims(ctx, worker, state.EventReap)
 	if err != nil {
 		return total, err
 	}
@@ -57,7 +58,7 @@ func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.W
 // endAllClaims applies kind, Reap or Relinquish, to everything that a worker
 // holds. It returns how many futures it changed, and whether some were kept
 // because a newer version of Futura has written them.
-func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind EventKind,
+func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind state.EventKind,
 ) (total int, kept bool, err error) {
 	from := c.keys.Worker(worker, layout.WorkerClaims)
 	for {
@@ -84,11 +85,11 @@ type endedBatch struct {
 
 // endClaims applies kind to the futures still held by the first claim batch at
 // or after from.
-func (w *WriteSet) endClaims(ctx context.Context, worker layout.WorkerID, kind EventKind, from []byte,
+func (w *WriteSet) endClaims(ctx context.Context, worker layout.WorkerID, kind state.EventKind, from []byte,
 ) (endedBatch, error) {
 	c, tx := w.cluster, w.Tx
 	var culprits map[layout.ID]int64
-	if kind == EventReap {
+	if kind == state.EventReap {
 		if err := c.requireDead(ctx, tx, worker); err != nil {
 			return endedBatch{}, err
 		}
@@ -102,12 +103,12 @@ func (w *WriteSet) endClaims(ctx context.Context, worker layout.WorkerID, kind E
 	if err != nil || len(page.Items) == 0 {
 		return endedBatch{}, err
 	}
-	return w.endBatch(ctx, Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits)
+	return w.endBatch(ctx, state.Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits)
 }
 
 // endBatch removes a claim batch, or leaves in it what a newer version of Futura
 // has written. It completes the event for each future.
-func (w *WriteSet) endBatch(ctx context.Context, event Event, item kv.KeyValue, culprits map[layout.ID]int64,
+func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyValue, culprits map[layout.ID]int64,
 ) (endedBatch, error) {
 	c, tx := w.cluster, w.Tx
 	ended := endedBatch{next: kv.After(item.Key)}
@@ -146,11 +147,11 @@ func (w *WriteSet) endBatch(ctx context.Context, event Event, item kv.KeyValue, 
 		begun, isCandidate := culprits[id]
 		event.Token.Sequence, event.Crash = sequence, isCandidate && begun == sequence
 		event.Now, event.Jitter = c.clock.Now(), c.random.float()
-		after, outcome := Next(row, event)
+		after, outcome := state.Next(row, event)
 		if outcome != Applied {
 			continue
 		}
-		if event.Kind == EventRelinquish {
+		if event.Kind == state.EventRelinquish {
 			tx.Clear(c.keys.Suspect(event.Token.Worker, id)) // those of a dead worker are still needed
 		}
 		w.Apply(&row, &after)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Assignment gives futures to a worker.
@@ -39,7 +40,7 @@ func (w *WriteSet) Assign(ctx context.Context, a Assignment, ids []layout.ID) (A
 	if err != nil {
 		return Assigned{}, err
 	}
-	event := Event{Kind: EventAssign, Token: layout.Token{Worker: a.To}, Reason: a.Reason, Now: w.cluster.clock.Now()}
+	event := state.Event{Kind: state.EventAssign, Token: layout.Token{Worker: a.To}, Reason: a.Reason, Now: w.cluster.clock.Now()}
 	if a.From == "" {
 		return w.moveAssigned(ctx, event, ids, info.CanRun)
 	}
@@ -52,7 +53,7 @@ func (w *WriteSet) Assign(ctx context.Context, a Assignment, ids []layout.ID) (A
 }
 
 // reassign moves futures that wait for one worker to another one, which assign gives them.
-func (w *WriteSet) reassign(ctx context.Context, a Assignment, assign Event, info *layout.WorkerInfo, ids []layout.ID,
+func (w *WriteSet) reassign(ctx context.Context, a Assignment, assign state.Event, info *layout.WorkerInfo, ids []layout.ID,
 ) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(ids))
 	pending := read.Records(w.Tx, w.Keys, ids)
@@ -65,16 +66,16 @@ func (w *WriteSet) reassign(ctx context.Context, a Assignment, assign Event, inf
 			continue
 		}
 		if row.Attempts.Assigned != a.From {
-			if _, outcome := Next(row, assign); outcome == Already {
+			if _, outcome := state.Next(row, assign); outcome == Already {
 				outcomes[i] = Already
 			}
 			continue
 		}
-		freed, outcome := Next(row, Event{Kind: EventUnassign, Token: layout.Token{Worker: a.From}, Now: assign.Now})
+		freed, outcome := state.Next(row, state.Event{Kind: state.EventUnassign, Token: layout.Token{Worker: a.From}, Now: assign.Now})
 		if outcome != Applied || a.May != nil && !a.May(&row, info) {
 			continue
 		}
-		after, outcome := Next(freed, assign)
+		after, outcome := state.Next(freed, assign)
 		if outcome != Applied {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // maxRefusals is how many futures a worker passes over at a time because it rejected them:
@@ -27,11 +28,11 @@ func (r *Registration) name() string { return notify.NameOf(r.info.ID, r.info.La
 
 // refuseEvents completes the events of rejections. Two transactions at a time may go beyond
 // the bound by as many as one of them ends.
-func (r *Registration) refuseEvents(events []Event) {
+func (r *Registration) refuseEvents(events []state.Event) {
 	room := -1
 	for i := range events {
 		e := &events[i]
-		if e.Kind != EventReject {
+		if e.Kind != state.EventReject {
 			continue
 		}
 		if room < 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/unique"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Unique has a future be the only one of its kind: no other future with the same name may be
@@ -172,7 +173,7 @@ func (w *WriteSet) replace(inputs *edge.Inputs, row *layout.Row, by layout.ID, n
 	// Others that the transaction submits may take its result: they are told too.
 	row.Dependants = true
 	request := &layout.CancelRequest{Reason: fmt.Sprintf("replaced by future %s", by), At: layout.Millis(now)}
-	after, outcome := Next(*row, Event{Kind: EventCancel, Cancel: request, Now: now})
+	after, outcome := state.Next(*row, state.Event{Kind: state.EventCancel, Cancel: request, Now: now})
 	if outcome != Applied {
 		return fmt.Errorf("future %s is %v: replace is %w", row.ID, row.State(), ErrTransition)
 	}

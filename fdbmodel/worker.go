@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -181,7 +182,7 @@ func (r *Registration) Leave(ctx context.Context) error {
 	}
 	dropped, used := 0, r.metered.Unwritten(r.cluster.keys, &r.info)
 	for {
-		_, kept, err := c.endAllClaims(ctx, r.info.ID, EventRelinquish)
+		_, kept, err := c.endAllClaims(ctx, r.info.ID, state.EventRelinquish)
 		if err != nil {
 			return err
 		}

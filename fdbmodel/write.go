@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // WriteSet is what one transaction changes of futures: their records, which it writes
@@ -259,7 +260,7 @@ func (m laneModel) DrawID() (id layout.ID, err error) {
 }
 
 func (m laneModel) Admit(row layout.Row, now time.Time) (layout.Row, bool) {
-	after, outcome := Next(row, Event{Kind: EventAdmit, Now: now})
+	after, outcome := state.Next(row, state.Event{Kind: state.EventAdmit, Now: now})
 	return after, outcome == Applied
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/state"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -96,20 +97,20 @@ func TestBlindWritesAreThoseOfTheTable(t *testing.T) {
 		for i := range n {
 			waiting[i], entries[i] = waitingRow(t, keys, token.Worker)
 		}
-		next := func(w *WriteSet, row layout.Row, kind EventKind) layout.Row {
-			after, outcome := Next(row, Event{Kind: kind, Token: token})
+		next := func(w *WriteSet, row layout.Row, kind state.EventKind) layout.Row {
+			after, outcome := state.Next(row, state.Event{Kind: kind, Token: token})
 			require.Equal(t, Applied, outcome)
 			w.Apply(&row, &after)
 			return after
 		}
 		require.Equal(t, written(keys, func(w *WriteSet) {
 			for i := range n {
-				claimed[i] = next(w, waiting[i], EventClaim)
+				claimed[i] = next(w, waiting[i], state.EventClaim)
 			}
 		}), written(keys, func(w *WriteSet) { w.claim(entries, token) }))
 		require.Equal(t, written(keys, func(w *WriteSet) {
 			for i := range n {
-				next(w, claimed[i], EventRelinquish)
+				next(w, claimed[i], state.EventRelinquish)
 			}
 		}), written(keys, func(w *WriteSet) {
 			for i := range n {

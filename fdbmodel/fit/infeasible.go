@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Limits of one call of EndInfeasible.
@@ -125,8 +126,8 @@ func failInfeasible(ctx context.Context, c *fdbmodel.Cluster, w *fdbmodel.WriteS
 		}
 		message := "no worker could run it for " + c.Config().InfeasibleAfter.String() + ": " + fit.Text
 		cause := layout.Exception{Message: layout.Shorten(message, fdbmodel.MaxMessage)}
-		event := fdbmodel.Event{Kind: fdbmodel.EventInfeasible, Exception: &cause, Now: now}
-		if after, outcome := fdbmodel.Next(row, event); outcome == fdbmodel.Applied {
+		event := state.Event{Kind: state.EventInfeasible, Exception: &cause, Now: now}
+		if after, outcome := state.Next(row, event); outcome == fdbmodel.Applied {
 			w.Apply(&row, &after)
 			w.Lost(&after)
 			ended++
@@ -145,7 +146,7 @@ func failInfeasible(ctx context.Context, c *fdbmodel.Cluster, w *fdbmodel.WriteS
 // waits as long.
 func failFirstMember(ctx context.Context, w *fdbmodel.WriteSet, lane layout.Lane, members []fdbmodel.Member,
 	limit int64,
-	e fdbmodel.Event,
+	e state.Event,
 ) error {
 	page, err := w.Tx.GetRange(kv.Prefix(w.Keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
@@ -162,7 +163,7 @@ func failFirstMember(ctx context.Context, w *fdbmodel.WriteSet, lane layout.Lane
 	if err != nil || row.Spec == nil || limit < row.Spec.SubmittedAt || Of(row.Needs(), members).Lack == "" {
 		return err
 	}
-	if after, outcome := fdbmodel.Next(row, e); outcome == fdbmodel.Applied {
+	if after, outcome := state.Next(row, e); outcome == fdbmodel.Applied {
 		w.Apply(&row, &after)
 	}
 	return nil

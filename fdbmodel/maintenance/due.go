@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/clock"
 )
@@ -28,7 +29,7 @@ func (j Janitor) PromoteDue(ctx context.Context) (promoted int, next time.Time, 
 		if row.Spec == nil {
 			return false
 		}
-		after, outcome := fdbmodel.Next(*row, fdbmodel.Event{Kind: fdbmodel.EventPromote, Now: now})
+		after, outcome := state.Next(*row, state.Event{Kind: state.EventPromote, Now: now})
 		if outcome == fdbmodel.Applied {
 			w.Apply(row, &after)
 		}
@@ -50,7 +51,7 @@ func (j Janitor) EndOverdue(ctx context.Context) (ended int, next time.Time, err
 		return func(w *fdbmodel.WriteSet, key []byte, row *layout.Row, now time.Time) bool {
 			after, outcome := *row, fdbmodel.Refused
 			if row.Spec != nil {
-				after, outcome = fdbmodel.Next(*row, fdbmodel.Event{Kind: fdbmodel.EventExpire, Now: now})
+				after, outcome = state.Next(*row, state.Event{Kind: state.EventExpire, Now: now})
 			}
 			if outcome != fdbmodel.Applied {
 				w.Tx.Clear(key) // it runs, or is over, or was asked for again

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/state"
 )
 
 // Limits of one call of ReplaceUnplaceable.
@@ -62,7 +63,7 @@ func (r *Results) ReplaceUnplaceable(ctx context.Context, walk *UnplaceableWalk)
 
 // replace looks for a worker for some unplaceable futures, and returns for how many.
 func (r *Results) replace(ctx context.Context, ids []layout.ID) (n int, err error) {
-	event := fdbmodel.Event{Kind: fdbmodel.EventReplace, Now: r.cluster.Now()}
+	event := state.Event{Kind: state.EventReplace, Now: r.cluster.Now()}
 	_, err = r.cluster.Change(ctx, kv.Options{Tag: "futura-replace"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 		n = 0
 		for _, p := range read.Records(tx, r.keys, ids) {
@@ -73,7 +74,7 @@ func (r *Results) replace(ctx context.Context, ids []layout.ID) (n int, err erro
 			if !found || row.Spec == nil || w.Skips(&row) {
 				continue
 			}
-			if after, outcome := fdbmodel.Next(row, event); outcome == fdbmodel.Applied {
+			if after, outcome := state.Next(row, event); outcome == fdbmodel.Applied {
 				w.Apply(&row, &after)
 				n++
 			}
