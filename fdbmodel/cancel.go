@@ -210,7 +210,8 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (l
 }
 
 // change applies an event that does not come from a worker.
-func (c *Cluster) change(ctx context.Context, id layout.ID, e state.Event) (outcome Outcome, after layout.Row, err error) {
+func (c *Cluster) change(ctx context.Context, id layout.ID, e state.Event,
+) (outcome Outcome, after layout.Row, err error) {
 	_, err = c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt, w *WriteSet) error {
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {

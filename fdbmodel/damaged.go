@@ -37,6 +37,3 @@ func skipUnreadable(run func(skip skippedLanes) error) error {
 }
 
 func (a skippedLanes) has(lane layout.Lane) bool { return slices.Contains(a, lane) }
-
-// of reports whether the lane of a future is one of them.
-func (a skippedLanes) of(row *layout.Row) bool { return row.Spec != nil && a.has(row.Spec.Lane) }

@@ -20,8 +20,9 @@ import (
 // its change writes.
 var keysBeside = map[state.EventKind][]string{
 	state.EventClaim: {"claims"}, state.EventTake: {"claims"}, state.EventGather: {"claims"},
-	state.EventRealize: {"claims", "suspect"}, state.EventFail: {"claims", "suspect"}, state.EventReject: {"claims", "suspect"},
-	state.EventBlock: {"claims", "suspect"}, state.EventSnooze: {"claims", "suspect"},
+	state.EventRealize: {"claims", "suspect"}, state.EventFail: {"claims", "suspect"},
+	state.EventReject: {"claims", "suspect"},
+	state.EventBlock:  {"claims", "suspect"}, state.EventSnooze: {"claims", "suspect"},
 	state.EventRelinquish: {"claims", "suspect"}, state.EventExpire: {"claims", "suspect"},
 	state.EventReap: {"claims"}, state.EventCancel: {"cancelled"},
 	state.EventUnblock:  {layout.KeyInput, layout.KeyResolve, layout.KeyPendingCheck},

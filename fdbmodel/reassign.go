@@ -40,7 +40,8 @@ func (w *WriteSet) Assign(ctx context.Context, a Assignment, ids []layout.ID) (A
 	if err != nil {
 		return Assigned{}, err
 	}
-	event := state.Event{Kind: state.EventAssign, Token: layout.Token{Worker: a.To}, Reason: a.Reason, Now: w.cluster.clock.Now()}
+	event := state.Event{Kind: state.EventAssign, Token: layout.Token{Worker: a.To}, Reason: a.Reason,
+		Now: w.cluster.clock.Now()}
 	if a.From == "" {
 		return w.moveAssigned(ctx, event, ids, info.CanRun)
 	}
@@ -53,7 +54,8 @@ func (w *WriteSet) Assign(ctx context.Context, a Assignment, ids []layout.ID) (A
 }
 
 // reassign moves futures that wait for one worker to another one, which assign gives them.
-func (w *WriteSet) reassign(ctx context.Context, a Assignment, assign state.Event, info *layout.WorkerInfo, ids []layout.ID,
+func (w *WriteSet) reassign(ctx context.Context, a Assignment, assign state.Event, info *layout.WorkerInfo,
+	ids []layout.ID,
 ) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(ids))
 	pending := read.Records(w.Tx, w.Keys, ids)
@@ -71,7 +73,8 @@ func (w *WriteSet) reassign(ctx context.Context, a Assignment, assign state.Even
 			}
 			continue
 		}
-		freed, outcome := state.Next(row, state.Event{Kind: state.EventUnassign, Token: layout.Token{Worker: a.From}, Now: assign.Now})
+		unassign := state.Event{Kind: state.EventUnassign, Token: layout.Token{Worker: a.From}, Now: assign.Now}
+		freed, outcome := state.Next(row, unassign)
 		if outcome != Applied || a.May != nil && !a.May(&row, info) {
 			continue
 		}

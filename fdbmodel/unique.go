@@ -40,9 +40,6 @@ const (
 // a unique one. Every NotUniqueError matches it.
 var ErrNotUnique = unique.ErrTaken
 
-// UniqueParts lists the parts of a future.
-func UniqueParts() []UniquePart { return unique.Parts() }
-
 // UniqueNameOf returns the name that a submission has by its Unique. Its spec must
 // have the function and the queue that it is stored with.
 func UniqueNameOf(s *Submission) layout.UniqueName {

@@ -1,5 +1,10 @@
 package protocol
 
+import (
+	"reflect"
+	"slices"
+)
+
 // Kind is a type of messages: who sends it to whom, and how.
 type Kind struct {
 	// Type is the message's "type".
@@ -16,115 +21,70 @@ type Kind struct {
 	// comes on a stream of its own. On StreamFutura an Ack is the answer on the stream
 	// to all but Hello, ExecuteBatch and Execute.
 	Answer string
+	of     Message
 }
 
 // New returns an empty message of the kind.
-func (k Kind) New() Message { return newMessage(k.Type) }
+func (k Kind) New() Message { return reflect.New(reflect.TypeOf(k.of).Elem()).Interface().(Message) }
+
+var kinds = func() []Kind {
+	all := []Kind{
+		{of: &HealthCheck{}, From: "any", To: "any", Published: true},
+		{of: &InstallFunction{}, From: "head", To: "worker", Direct: true, Published: true,
+			Answer: TypeInstallFunctionResponse},
+		{of: &InstallFunctionResponse{}, From: "worker", To: "head", Direct: true},
+		{of: &RollCall{}, From: "head", To: "worker", Published: true, Answer: TypeRollCallResponse},
+		{of: &RollCallResponse{}, From: "worker", To: "head", Direct: true},
+		{of: &ExecuteBatch{}, From: "client", To: "head", Direct: true, Answer: TypeExecuteBatchResponse},
+		{of: &ExecuteBatchResponse{}, From: "head", To: "client", Direct: true},
+		{of: &WorkOrderBatch{}, From: "head", To: "worker", Direct: true, Answer: TypeWorkOrderBatchResponse},
+		{of: &WorkOrderBatchResponse{}, From: "worker", To: "head", Direct: true},
+		{of: &Execute{}, From: "client", To: "head", Direct: true, Answer: TypeExecuteResponse},
+		{of: &ExecuteResponse{}, From: "head", To: "client", Direct: true},
+		{of: &WorkOrder{}, From: "head", To: "worker", Direct: true, Answer: TypeWorkOrderResponse},
+		{of: &WorkOrderResponse{}, From: "worker", To: "head", Direct: true},
+		{of: &FormCluster{}, From: "head", To: "worker", Direct: true, Answer: TypeFormClusterResponse},
+		{of: &FormClusterResponse{}, From: "worker", To: "head", Direct: true},
+		{of: &DisbandCluster{}, From: "head", To: "worker", Direct: true},
+
+		{of: &Hello{}, From: "worker", To: "head", Direct: true, Own: true, Answer: TypeHelloResponse},
+		{of: &HelloResponse{}, From: "head", To: "worker", Direct: true, Own: true},
+		{of: &WorkOrderProgress{}, From: "worker", To: "head", Direct: true, Own: true, Answer: TypeAck},
+		{of: &CancelOrder{}, From: "head", To: "worker", Direct: true, Own: true, Answer: TypeAck},
+		{of: &TakeBack{}, From: "head", To: "worker", Direct: true, Own: true, Answer: TypeAck},
+		{of: &Goodbye{}, From: "worker", To: "head", Direct: true, Own: true, Answer: TypeAck},
+		{of: &Ack{}, From: "any", To: "any", Direct: true, Own: true},
+	}
+	for i := range all {
+		all[i].Type = all[i].of.Type()
+	}
+	return all
+}()
 
 // Kinds are all kinds of messages, those of b7s first.
-func Kinds() []Kind {
-	return []Kind{
-		{Type: TypeHealthCheck, From: "any", To: "any", Published: true},
-		{Type: TypeInstallFunction, From: "head", To: "worker", Direct: true, Published: true,
-			Answer: TypeInstallFunctionResponse},
-		{Type: TypeInstallFunctionResponse, From: "worker", To: "head", Direct: true},
-		{Type: TypeRollCall, From: "head", To: "worker", Published: true, Answer: TypeRollCallResponse},
-		{Type: TypeRollCallResponse, From: "worker", To: "head", Direct: true},
-		{Type: TypeExecuteBatch, From: "client", To: "head", Direct: true, Answer: TypeExecuteBatchResponse},
-		{Type: TypeExecuteBatchResponse, From: "head", To: "client", Direct: true},
-		{Type: TypeWorkOrderBatch, From: "head", To: "worker", Direct: true, Answer: TypeWorkOrderBatchResponse},
-		{Type: TypeWorkOrderBatchResponse, From: "worker", To: "head", Direct: true},
-		{Type: TypeExecute, From: "client", To: "head", Direct: true, Answer: TypeExecuteResponse},
-		{Type: TypeExecuteResponse, From: "head", To: "client", Direct: true},
-		{Type: TypeWorkOrder, From: "head", To: "worker", Direct: true, Answer: TypeWorkOrderResponse},
-		{Type: TypeWorkOrderResponse, From: "worker", To: "head", Direct: true},
-		{Type: TypeFormCluster, From: "head", To: "worker", Direct: true, Answer: TypeFormClusterResponse},
-		{Type: TypeFormClusterResponse, From: "worker", To: "head", Direct: true},
-		{Type: TypeDisbandCluster, From: "head", To: "worker", Direct: true},
+func Kinds() []Kind { return slices.Clone(kinds) }
 
-		{Type: TypeHello, From: "worker", To: "head", Direct: true, Own: true, Answer: TypeHelloResponse},
-		{Type: TypeHelloResponse, From: "head", To: "worker", Direct: true, Own: true},
-		{Type: TypeWorkOrderProgress, From: "worker", To: "head", Direct: true, Own: true, Answer: TypeAck},
-		{Type: TypeCancelOrder, From: "head", To: "worker", Direct: true, Own: true, Answer: TypeAck},
-		{Type: TypeTakeBack, From: "head", To: "worker", Direct: true, Own: true, Answer: TypeAck},
-		{Type: TypeGoodbye, From: "worker", To: "head", Direct: true, Own: true, Answer: TypeAck},
-		{Type: TypeAck, From: "any", To: "any", Direct: true, Own: true},
+// kindNamed returns the kind of a type, the zero Kind if there is none.
+func kindNamed(name string) Kind {
+	if i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Type == name }); i >= 0 {
+		return kinds[i]
 	}
+	return Kind{}
 }
 
 // KindOf returns the kind of a message. A batch's reply is one whatever type it
 // has on the wire.
 func KindOf(m Message) Kind {
-	name := m.Type()
 	if _, ok := m.(*ExecuteBatchResponse); ok {
-		name = TypeExecuteBatchResponse
+		return kindNamed(TypeExecuteBatchResponse)
 	}
-	for _, k := range Kinds() {
-		if k.Type == name {
-			return k
-		}
-	}
-	return Kind{}
+	return kindNamed(m.Type())
 }
 
 // newMessage returns an empty message of a type, or nil.
 func newMessage(name string) Message {
-	switch name {
-	case TypeHealthCheck:
-		return &HealthCheck{}
-	case TypeInstallFunction:
-		return &InstallFunction{}
-	case TypeInstallFunctionResponse:
-		return &InstallFunctionResponse{}
-	case TypeRollCall:
-		return &RollCall{}
-	case TypeRollCallResponse:
-		return &RollCallResponse{}
-	case TypeExecuteBatch:
-		return &ExecuteBatch{}
-	case TypeExecuteBatchResponse:
-		return &ExecuteBatchResponse{}
-	case TypeWorkOrderBatch:
-		return &WorkOrderBatch{}
-	case TypeWorkOrderBatchResponse:
-		return &WorkOrderBatchResponse{}
-	case TypeExecute:
-		return &Execute{}
-	case TypeExecuteResponse:
-		return &ExecuteResponse{}
-	case TypeWorkOrder:
-		return &WorkOrder{}
-	case TypeWorkOrderResponse:
-		return &WorkOrderResponse{}
-	case TypeFormCluster:
-		return &FormCluster{}
-	case TypeFormClusterResponse:
-		return &FormClusterResponse{}
-	case TypeDisbandCluster:
-		return &DisbandCluster{}
-	default:
-		return newOwn(name)
+	if k := kindNamed(name); k.of != nil {
+		return k.New()
 	}
-}
-
-// newOwn returns an empty message of a type of Futura's own, or nil.
-func newOwn(name string) Message {
-	switch name {
-	case TypeHello:
-		return &Hello{}
-	case TypeHelloResponse:
-		return &HelloResponse{}
-	case TypeWorkOrderProgress:
-		return &WorkOrderProgress{}
-	case TypeCancelOrder:
-		return &CancelOrder{}
-	case TypeTakeBack:
-		return &TakeBack{}
-	case TypeGoodbye:
-		return &Goodbye{}
-	case TypeAck:
-		return &Ack{}
-	default:
-		return nil
-	}
+	return nil
 }

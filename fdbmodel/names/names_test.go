@@ -162,7 +162,7 @@ func TestUniqueByParts(t *testing.T) {
 		for _, key := range []string{"", "k"} {
 			parts := by
 			if by == nil && key == "" {
-				parts = fdbmodel.UniqueParts()
+				parts = []fdbmodel.UniquePart{fdbmodel.UniqueFunction, fdbmodel.UniqueQueue, fdbmodel.UniqueArguments}
 			}
 			s := modeltest.NewStage(t)
 			have := func(sub *fdbmodel.Submission) { sub.Unique = &fdbmodel.Unique{Key: key, By: by} }

@@ -45,12 +45,6 @@ func (x *exchange) ask(commit bool) (*request, error) {
 	return q, nil
 }
 
-func (x *exchange) failure() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.err
-}
-
 // setDoubt says that a commit may be under way from now on.
 func (x *exchange) setDoubt() {
 	x.mu.Lock()

@@ -445,3 +445,9 @@ func TestRoundTrips(t *testing.T) {
 		tx.Atomic(kv.Add, []byte("b"), []byte{1})
 	})
 }
+
+func (x *exchange) failure() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.err
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/connlimit"
 	"github.com/futura-run/futura/internal/ratelog"
 )
 
@@ -108,7 +109,7 @@ func (o ServerOptions) withDefaults() ServerOptions {
 	}
 	o.ReturnGrace = orDefault(o.ReturnGrace, 3*time.Second)
 	o.MaxMemory = max(orDefault(o.MaxMemory, 512<<20), 32<<20)
-	o.MaxConnections = min(orDefault(o.MaxConnections, maxDescriptors()/2), memoryConnections(o.MaxMemory))
+	o.MaxConnections = min(orDefault(o.MaxConnections, connlimit.Descriptors()/2), memoryConnections(o.MaxMemory))
 	o.MaxTransactions = orDefault(o.MaxTransactions, 10_000)
 	o.MaxFrame = max(orDefault(o.MaxFrame, 1<<20), minFrame)
 	o.HandshakeTimeout = orDefault(o.HandshakeTimeout, 5*time.Second)
@@ -187,7 +188,7 @@ type server struct {
 
 func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
 	s := &server{db: db, options: o, ctx: ctx, memory: newMemory(o), clients: map[string]*presence{},
-		unauthenticated: unauthenticated{limit: max(1, min(maxUnauthenticated, maxDescriptors()/8))},
+		unauthenticated: unauthenticated{limit: max(1, min(maxUnauthenticated, connlimit.Descriptors()/8))},
 		log:             ratelog.New(o.Logger, clock.Real{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,9 +199,6 @@ func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
 	}
 	return s
 }
-
-// manyDescriptors is a number of file descriptors that is no bound.
-const manyDescriptors = 1 << 20
 
 // presence is a client, however often it connects.
 type presence struct {
