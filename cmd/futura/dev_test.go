@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -132,6 +133,42 @@ func TestSecondDevIsToldOfTheFirst(t *testing.T) {
 	s := &shell{t, store}
 	_, e := s.run(exitStore, "", "dev", "--listen", "127.0.0.1:0")
 	require.Contains(t, e, first.URL)
+}
+
+// TestDevSaysHowOthersNameTheStore reads what a person sees: a directory is shared by its own name, with which a
+// command works while dev runs and afterwards.
+func TestDevSaysHowOthersNameTheStore(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	for store, want := range map[string]string{
+		"embedded:" + dir: "embedded:" + dir, "embedded:" + dir + "?sync=off": "embedded:" + dir, "memory:": "remote:unix:",
+		"embedded:" + dir + "?share=off": "remote:unix:",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		in, out := io.Pipe()
+		log, code := &stacktest.Buffer{}, make(chan int, 1)
+		go func() {
+			code <- run(ctx, []string{"dev", "--listen", "127.0.0.1:0", "--store", store}, strings.NewReader(""), out, log)
+			_ = out.Close()
+		}()
+		name := ""
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			if words := strings.Fields(lines.Text()); len(words) == 3 && words[0] == "others" {
+				require.Equal(t, "--store", words[1])
+				name = words[2]
+			}
+			if strings.Contains(lines.Text(), "futura submit") {
+				(&shell{t, name}).ok("list")
+				cancel()
+			}
+		}
+		cancel()
+		require.Zero(t, <-code, "%s", log)
+		require.True(t, name == want || strings.HasSuffix(want, ":") && strings.HasPrefix(name, want), "%s: %s", store, name)
+		if strings.HasPrefix(name, "embedded:") {
+			(&shell{t, name}).ok("list")
+		}
+	}
 }
 
 func TestCommandsReachARunningDev(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
@@ -23,9 +24,10 @@ func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get ID", Short: "Print what the store knows about a future",
 		Long: "get prints a future's task, its times, its last failed attempt and its result. Arguments and result are cut " +
-			"to a line: await prints a whole result, and --json what is up to 64 KiB. With --output it writes the bytes of " +
-			"the result instead, whatever their size, and exits with 1 if the future failed, and with 5 if it is not over. A " +
-			"file is there once it is whole; after an interruption the same call goes on where it ended.",
+			"to a line, and those of typed Go functions shown as JSON: await prints a whole result, and --json what is up to " +
+			"64 KiB. With --output it writes the bytes of the result instead, whatever their size, and exits with 1 if the " +
+			"future failed, and with 5 if it is not over. A file is there once it is whole; after an interruption the same " +
+			"call goes on where it ended.",
 		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json\n" +
 			"  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --output counts.json",
 		Args: exactly(1),
@@ -104,7 +106,7 @@ func (d *description) rows() [][]string {
 		{"id", r.ID.String()}, {"state", d.state()}, {"function", spec.Function}, {"queue", spec.Queue},
 		{"submitted", timeText(spec.SubmittedAt)},
 		{"attempt", fmt.Sprintf("%d of %d", r.Attempt(), spec.MaxRetries+1)},
-		{"arguments", valueLine(spec.ArgsSize, d.args)},
+		{"arguments", valueLine(spec.ArgsSize, spec.Codec, d.args)},
 	}
 	add := rows.add
 	inputs := spec.CountInputs()
@@ -236,7 +238,7 @@ func (d *description) endingRows() (rows [][]string) {
 		}
 	}
 	if result := d.ending.Result; result != nil {
-		rows = append(rows, []string{"result", valueLine(result.Size, result.Value)},
+		rows = append(rows, []string{"result", valueLine(result.Size, result.Codec, result.Value)},
 			[]string{"ended", fmt.Sprintf("%s, ran %v", timeText(result.At), result.RunTime.Round(time.Microsecond))})
 	}
 	if failure != nil {
@@ -247,11 +249,17 @@ func (d *description) endingRows() (rows [][]string) {
 	return rows
 }
 
-// valueLine is the size of a value and how it begins, where that is known.
-func valueLine(size int64, value []byte) string {
+// valueLine is the size of a value and how it begins, where that is known: that of a typed function as
+// JSON, if it can be read so.
+func valueLine(size int64, codec string, value []byte) string {
 	text := console.Count(size, "byte")
 	if len(value) == 0 {
 		return text
+	}
+	if codec == layout.CodecMsgpack && int64(len(value)) == size {
+		if shown, err := inspect.MsgpackAsJSON(value); err == nil {
+			value, text = shown, text+" of msgpack"
+		}
 	}
 	begin := strings.Join(strings.Fields(console.Printable(string(value[:min(len(value), 4*shownText)]))), " ")
 	return text + ": " + console.Cut(begin, shownText)

@@ -150,6 +150,19 @@ func (n *node) ownDir() (string, bool) {
 	return dir, ok && kv.TraitsOf(n.db).Exclusive
 }
 
+// nameForOthers is how other processes here name the store, from any directory. A store that processes share
+// they name by its own directory: they still have it when this process ends, and not its socket.
+func (n *node) nameForOthers(socket string) string {
+	dir, ok := embeddedDir(n.app.store)
+	if _, isShared := n.db.(*sharing.Database); !ok || !isShared {
+		return socket
+	}
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	return "embedded:" + dir
+}
+
 // httpServer is the server and what ends the waiting of its requests.
 type httpServer struct {
 	*stack.Server
@@ -255,7 +268,7 @@ func (n *node) print(e *endpoint, w *running, where string, missing []string) er
 		lines = append(lines, []string{name, address})
 	}
 	if e.Store != "" {
-		lines = append(lines, []string{"  others", "--store " + e.Store})
+		lines = append(lines, []string{"  others", "--store " + n.nameForOthers(e.Store)})
 	}
 	if e.StoreTCP != "" {
 		lines = append(lines, []string{"", "--store " + e.StoreTCP})

@@ -142,7 +142,7 @@ func nameFields(t reflect.Type, fields map[string]any, depth int) map[string]any
 		if f, ok := known[short]; ok {
 			named[layout.FullName(f)] = nameValue(f.Type, value, depth+1)
 		} else {
-			unknown[short] = nameValue(reflect.TypeFor[any](), value, depth+1)
+			unknown[short] = nameValue(anyType, value, depth+1)
 		}
 	}
 	if len(unknown) > 0 {
@@ -165,6 +165,9 @@ func collectFields(t reflect.Type, known map[string]reflect.StructField) {
 		}
 	}
 }
+
+// anyType is that of values of which nothing is known.
+var anyType = reflect.TypeFor[any]()
 
 // maxViewDepth is the maximum nesting of a value that is shown.
 const maxViewDepth = 32
@@ -208,8 +211,10 @@ func nameValue(t reflect.Type, value any, depth int) any {
 		return v
 	case nil, bool, int64, uint64, string:
 		return v
+	case *msgp.RawExtension:
+		return viewExtension(v)
 	default:
-		return fmt.Sprint(v) // a time, a complex number or an extension
+		return fmt.Sprint(v) // a time or a complex number
 	}
 }
 
@@ -218,7 +223,7 @@ func elementOf(t reflect.Type) reflect.Type {
 	case reflect.Map, reflect.Slice, reflect.Array:
 		return t.Elem()
 	default:
-		return reflect.TypeFor[any]()
+		return anyType
 	}
 }
 

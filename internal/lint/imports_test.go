@@ -151,7 +151,7 @@ func importTable() map[string]imports {
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect": {
 			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/fit", "fdbmodel/lanes", "fdbmodel/pauses",
-				"fdbmodel/quota", "fdbmodel/read",
+				"fdbmodel/quota", "fdbmodel/read", "fdbmodel/reference",
 				"fdbmodel/results"),
 			others: []string{msgp},
 		},
