@@ -106,7 +106,7 @@ func (e *eventStream) beat(ctx context.Context) {
 		}
 		e.mu.Lock()
 		if e.begun && time.Since(e.sent) >= beatTime/2 {
-			_ = e.write(":\n\n") // who has gone is found by the next event, or by ctx
+			_ = e.write(":\n\n") // that the reader has gone is found by the next event, or by ctx
 		}
 		e.mu.Unlock()
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -162,29 +163,45 @@ func (s *server) registerFutures() {
 	s.registerFollow()
 }
 
-type submitInput struct {
+// SubmitParameters are those of the submit of one future.
+type SubmitParameters struct {
 	Wait string `query:"wait" doc:"How long to wait for the end, such as 30s; at most 1m"`
 	Key  string `header:"Idempotency-Key" maxLength:"1024" doc:"The same as key"`
 	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
+}
+
+type submitInput struct {
+	SubmitParameters
 	Body NewFuture
 }
 
 func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
+	return s.submitOne(ctx, &in.SubmitParameters, futuresPath, in.Body.Key, in.Body.task)
+}
+
+// submitOne submits the future that task describes, once there is room, and answers with its
+// path below path.
+func (s *server) submitOne(ctx context.Context, in *SubmitParameters, path, key string,
+	task func() (futures.Task, error),
+) (*answer, error) {
 	wait, err := ParseWait(in.Wait)
 	if err != nil {
 		return nil, err
 	}
-	if in.Key != "" && in.Body.Key != "" && in.Key != in.Body.Key {
+	if in.Key != "" && key != "" && in.Key != key {
 		return nil, stack.BadRequest("the header Idempotency-Key and key differ: use one of them")
 	}
-	t, err := in.Body.task()
+	t, err := task()
 	if err != nil {
 		return nil, err
 	}
-	if t.Key == "" {
-		t.Key = in.Key
-	}
-	f, err := s.submitOne(ctx, t, in.Room, wait)
+	t.Key, t.NoNotify = cmp.Or(t.Key, in.Key), wait == 0
+	var f *futures.Future
+	err = s.inRoom(ctx, in.Room, func(ctx context.Context, wait bool) (err error) {
+		t.WaitForRoom = wait
+		f, err = s.client.Submit(ctx, t)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -192,23 +209,11 @@ func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Location, out.Body.Unlike = futuresPath+"/"+f.ID().String(), f.Differs()
+	out.Location, out.Body.Unlike = path+"/"+f.ID().String(), f.Differs()
 	if out.Status = http.StatusCreated; f.Existed() {
 		out.Status = http.StatusOK
 	}
 	return out, nil
-}
-
-// submitOne submits a future that is to be awaited if wait is not 0, once there is room.
-func (s *server) submitOne(ctx context.Context, t futures.Task, room string, wait time.Duration,
-) (f *futures.Future, err error) {
-	t.NoNotify = wait == 0
-	err = s.inRoom(ctx, room, func(ctx context.Context, wait bool) (err error) {
-		t.WaitForRoom = wait
-		f, err = s.client.Submit(ctx, t)
-		return err
-	})
-	return f, err
 }
 
 // submitAll submits futures once there is room. With an error it returns those that exist.

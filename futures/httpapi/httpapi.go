@@ -170,13 +170,15 @@ func viewsOf[T, V any](list []T, view func(*T) V) []V {
 }
 
 // ParseWait parses a wait parameter.
-func ParseWait(text string) (time.Duration, error) {
+func ParseWait(text string) (time.Duration, error) { return parseWait("wait", text) }
+
+func parseWait(name, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, stack.BadRequest("wait=%.40q: use a duration such as 30s, at most 1m", text)
+		return 0, stack.BadRequest("%s=%.40q: use a duration such as 30s, at most 1m", name, text)
 	}
 	return min(d, MaxWait), nil
 }

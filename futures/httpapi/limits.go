@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
@@ -100,7 +99,7 @@ func describeLimit(err error, p *stack.Problem) {
 // inRoom calls submit with a context that lets it wait for room as long as a request
 // asks for.
 func (s *server) inRoom(ctx context.Context, text string, submit func(ctx context.Context, wait bool) error) error {
-	wait, err := parseRoom(text)
+	wait, err := parseWait("wait_for_room", text)
 	if err != nil {
 		return err
 	}
@@ -110,15 +109,4 @@ func (s *server) inRoom(ctx context.Context, text string, submit func(ctx contex
 		ctx = waiting
 	}
 	return submit(ctx, wait > 0)
-}
-
-func parseRoom(text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, stack.BadRequest("wait_for_room=%.40q: use a duration such as 30s, at most 1m", text)
-	}
-	return min(d, MaxWait), nil
 }

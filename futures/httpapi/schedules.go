@@ -28,7 +28,7 @@ type NewTimes struct {
 	From    time.Time `json:"from,omitempty" doc:"Not before; the beginning of the intervals"`
 	Until   time.Time `json:"until,omitempty" doc:"Not after"`
 	Except  []string  `json:"except,omitempty" maxItems:"1000" doc:"Dates left out: YYYY-MM-DD, or MM-DD for each year"`
-	Missed  string    `json:"missed,omitempty" enum:"once,skip,catch-up" default:"once" doc:"Times nobody looked at"`
+	Missed  string    `json:"missed,omitempty" enum:"once,skip,catch-up" default:"once" doc:"Times that were missed"`
 	CatchUp int       `json:"catch_up,omitempty" minimum:"0" maximum:"1000" doc:"The most times to catch up with"`
 	GraceMS int64     `json:"grace_ms,omitempty" minimum:"0" doc:"Longer than this is missed; a minute by default"`
 	EndMS   int64     `json:"deadline_ms,omitempty" minimum:"0" doc:"How long after the submit a future must be over"`
@@ -58,7 +58,7 @@ type Schedule struct {
 	PausedAt *time.Time    `json:"paused_at,omitempty"`
 	Reason   string        `json:"paused_because,omitempty"`
 	Fired    int64         `json:"fired" doc:"Futures submitted"`
-	Left     int64         `json:"missed_times" doc:"Left out because nobody looked in time"`
+	Left     int64         `json:"missed_times" doc:"Left out because no janitor looked in time"`
 	Skipped  int64         `json:"skipped_times" doc:"Left out because the former future was not over"`
 	Refused  int64         `json:"refused_times" doc:"Left out because the future could not be submitted"`
 	Runs     []ScheduleRun `json:"runs" doc:"The last ones, at most 10, the last one first"`

@@ -128,9 +128,7 @@ func (s *server) handler(ctx context.Context, name string, kinds map[string]*fut
 }
 
 type submitTaskInput struct {
-	Wait string `query:"wait" doc:"How long to wait for the end, such as 30s; at most 1m"`
-	Key  string `header:"Idempotency-Key" maxLength:"1024" doc:"The same as key"`
-	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
+	SubmitParameters
 	Body NewTask
 }
 
@@ -144,37 +142,13 @@ func taskAnswer(a *answer, err error) (*taskOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &taskOutput{Status: a.Status, Body: TaskOf(&a.Body)}, nil
+	return &taskOutput{a.Status, a.Location, TaskOf(&a.Body)}, nil
 }
 
 func (s *server) submitTask(ctx context.Context, in *submitTaskInput) (*taskOutput, error) {
-	wait, err := ParseWait(in.Wait)
-	if err != nil {
-		return nil, err
-	}
-	if in.Key != "" && in.Body.Key != "" && in.Key != in.Body.Key {
-		return nil, stack.BadRequest("the header Idempotency-Key and key differ: use one of them")
-	}
-	t, err := s.task(ctx, &in.Body, map[string]*futures.LaneKind{})
-	if err != nil {
-		return nil, err
-	}
-	if t.Key == "" {
-		t.Key = in.Key
-	}
-	f, err := s.submitOne(ctx, t, in.Room, wait)
-	if err != nil {
-		return nil, err
-	}
-	out, err := taskAnswer(s.answer(ctx, f.ID(), wait))
-	if err != nil {
-		return nil, err
-	}
-	out.Location = tasksPath + "/" + f.ID().String()
-	if out.Status = http.StatusCreated; f.Existed() {
-		out.Status = http.StatusOK
-	}
-	return out, nil
+	return taskAnswer(s.submitOne(ctx, &in.SubmitParameters, tasksPath, in.Body.Key, func() (futures.Task, error) {
+		return s.task(ctx, &in.Body, map[string]*futures.LaneKind{})
+	}))
 }
 
 type submitTasksInput struct {
@@ -211,23 +185,23 @@ func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*submit
 	return out, nil
 }
 
-// isTask returns ErrNotFound unless an id is that of a task.
-func (s *server) isTask(ctx context.Context, text string) (futures.ID, error) {
+// checkTask returns ErrNotFound unless an id is that of a task.
+func (s *server) checkTask(ctx context.Context, text string) error {
 	id, err := layout.ParseID(text)
 	if err != nil {
-		return id, err
+		return err
 	}
 	row, err := s.client.Cluster().Get(ctx, id)
 	if err == nil && !row.Spec.Member {
 		err = fmt.Errorf("task %s: %w: it is a future of no handler, see %s/%s", id, futures.ErrNotFound, futuresPath, id)
 	}
-	return id, err
+	return err
 }
 
 func (s *server) getTask(ctx context.Context, in *getInput) (*taskOutput, error) {
 	id, wait, err := in.parse()
 	if err == nil {
-		_, err = s.isTask(ctx, in.ID)
+		err = s.checkTask(ctx, in.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -236,14 +210,14 @@ func (s *server) getTask(ctx context.Context, in *getInput) (*taskOutput, error)
 }
 
 func (s *server) cancelTask(ctx context.Context, in *cancelInput) (*cancelOutput, error) {
-	if _, err := s.isTask(ctx, in.ID); err != nil {
+	if err := s.checkTask(ctx, in.ID); err != nil {
 		return nil, err
 	}
 	return s.cancel(ctx, in)
 }
 
 func (s *server) taskResult(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.isTask(r.Context(), r.PathValue("id")); err != nil {
+	if err := s.checkTask(r.Context(), r.PathValue("id")); err != nil {
 		return err
 	}
 	return s.result(w, r)
