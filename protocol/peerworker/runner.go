@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -351,7 +350,7 @@ func (r *runner) outcomeOf(head string, c *fdbmodel.Completion, cancelled *strin
 		return cancelledOutcome(*cancelled), int64(len(*cancelled))
 	case c.Exception != nil:
 		e := *c.Exception
-		e.Message = cutBytes(e.Message, fdbmodel.MaxMessage)
+		e.Message = layout.Shorten(e.Message, fdbmodel.MaxMessage)
 		e.Permanent = c.Permanent
 		o = *failure(0, &e)
 		o.Usage = usageOf(c.RunTime, e.Usage)
@@ -409,12 +408,4 @@ func (r *runner) dropSpool(id layout.ID) {
 
 func cancelledOutcome(reason string) protocol.Outcome {
 	return *failure(0, &layout.Exception{Kind: layout.KindCancelled, Message: reason})
-}
-
-// cutBytes shortens a text to at most n bytes without splitting a character.
-func cutBytes(text string, n int) string {
-	for n < len(text) && n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:min(n, len(text))]
 }
