@@ -121,7 +121,7 @@ type Mover interface {
 	// Move gives items of the batch of a chunk that the worker from has not begun to that of
 	// the chunk: half of them, rounded up, those that it would begin last, and most at most.
 	// to becomes a chunk of the batch, or has more items, if there are any. Each item goes in
-	// one transaction, so that nobody else can take it in between; those stay that the other
+	// one transaction, so that no other can take it in between; those stay that the other
 	// worker can't run, or has failed. It returns how many have gone, which may be some even
 	// if it returns an error: ErrNotFound, if the worker is not registered, and ErrState for a
 	// batch that is over.

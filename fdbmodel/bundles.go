@@ -25,7 +25,7 @@ type Bundle struct {
 
 // Gather takes the first members in line for a bundle that the worker holds: up to most,
 // and up to what the kind of the lane allows, in one transaction, with their arguments
-// unless those are large. Several calls for one bundle take more each time. Who gets in
+// unless those are large. Several calls for one bundle take more each time. A future that gets in
 // line meanwhile does not conflict with it. It takes none behind one that the bundle can't
 // run: that has another function, queue, timeout or labels, or requires more. While the
 // lane, its kind, the queue or the function is paused it takes none. Members of a kind that

@@ -350,7 +350,7 @@ func realized(ends []ending) (ids []layout.ID) {
 }
 
 // presentFor reports whether the worker is a member, if a completion has an object:
-// who was declared dead holds none that others could get.
+// a worker that was declared dead holds none that others could get.
 func (r *Registration) presentFor(ctx context.Context, tx kv.Reader, completions []Completion) (bool, error) {
 	if !slices.ContainsFunc(completions, func(c Completion) bool { return c.Result != nil && c.Result.Object != "" }) {
 		return true, nil

@@ -32,7 +32,7 @@ const MaxReports = 500
 // calls collect in each attempt of a transaction, after that has read the worker's
 // own record: collect returns only futures whose claims the worker has not begun to
 // end, and that makes the fence complete. A claim that ends meanwhile makes the
-// transaction conflict, and who was declared dead gets ErrReaped. Of more than MaxReports
+// transaction conflict, and a worker that was declared dead gets ErrReaped. Of more than MaxReports
 // futures, only the first are written. It returns how many. Progress that is lost in
 // a crash of the store breaks no promise: the commit does not wait for the disk. An
 // unknown commit is retried; an attempt that commits late replaces nothing that was written

@@ -13,7 +13,7 @@ import (
 )
 
 // Arg is an argument, or a part of one, that is either a value or the result of a
-// future: give the fields of a function's In this type, at any depth. Who submits
+// future: give the fields of a function's In this type, at any depth. The caller
 // sets it with Value or From, and the future waits until all that it refers to is
 // realized; the function then finds the results with Get.
 //

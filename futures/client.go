@@ -46,7 +46,7 @@ type Options struct {
 	// an idle worker of another process look for work at once, and that worker has the
 	// client look for the result, over a connection of their own; without, all of this
 	// goes through the store, which takes longer. Hints reach workers that have an
-	// object store. They change nothing but when somebody looks. Defaults to false.
+	// object store. They change nothing but when others look. Defaults to false.
 	NoHints bool
 	// Logger receives what is retried in the background. Defaults to none.
 	Logger *slog.Logger

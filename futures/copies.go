@@ -22,7 +22,7 @@ type CopyOptions struct {
 	// Progress is told several times a second how many of the bytes of the result have
 	// arrived, as the worker says; a worker that fails is followed by another one, which
 	// begins with none. It is called by the goroutine that called Clone or Transfer.
-	// Defaults to nobody.
+	// Defaults to none.
 	Progress func(arrived, size int64)
 }
 

@@ -75,7 +75,7 @@ func (q *fetcher) fetch(id ID) {
 	settled, over, err := c.read(c.base, id, c.registry.wantsValue(id))
 	switch {
 	case err == nil && over && !c.registry.end(id, settled):
-		q.fetch(id) // somebody wants the value by now
+		q.fetch(id) // the value is wanted by now
 	case err == nil && over:
 	case err == nil && c.base.Err() == nil:
 		c.registry.want([]ID{id})

@@ -52,7 +52,7 @@ type LaneSettings struct {
 	Bytes  int64
 	Linger time.Duration
 	// Target is where the JSON input of a future has the key of its lane, as an RFC 6901
-	// pointer such as /table, up to 256 bytes, for who submits without the code of the
+	// pointer such as /table, up to 256 bytes, for submits without the code of the
 	// function: over HTTP, or by LaneKind.Task. It needs Bundle. Defaults to none.
 	Target string
 }

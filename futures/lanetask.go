@@ -34,8 +34,8 @@ func TaskStatusOf(s State) TaskStatus {
 	}
 }
 
-// Task returns the task of a handler, a kind of lanes whose futures run together, for who
-// has no Go code of it: of a JSON input, in the lane that the input says by the Target of
+// Task returns the task of a handler, a kind of lanes whose futures run together, for
+// callers without its Go code: of a JSON input, in the lane that the input says by the Target of
 // the kind. An empty target is that one. For a kind without Target it is required; for
 // others it must be the one of the input. It returns ErrBadSpec.
 func (k *LaneKind) Task(input []byte, target string) (Task, error) {

@@ -44,8 +44,8 @@ type entry struct {
 // registry's lock.
 func (e *entry) awaited() bool { return e.waiters != nil || e.done != nil }
 
-// wantsValue reports whether somebody waits for the value, or might: who submits and waits
-// later finds it here. It is called under the registry's lock.
+// wantsValue reports whether the value is waited for, or may be: a caller that submits and
+// waits later finds it here. It is called under the registry's lock.
 func (e *entry) wantsValue() bool {
 	for w := e.waiters; w != nil; w = w.next {
 		if !w.group.light {

@@ -43,7 +43,7 @@ type Schedule struct {
 	// Except are dates in Zone on which it does not fire: 2026-12-25, or 12-25 for
 	// each year; at most 1,000.
 	Except []string
-	// Missed says what happens with times that nobody looked at for longer than Grace,
+	// Missed says what happens with times that no janitor looked at for longer than Grace,
 	// which is at most 24 h and defaults to 1 min: MissedOnce, the default, fires the
 	// last of them, unless a later one is in time; MissedSkip fires none; MissedCatchUp
 	// fires the last ones, up to CatchUp, which is at most 1,000 and defaults to 100.
@@ -92,7 +92,7 @@ type ScheduleView struct {
 	PausedAt time.Time
 	Reason   string
 	// Fired is how many futures it has submitted. MissedTimes, SkippedTimes and
-	// RefusedTimes are how many times had none: because nobody looked, because the
+	// RefusedTimes are how many times had none: because no janitor looked, because the
 	// former future was not over, and because it could not be submitted.
 	Fired, MissedTimes, SkippedTimes, RefusedTimes int64
 	// Runs are the last times that fired, at most 10, the last one first.
@@ -101,7 +101,7 @@ type ScheduleView struct {
 
 // ScheduleRun is a time of a schedule that fired.
 type ScheduleRun struct {
-	// At is the time, and FiredAt when somebody looked, by their clock.
+	// At is the time, and FiredAt when a janitor looked, by its clock.
 	At, FiredAt time.Time
 	// ID is its future. If there is none, Error says why.
 	ID    ID

@@ -113,7 +113,7 @@ type Task struct {
 	WaitForRoom bool
 	// AsObject keeps the result in the object store of the worker that runs the
 	// future, if that has one, instead of in the cluster's store: large ones go from
-	// worker to worker without it. The result is lost with the worker; who needs it
+	// worker to worker without it. The result is lost with the worker; a reader
 	// then has the future run again, and those that it takes results of if theirs
 	// were lost, at most 16 times. NoRebuild forbids that: the future fails as lost.
 	// Default to false.

@@ -53,7 +53,7 @@ func (s *Store) SettleOpen(ctx context.Context, id string, now time.Time) (batch
 	return b, open, err
 }
 
-// settleChunks ends the chunks that have no item in progress, and returns who has the items of the others.
+// settleChunks ends the chunks that have no item in progress, and returns the workers with items of the others.
 func (s *Store) settleChunks(ctx context.Context, id string, now time.Time) ([]batch.Load, error) {
 	chunks, err := s.batches.Chunks(ctx, id)
 	if err != nil {

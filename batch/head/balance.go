@@ -81,7 +81,7 @@ func (d *driver) balance(ctx context.Context, mover batch.Mover, b *batch.Batch,
 	return m.at, nil
 }
 
-// see notes who has items now. Some time passes before any are moved, in which many a short
+// see notes the workers that have items now. Some time passes before any are moved, in which many a short
 // item ends by itself.
 func (m *balance) see(loads []batch.Load, now time.Time, patience time.Duration) {
 	busy := make([]string, len(loads))

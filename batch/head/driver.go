@@ -160,7 +160,7 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	return next, false, d.round(ctx, &b, workers, items)
 }
 
-// settle is Settle of the store, with who has items in progress if the store can move them.
+// settle is Settle of the store, with the workers that have items in progress if the store can move them.
 func (d *driver) settle(ctx context.Context, now time.Time) (batch.Batch, []batch.Load, error) {
 	if mover, ok := d.head.options.Store.(batch.Mover); ok {
 		return mover.SettleOpen(ctx, d.id, now)
@@ -183,7 +183,7 @@ func (d *driver) chunksOver(ctx context.Context) (bool, error) {
 	return err == nil && !open, err
 }
 
-// choose holds a roll call for items: those who have failed few of them come
+// choose holds a roll call for items: workers that have failed few of them come
 // first. It returns no workers while the batch waits for more.
 func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item) ([]Candidate, error) {
 	o := &d.head.options

@@ -14,7 +14,7 @@ import (
 type engine[J any] struct {
 	options Options
 	source  Jobs[J]
-	// watched says that somebody calls Check whenever there are new jobs.
+	// watched says that Check is called whenever there are new jobs.
 	watched bool
 	// work makes one attempt. The job is done once done was called for it.
 	work func(ctx context.Context, job Job[J]) error

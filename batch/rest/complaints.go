@@ -129,7 +129,7 @@ func (c *configBody) attributeComplaints(prefix string) (wrong []complaint) {
 	case err != nil:
 		return []complaint{mistake(prefix+"attributes", "use {\"values\": [{\"name\", \"value\"}]}")}
 	case attributes.Required || !isNothing(attributes.By):
-		wrong = append(wrong, refusal(prefix+"attributes", "nobody attests the labels of workers: use values alone"))
+		wrong = append(wrong, refusal(prefix+"attributes", "labels of workers are not attested: use values alone"))
 	case len(attributes.Values) == 0 && !isNothing(c.Attributes):
 		wrong = append(wrong, refusal(prefix+"attributes", "use values"))
 	}

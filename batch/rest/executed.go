@@ -103,7 +103,7 @@ type answers struct {
 	good  int // answers without a failure
 }
 
-// merged is one output, and who had it.
+// merged is one output, and the peers that had it.
 type merged struct {
 	peersBody
 	splices []splice

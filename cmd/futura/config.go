@@ -149,7 +149,7 @@ func (a *app) loadSettings(cmd *cobra.Command) error {
 	return nil
 }
 
-// isHarmless reports whether a file that nobody has named may set a flag. Such a
+// isHarmless reports whether a file that was not named may set a flag. Such a
 // file comes with any directory that was downloaded: it may tune a command, and
 // not say where it reads, writes and connects to, or whom it lets in.
 func isHarmless(flag *pflag.Flag) bool {

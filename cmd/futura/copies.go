@@ -99,6 +99,6 @@ func (a *app) holderCommand(use, short, long, outcome string,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&holder, "as", "", "the name of who needs them")
+	cmd.Flags().StringVar(&holder, "as", "", "the name under which they are kept")
 	return cmd
 }

@@ -18,7 +18,7 @@ import (
 // A store says nothing of the heads that run on it, and only the directory of an embedded store
 // has an endpoint. So each head leaves its own among the caches of its user, under the names
 // that its store has, where commands of that user on that machine find it. It holds a lock on
-// that file for as long as it lives: nobody sends a token to a port that another process took
+// that file for as long as it lives: no token is sent to a port that another process took
 // after the head was killed.
 
 const (

@@ -237,8 +237,8 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 	cmd := a.onCluster(&cobra.Command{
 		Use: "remove QUEUE", Short: "Remove a log with its jobs and consumers, or one consumer",
 		Long: "remove removes a log of jobs with everything that belongs to it; with --consumer, the progress and the " +
-			"parked jobs of that consumer alone, which then begins anew. A log stays long as long as a consumer that " +
-			"nobody runs any more has not done its jobs: remove that one.",
+			"parked jobs of that consumer alone, which then begins anew. A log stays long as long as a consumer that no " +
+			"longer runs has not done its jobs: remove that one.",
 		Example: "  futura jobs remove orders --consumer old\n  futura jobs remove orders --force",
 	}, func(ctx context.Context, c *futures.Client, args []string) error {
 		logs := joblog.Of(c.Cluster())

@@ -110,7 +110,7 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	return errors.Join(err, server.Shutdown(stopping), n.checker.close(stopping), d.close(), n.leave())
 }
 
-// storeFailed is closed when a store of this process has failed: nobody can use it
+// storeFailed is closed when a store of this process has failed: it can't be used
 // until another process opens it.
 func (n *node) storeFailed() <-chan struct{} {
 	if s, ok := n.db.(interface{ Failed() <-chan struct{} }); ok {

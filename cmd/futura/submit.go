@@ -121,7 +121,7 @@ func (f *submitFlags) addBounds(flags *pflag.FlagSet) {
 		"how long it may wait: no attempt begins later, and it fails as expired (default: no limit)")
 }
 
-// addRetries adds --retries, and its longer name for those who know the field of the record.
+// addRetries adds --retries, and its longer name after the field of the record.
 func addRetries(flags *pflag.FlagSet, to *int) {
 	flags.IntVar(to, "retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
 	flags.IntVar(to, "max-retries", futures.DefaultMaxRetries, "the same as --retries")

@@ -83,7 +83,7 @@ func (a *app) uniqueCommand() *cobra.Command {
 			(*names.Names).Release))
 }
 
-// uniqueAction does something with a name, and returns who had it.
+// uniqueAction does something with a name, and returns the future that had it.
 type uniqueAction func(*names.Names, context.Context, layout.UniqueName) (*futures.NotUniqueError, error)
 
 func (a *app) uniqueActionCommand(use, short, long, example string, do uniqueAction) *cobra.Command {

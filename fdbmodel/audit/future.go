@@ -141,7 +141,7 @@ func (p *page) checkException(r *layout.Row) {
 	}
 }
 
-// checkPins checks who keeps the future.
+// checkPins checks the names that keep the future.
 func (p *page) checkPins(r *layout.Row) {
 	if r.Pins == nil {
 		return

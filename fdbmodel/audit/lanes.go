@@ -34,7 +34,7 @@ func (p *page) checkLane(it *item) {
 	if r.Due != 0 {
 		due := p.keys.LaneDue(lane, r.Due)
 		p.require(due, func() {
-			p.broken(InvariantLane, due, "lane %s is held back until %d, and nobody looks then", lane, r.Due)
+			p.broken(InvariantLane, due, "lane %s is held back until %d, and no key says so", lane, r.Due)
 		})
 	}
 	kind := p.keys.LaneKind(lane.Kind)

@@ -49,7 +49,7 @@ func (p *page) checkUnique(it *item) {
 	due := p.mayFree(record.FreeAt, name, it.ID)
 	p.row(it.ID, func(r *layout.Row) {
 		if !*due && (!record.IsOf(r, name) || r.State().Terminal()) {
-			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and nobody frees its unique name", it.ID)
+			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and no key frees its unique name", it.ID)
 		}
 	})
 }

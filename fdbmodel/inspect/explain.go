@@ -134,7 +134,7 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 	return e, nil
 }
 
-// explainPause says that nobody takes what is paused, whoever could.
+// explainPause says that no worker takes what is paused, even if one could.
 func explainPause(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row) error {
 	list, err := pauses.Of(c).List(ctx)
 	if err != nil {
@@ -231,8 +231,8 @@ func textBlocked(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (str
 		return "", err
 	}
 	if len(ids) == 0 {
-		return fmt.Sprintf("All of its inputs (%d) are over. Who ended the last ones makes it ready, or else a janitor "+
-			"does within a second.", n), nil
+		return fmt.Sprintf("All of its inputs (%d) are over. The process that ended the last ones makes it ready, or "+
+			"else a janitor does within a second.", n), nil
 	}
 	var names []string
 	for i := range inputs {

@@ -48,7 +48,7 @@ func explainInLine(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) err
 	return nil
 }
 
-// laneWaits says why the lane admits nobody at present.
+// laneWaits says why the lane admits no future at present.
 func laneWaits(where *lanes.InLine, now time.Time) string {
 	k, r := &where.Settings, &where.Record
 	switch {

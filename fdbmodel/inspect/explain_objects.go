@@ -79,7 +79,7 @@ func explainObject(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row
 			"that is started with that directory has it again, and readers wait for a while.", size, away)
 	case row.Spec.IsPut() || !row.Spec.AllowReconstruction || row.Attempts.Rebuilt >= fdbmodel.MaxRebuilds:
 		e.Text += fmt.Sprintf(" Its result was an object of %d bytes, and no worker that is alive has it: it is lost, and "+
-			"who needs it will find that the future has failed.", size)
+			"its next reader will find that the future has failed.", size)
 	default:
 		e.Text += fmt.Sprintf(" Its result was an object of %d bytes, and no worker that is alive has it: it is made again "+
 			"when it is needed.", size)

@@ -18,7 +18,7 @@ import (
 // janitor does if the caller dies. It returns
 // ErrBadName, ErrBadConfig, ErrTooManyKinds for a new kind where there are
 // layout.MaxLaneKinds, and ErrInUse if a total width is set or lifted while
-// lanes of the kind have admitted futures or others in line: nobody has counted them. An
+// lanes of the kind have admitted futures or others in line: they were not counted. An
 // unknown commit is retried and harmless.
 func (l *Lanes) SetKind(ctx context.Context, name string, k layout.LaneKind) error {
 	if err := layout.CheckLaneKind(name); err != nil {

@@ -11,7 +11,7 @@ import (
 type CodecKey struct{}
 
 // AwaitKey is the context key under which a Go function finds a
-// func(context.Context) func(): who waits for other futures calls it with the
+// func(context.Context) func(): a function that waits for other futures calls it with the
 // context of the wait, and calls what it returns at the end. Meanwhile the worker
 // gives the function's slot to others. The end returns once the function has a
 // slot again, or one of the two contexts has ended.

@@ -22,8 +22,8 @@ const (
 )
 
 // LabelPeer is the id by which others know the worker, such as that of a libp2p
-// peer: answers in b7s's shape name it in the place of the worker's own. Only who
-// registers a worker for a peer gives it.
+// peer: answers in b7s's shape name it in the place of the worker's own. It is given
+// where a worker is registered for a peer.
 const LabelPeer = "peer-id"
 
 // LabelNear is what a future requires that must be near an object, with the id of

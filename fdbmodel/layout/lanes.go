@@ -76,7 +76,7 @@ type LaneKind struct {
 	// until it is full. Defaults to 0: it does not.
 	Linger time.Duration `msgpack:"l,omitempty" json:"linger_ns,omitempty"`
 	// Target is where in the JSON input of a future the key of its lane is, as an RFC 6901
-	// pointer such as /table, for who submits without the code of the function. Defaults
+	// pointer such as /table, for submits without the code of the function. Defaults
 	// to none.
 	Target string `msgpack:"g,omitempty" json:"target,omitempty"`
 	// Aside says that a future that waits for its next attempt gives its slot to the

@@ -94,7 +94,7 @@ func (r *Row) PastAttempts() []PastAttempt {
 		past = slices.Clone(r.History.Past)
 	}
 	if e := r.Exception; e != nil && e.Worker != "" {
-		// The end of a future that did not run repeats who ran it last.
+		// The end of a future that did not run repeats the worker that ran it last.
 		repeated := !e.Kind.Retryable() && slices.ContainsFunc(past, func(p PastAttempt) bool {
 			return p.Attempt == e.Attempt && p.Worker == e.Worker
 		})

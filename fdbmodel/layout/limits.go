@@ -30,7 +30,7 @@ const (
 	// linked after the submit.
 	MaxInputsInSpec = 64
 	// MaxUnlistedInputs is how many inputs a future has at most that keeps no list of
-	// those that it waits for: who wants to know reads them.
+	// those that it waits for: their own records are read instead.
 	MaxUnlistedInputs = 3
 
 	// MaxLaneKinds is the maximum number of kinds of lanes in a cluster.

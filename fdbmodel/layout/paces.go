@@ -19,7 +19,7 @@ func (p *Pace) Gap() time.Duration {
 
 // PaceRecord says how far a pace is given out.
 type PaceRecord struct {
-	// Next is when the next start may be that nobody has reserved, in nanoseconds of
+	// Next is when the next start may be that is not reserved yet, in nanoseconds of
 	// Unix time.
 	Next int64 `msgpack:"n" json:"next_ns"`
 }

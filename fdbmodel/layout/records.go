@@ -239,8 +239,8 @@ type Attempts struct {
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`
-	// Refused are the last rejections. Who rejected it passes it over for a while in which
-	// others may take it.
+	// Refused are the last rejections. A worker that rejected it passes it over for a while
+	// in which others may take it.
 	Refused Refusals `msgpack:"u,omitempty" json:"refused,omitzero"`
 }
 
@@ -380,8 +380,8 @@ type WorkerInfo struct {
 	Connection string `msgpack:"x,omitempty" json:"connection,omitempty"`
 	// Labels are those that futures may require, with labelWorker and labelAddress.
 	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`
-	// Objects is where its object store is served, empty if it has none. Secret is
-	// what who connects there proves to know; it is never shown.
+	// Objects is where its object store is served, empty if it has none. Those
+	// that connect there prove to know Secret, which is never shown.
 	Objects string `msgpack:"ob,omitempty" json:"objects,omitempty"`
 	Secret  Secret `msgpack:"se,omitempty" json:"-"`
 	// Leaving says that it counts as holder of no more objects than it has.

@@ -32,7 +32,7 @@ type Row struct {
 	Blocked *BlockedRecord
 	// Line is set while the future waits for its lane to admit it.
 	Line *LineRecord
-	// Pins is set while somebody keeps it from being removed.
+	// Pins is set while it is kept from being removed.
 	Pins *PinsRecord
 	// Dependants is set if futures use, or used, its result.
 	Dependants bool

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What happens with the times of a schedule that nobody looked at for longer than
+// What happens with the times of a schedule that no janitor looked at for longer than
 // its grace.
 const (
 	MissedOnce    = "once"     // the last of them fires, unless a later one is in time
@@ -77,7 +77,7 @@ type ScheduleState struct {
 	PausedAt int64  `msgpack:"p,omitempty" json:"paused_at_ms,omitempty"`
 	Reason   string `msgpack:"r,omitempty" json:"reason,omitempty"`
 	// Fired is how many futures it has submitted, Missed how many times it left out
-	// because nobody looked in time, Skipped because the former future was not over,
+	// because no janitor looked in time, Skipped because the former future was not over,
 	// and Refused because the future could not be submitted.
 	Fired   int64 `msgpack:"f,omitempty" json:"fired"`
 	Missed  int64 `msgpack:"m,omitempty" json:"missed"`

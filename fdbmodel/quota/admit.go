@@ -157,7 +157,7 @@ func (l *limiter) exceeded(n int, pending bool) error {
 	return nil
 }
 
-// Leases of submits: how long one lasts while nobody else is in the way, and at most.
+// Leases of submits: how long one lasts while no others are in the way, and at most.
 const (
 	shortLease = 100 * time.Millisecond
 	longLease  = 400 * time.Millisecond
@@ -179,7 +179,7 @@ func (l *limiter) takeTokens(ctx context.Context, q *Quota, n int) error {
 	if !now.Before(l.leasedUntil) {
 		l.tokens = 0 // what was not used in its time is lost
 	}
-	// Who needs few leases few: what is leased and not used is lost to the others.
+	// A process that needs few leases few: what is leased and not used is lost to the others.
 	want := math.Max(float64(n)-l.tokens, math.Min(rate*l.lease.Seconds(), 2*l.spent))
 	var leased, left float64
 	result, err := q.cluster.Transact(ctx, kv.Options{Tag: "futura-rate", NoSync: true}, func(tx kv.Attempt) error {

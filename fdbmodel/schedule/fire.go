@@ -198,7 +198,7 @@ func (l *Schedules) isRunning(ctx context.Context, tx kv.Tx, state *layout.Sched
 }
 
 // takeDue puts the times that are due in line, and sets the next time. Those that
-// nobody looked at within the grace are missed: what happens with them is the
+// no janitor looked at within the grace are missed: what happens with them is the
 // schedule's choice.
 func takeDue(s *Schedule, table *timetable.Timetable, now time.Time) {
 	state := &s.State

@@ -77,7 +77,7 @@ type Worker struct {
 	// Thaw ends a Freeze.
 	Thaw func()
 	// ReadObject reads an object of the present membership of a worker with an object
-	// store. A manual one serves its objects to nobody: who has the worker reads them
+	// store. A manual one does not serve its objects: its owner reads them
 	// here.
 	ReadObject func(object string, size int64) (value []byte, found bool)
 	// DropObject makes it lose an object, as damage would, and reports whether it had

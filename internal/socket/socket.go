@@ -20,7 +20,7 @@ const MaxPath = 103
 const probeTimeout = time.Second
 
 // Listen listens at path with mode 0600. The socket is made at hidden, in a place
-// that nobody else can reach, and gets its name once it has its mode and answers.
+// that other users can't reach, and gets its name once it has its mode and answers.
 // What is at path is replaced. Closing the listener removes the socket, unless
 // another one is there by then.
 func Listen(hidden, path string) (net.Listener, error) {

@@ -1,4 +1,4 @@
-// Package trust answers who else may read or change a file: other users of the
+// Package trust tells whether others may read or change a file: other users of the
 // machine, apart from root. On systems without Unix modes it trusts everything.
 package trust
 
@@ -13,7 +13,7 @@ import (
 // ErrExposed is returned for what other users may read or change.
 var ErrExposed = errors.New("open to other users")
 
-// owner is who owns a file.
+// owner is the owner of a file.
 type owner struct {
 	id      uint32
 	me      bool

@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/internal/ratelog"
 )
 
-// gate is who may connect.
+// gate says which peers may connect.
 type gate struct {
 	log   *ratelog.Log
 	allow map[peer.ID]bool // nil for everyone

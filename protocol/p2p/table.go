@@ -74,7 +74,7 @@ func (t *table) use(p peer.ID) (s *share, release func()) {
 	}
 }
 
-// sweep drops shares that nobody uses: those with a full burst, and all if that is
+// sweep drops shares that are not used: those with a full burst, and all if that is
 // not enough.
 func (t *table) sweep() {
 	now := t.clock.Now()

@@ -240,7 +240,7 @@ type Answer struct {
 	Accepted, BatchSupport bool
 }
 
-// RollCall publishes a roll call, and returns who answered within a time, in the order of
+// RollCall publishes a roll call, and returns the peers that answered within a time, in the order of
 // their answers. It returns earlier once enough is true of one that accepted. The call's
 // RequestID is drawn. It returns the network's error.
 func (h *Head) RollCall(ctx context.Context, call protocol.RollCall, within time.Duration, enough func(PeerID) bool,

@@ -85,7 +85,7 @@ func newCall(c workers.RemoteCall, d protocol.Dialect) (*call, error) {
 // end ends the call.
 func (c *call) end(out workers.RemoteOutcome, err error) { c.done <- ending{out, err} }
 
-// withdraw has the peer stop what nobody waits for any more.
+// withdraw has the peer stop what is not waited for any more.
 func (c *call) withdraw() {
 	c.mu.Lock()
 	c.withdrawn = true

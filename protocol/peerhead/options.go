@@ -75,7 +75,7 @@ type Options struct {
 	// Manifest returns the URL of the manifest from which nodes of b7s install a module.
 	// Without it they are given none.
 	Manifest func(cid string) string
-	// Verify has several peers run each item. Defaults to one that nobody checks. Then
+	// Verify has several peers run each item. Defaults to one, unchecked. Then
 	// results of earlier memberships don't count.
 	Verify Verify
 	// AdmitStrand admits nodes of b7s whose answer to a roll call says nothing of

@@ -324,7 +324,7 @@ func (o *order) fail(err error) {
 	}
 }
 
-// withdraw ends an item whose outcome nobody wants, and has the peer stop it. What is
+// withdraw ends an item whose outcome is not wanted, and has the peer stop it. What is
 // withdrawn within a moment is told together.
 func (o *order) withdraw(index int) {
 	o.mu.Lock()

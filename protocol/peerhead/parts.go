@@ -10,7 +10,7 @@ import (
 )
 
 // Bounds of values that were cut off. Each has up to 1 MB in memory, and the rest in the
-// store, for as long as nobody sweeps it there.
+// store, until it is swept there.
 const (
 	maxParts = 32
 	partFor  = 10 * time.Minute

@@ -17,8 +17,8 @@ import (
 )
 
 // Verify is how peers check each other: an item runs on Peers of them, and counts once
-// Agree have the same exit code and output. The others have 10 s more to answer, so that who
-// is slow and says something else is counted. The zero value checks nothing.
+// Agree have the same exit code and output. The others have 10 s more to answer, so that a
+// slow peer that says something else is counted. The zero value checks nothing.
 type Verify struct {
 	Peers, Agree int
 }
@@ -130,7 +130,7 @@ type ballot struct {
 	attempt int
 }
 
-// hearOut hears the votes that are left for a while, since who is slow may lie too, and has
+// hearOut hears the votes that are left for a while, since a slow peer may lie too, and has
 // the rest stop then.
 func (m *member) hearOut(votes <-chan vote, left int, b ballot, stop func()) {
 	defer stop()
@@ -172,7 +172,7 @@ func agreed(heard []vote, on digest) (out workers.RemoteOutcome) {
 	return out
 }
 
-// noteDissent remembers who said something else than what counts.
+// noteDissent remembers the peers that said something else than what counts.
 func (h *Head) noteDissent(heard []vote, b ballot) {
 	for _, one := range heard {
 		if digestOf(&one.end.out) != b.agreed {

@@ -88,7 +88,7 @@ func (w *Worker) answerCall(ctx context.Context, head string, m *protocol.RollCa
 }
 
 // hasAttributes reports whether the worker's labels have what a roll call asks for.
-// Nobody attests them.
+// They are not attested.
 func (w *Worker) hasAttributes(a *protocol.Attributes) bool {
 	if a == nil {
 		return true

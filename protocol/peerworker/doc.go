@@ -19,8 +19,8 @@
 // and acknowledge them. Heads of b7s get one reply for each chunk.
 //
 // Heads share a worker. One has all of it while no other asks. A head that asks gets its share of
-// chunks, items, bytes and modules at once, beside what others hold; who has more than its share
-// gets no more while one with less asks. So all have at most twice the bounds in Options. Slots
+// chunks, items, bytes and modules at once, beside what others hold; a head with more than its
+// share gets no more while one with less asks. So all have at most twice the bounds in Options. Slots
 // are shared too: the head of which the fewest items run is next, and priorities are those of
 // items of one head. Heads count that have work here, or were refused
 // within 30 s. Those that Options.Heads does not name have one share together, so that new

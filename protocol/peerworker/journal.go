@@ -23,7 +23,7 @@ type journal struct {
 
 	mu   sync.Mutex
 	ends []keptEnd // to be written
-	// flushing is held by who writes ends, over all that it takes.
+	// flushing is held while ends are written, over all that it takes.
 	flushing sync.Mutex
 	// writing is held while rows of a chunk are written or removed that has begun, so that none
 	// is left of one that is gone.
@@ -410,7 +410,7 @@ func (s *stored) item(index int) (*itemRow, error) {
 	return &row, err
 }
 
-// close ends the use of values that nobody has taken.
+// close ends the use of values that were not taken.
 func (s *stored) close() {
 	for _, v := range s.values {
 		v.close()

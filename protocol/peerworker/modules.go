@@ -226,7 +226,7 @@ func (m *moduleCache) used() map[string]map[string]bool {
 	return used
 }
 
-// evict removes modules that no chunk uses and that nobody has installed, while there are too
+// evict removes modules that no chunk uses and no head has installed, while there are too
 // many bytes of them: first those that the party with most of them has used the longest ago.
 func (m *moduleCache) evict(ctx context.Context, but string) error {
 	stored, err := modules.Of(m.worker.node.cluster).List(ctx)

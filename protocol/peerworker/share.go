@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Heads share what the worker takes. One may have all of it while no other asks. Who asks gets
-// at least its share: at once, beside what another one has already, so that all have at most
-// twice the worker's bounds. Who has more than its share gets no more while one that has less
-// asks.
+// Heads share what the worker takes. One may have all of it while no other asks. A head that
+// asks gets at least its share: at once, beside what another one has already, so that all have
+// at most twice the worker's bounds. A head with more than its share gets no more while one with
+// less asks.
 //
 // Only heads that have work here, or were refused of late, count. Those that the worker does not
 // name, which may be any number of keys of one person, have one share together, and each of
@@ -59,7 +59,7 @@ func (w *Worker) isNamed(head string) bool {
 	return slices.ContainsFunc(w.heads, func(h headAddress) bool { return h.peer == head })
 }
 
-// party is who has a share: a head that the worker names, or "" for all others together.
+// party has a share: a head that the worker names, or "" for all others together.
 func (w *Worker) party(head string) string {
 	if w.isNamed(head) {
 		return head

@@ -63,7 +63,7 @@ func (s *spool) sum() [sha256.Size]byte { return [sha256.Size]byte(s.hash.Sum(ni
 func (s *spool) reader() *io.SectionReader { return io.NewSectionReader(s.file, 0, s.size) }
 
 func (s *spool) close() {
-	_ = s.file.Close() // nobody reads it again
+	_ = s.file.Close() // it is not read again
 	_ = os.Remove(s.file.Name())
 }
 

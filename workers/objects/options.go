@@ -20,7 +20,7 @@ var (
 	ErrNotFound = errors.New("objects: no such object")
 	// ErrClosed is returned by a store, or an object, that was closed.
 	ErrClosed = errors.New("objects: closed")
-	// ErrStopping is returned by who takes no more objects because it stops.
+	// ErrStopping is returned by a store that takes no more objects because it stops.
 	ErrStopping = errors.New("objects: stopping, it takes no more")
 )
 

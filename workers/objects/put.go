@@ -16,7 +16,7 @@ type PutOptions struct {
 	// Reservation is room to put the object into. What it needs beyond that is
 	// taken from the store. Defaults to none.
 	Reservation *Reservation
-	// Kept is called once the object is one of the store's, before anybody can
+	// Kept is called once the object is one of the store's, before others can
 	// delete it; also if it was one before. It must not use the store. Defaults to
 	// none.
 	Kept func(Ref)

@@ -56,7 +56,7 @@ func (s *Store) Largest() int64 {
 }
 
 // take takes n bytes of a tier, and reports whether it has them. For memory,
-// objects that nobody reads go to disk. An error is one of the disk.
+// objects that are not being read go to disk. An error is one of the disk.
 func (s *Store) take(ctx context.Context, t tier, n int64) (bool, error) {
 	limit := int64(0)
 	if t == onDisk {

@@ -124,7 +124,7 @@ func (s *Store) Delete(hash Hash) (bool, error) {
 	return s.DeleteIf(hash, func() bool { return true })
 }
 
-// DeleteIf is Delete if may, which must not use the store, returns true: nobody puts
+// DeleteIf is Delete if may, which must not use the store, returns true: no other puts
 // the object in between, see PutOptions.Kept.
 func (s *Store) DeleteIf(hash Hash, may func() bool) (bool, error) {
 	s.mu.Lock()
@@ -182,7 +182,7 @@ func (s *Store) unpin(b *body) error {
 	return s.dropAll([]*body{gone})
 }
 
-// rest puts a body that nobody reads among those that may go to disk, as the one
+// rest puts a body that is not being read among those that may go to disk, as the one
 // that was used last.
 func (s *Store) rest(b *body) {
 	if b.pins == 0 && !b.dead && !b.moving && b.tier == inMemory && b.place == nil {
@@ -198,7 +198,7 @@ func (s *Store) settle(b *body) {
 	}
 }
 
-// condemn ends a body, and returns it if nobody reads it, else nil. It is called
+// condemn ends a body, and returns it if it is not being read, else nil. It is called
 // again when one that read it is done.
 func (s *Store) condemn(b *body) *body {
 	b.dead = true

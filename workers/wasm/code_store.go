@@ -100,7 +100,7 @@ func (s *codeStore) put(module [sha256.Size]byte, c machineCode) (err error) {
 	return s.trim(s.path(module))
 }
 
-// abandonedAfter is when a file that was never finished is nobody's any more.
+// abandonedAfter is when a file that was never finished belongs to no process any more.
 const abandonedAfter = time.Hour
 
 // trim removes what was used least recently, apart from keep, until the rest is

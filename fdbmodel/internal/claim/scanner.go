@@ -44,7 +44,7 @@ type place struct {
 }
 
 // passed is where the looks at a place go on that have found nothing before it, so
-// that any number of futures that nobody here can run keeps none behind them
+// that any number of futures that no worker here can run keeps none behind them
 // waiting.
 type passed struct {
 	next  []byte

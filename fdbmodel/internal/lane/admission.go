@@ -52,7 +52,7 @@ type state struct {
 	next          []byte // where the others begin
 	quota         int    // how many it may admit
 	turn          []byte // the key of its turn, if that was read
-	again         bool   // who takes turns with it is to be looked at again at once
+	again         bool   // the lanes that take turns with it are to be looked at again at once
 }
 
 // inLine is a future in line, as requested.
@@ -282,7 +282,7 @@ func (a *admission) readLine(ctx context.Context, l *state) error {
 }
 
 // admit admits the next future of a lane, in line or joining. It returns false for more
-// if the lane has no room, or nobody in line any more.
+// if the lane has no room, or no future in line any more.
 func (a *admission) admit(ctx context.Context, l *state) (more, admitted bool, err error) {
 	for l.quota > 0 && len(l.line) == 0 && l.more {
 		if err := a.readLine(ctx, l); err != nil {

@@ -19,7 +19,7 @@ const MaxWeighed = 64
 const (
 	// rate is at how many bytes a second an object is assumed to go from one worker to
 	// another. Others leave a future to the worker that has its inputs for as long as it
-	// would take them to get those, and for MaxWait at most: who waits so long loses no
+	// would take them to get those, and for MaxWait at most: such a wait costs no
 	// more than half of the time. Below minWait it is not worth a look.
 	rate    = 100 << 20
 	minWait = time.Millisecond

@@ -109,7 +109,7 @@ type TakeOptions = peer.TakeOptions
 
 // Take has a worker take the result of a future from the workers that have it. It
 // returns ErrNoHolder if it has no room, results.ErrHolderGone if it stops, and
-// fdbmodel.ErrNotFound if nobody has the result.
+// fdbmodel.ErrNotFound if no worker has the result.
 func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, o TakeOptions) error {
 	client, done, err := r.client(to.secret)
 	if err != nil {

@@ -3,7 +3,7 @@
 // at once, and a worker that ends a future has the client that submitted it look.
 //
 // Hints are never trusted. One that is lost, late, repeated or invented changes when
-// somebody looks, and nothing else; what the store does without hints, it does with
+// a process looks, and nothing else; what the store does without hints, it does with
 // them for everything that no hint reached.
 package hints
 
@@ -117,7 +117,7 @@ func (s *Sender) Close() {
 	}
 }
 
-// close is called by who took the worker out of the known ones, once it opens no more.
+// close is called once the worker was taken out of the known ones and it opens no more.
 func (w *worker) close() {
 	if w.line != nil {
 		w.line.Close()

@@ -69,7 +69,7 @@ func ListenUnix(dir, name string) (net.Listener, error) {
 	return l, nil
 }
 
-// sweepSockets removes the sockets at which nobody listens.
+// sweepSockets removes the sockets that do not answer.
 func sweepSockets(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func sweepSockets(dir string) error {
 			continue
 		}
 		if info, err := entry.Info(); err != nil || entry.Name()[0] == '.' && time.Since(info.ModTime()) < time.Minute {
-			continue // somebody is about to listen
+			continue // its process is about to listen
 		}
 		if answers, err := socket.Answers(path); err == nil && !answers {
 			_ = os.Remove(path) // another process was faster

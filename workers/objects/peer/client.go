@@ -311,7 +311,7 @@ func readFull(from io.Reader, b []byte) error {
 }
 
 // sourceError is an error of one source. The path of a socket on this machine is no
-// part of its text: who reads it may be elsewhere, and its worker is known by its id.
+// part of its text: its reader may be elsewhere, and its worker is known by its id.
 func sourceError(address string, err error) error {
 	network, path, invalid := splitAddress(address)
 	if invalid != nil || network != "unix" {

@@ -67,7 +67,7 @@ type flightKey struct {
 	ref   objects.Ref
 }
 
-// board joins the flight of an object, or begins one. The flight ends when nobody
+// board joins the flight of an object, or begins one. The flight ends when no caller
 // waits for it.
 func (c *Client) board(ctx context.Context, store *objects.Store, ref objects.Ref, sources []string) (*flight, error) {
 	c.mu.Lock()

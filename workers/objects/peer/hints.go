@@ -218,8 +218,8 @@ func (h *Hinting) end() {
 	})
 }
 
-// sendTimeout bounds how long a hint takes to be sent. Who does not read hints is as
-// good as gone.
+// sendTimeout bounds how long a hint takes to be sent. A client that does not read
+// hints is as good as gone.
 const sendTimeout = time.Second
 
 func (h *Hinting) send(message []byte, n int) (number uint32, answer chan int, err error) {

@@ -39,7 +39,7 @@ type ServerOptions struct {
 	// to false.
 	Puts bool
 	// Kept is called for an object that was put, with its owner as the client names
-	// it, before anybody can delete it. It must not use the store. Defaults to none.
+	// it, before others can delete it. It must not use the store. Defaults to none.
 	Kept func(Owner, objects.Ref)
 	// Take gets what belongs to an owner from where it is into the store. It may call
 	// Arrived from any goroutine until it returns. Defaults to none: it is refused.

@@ -47,7 +47,7 @@ func receiveFile(c *net.UnixConn, head []byte) (*os.File, error) {
 	}
 	if err != nil {
 		for _, f := range files {
-			_ = f.Close() // nobody asked for it
+			_ = f.Close() // it was not asked for
 		}
 		return nil, err
 	}

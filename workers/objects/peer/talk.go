@@ -36,8 +36,8 @@ func (l *listing) end(pieces []objects.Hash, err error) {
 	close(l.done)
 }
 
-// wait returns the list once it is there, and listError if nobody gets it any more.
-// Somebody has begun before.
+// wait returns the list once it is there, and listError if no source is left to get it from.
+// begin was called before.
 func (l *listing) wait() ([]objects.Hash, error) {
 	for {
 		l.mu.Lock()
@@ -77,7 +77,7 @@ func (k *talk) all(ctx context.Context, address string) error {
 			return nil
 		}
 		k.asked = append(k.asked, s)
-		// Who has pieces to verify has made sure that somebody gets the list.
+		// A source with pieces to verify has made sure that the list is fetched.
 		k.lists = k.lists || t.list != nil && t.list.begin()
 		if err := t.client.with(ctx, address, k.over); err != nil {
 			return err
