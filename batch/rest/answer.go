@@ -67,7 +67,7 @@ func (s *server) answerWithResults(w http.ResponseWriter, r *http.Request, id st
 	if !v.Status.Over() && wait > 0 {
 		ctx, cancel := s.Waiting(r.Context(), wait)
 		defer cancel()
-		if _, err = s.follow(ctx, v, func(*batchView) error { return nil }); err != nil {
+		if _, err = s.follow(ctx, v, func(*BatchView) error { return nil }); err != nil {
 			return err
 		}
 	}

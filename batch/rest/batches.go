@@ -13,8 +13,8 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// batchView is the view of a batch.
-type batchView struct {
+// BatchView is the view of a batch.
+type BatchView struct {
 	ID          string       `json:"id" format:"uuid"`
 	FunctionID  string       `json:"function_id"`
 	Method      string       `json:"method,omitempty"`
@@ -46,9 +46,9 @@ func countsOf(p batch.Progress) countsView {
 	return countsView{p[batch.Created], p[batch.InProgress], p[batch.Done], p[batch.Failed], p[batch.PermanentlyFailed]}
 }
 
-func viewOf(b *batch.Batch, p batch.Progress) batchView {
+func viewOf(b *batch.Batch, p batch.Progress) BatchView {
 	o := outcomeOf(b, p)
-	v := batchView{
+	v := BatchView{
 		ID: b.ID, FunctionID: b.Template.FunctionID, Method: b.Template.Method, Config: b.Template.Config,
 		MaxAttempts: b.MaxAttempts, Items: b.Items, Status: b.Status, State: o.name, Code: o.code, Message: o.message,
 		Reason: b.Reason, CreatedAt: b.CreatedAt.UTC(), Progress: countsOf(p),
@@ -61,10 +61,10 @@ func viewOf(b *batch.Batch, p batch.Progress) batchView {
 }
 
 // view returns a batch with its rate.
-func (s *server) view(ctx context.Context, id string) (batchView, error) {
+func (s *server) view(ctx context.Context, id string) (BatchView, error) {
 	b, p, err := s.look(ctx, id)
 	if err != nil {
-		return batchView{}, err
+		return BatchView{}, err
 	}
 	v := viewOf(&b, p)
 	chunks, err := s.head.Store().Chunks(ctx, id)
@@ -102,7 +102,7 @@ const (
 )
 
 // estimate sets the rate, and from it the time left of a batch that runs.
-func (v *batchView) estimate(over int, took time.Duration) {
+func (v *BatchView) estimate(over int, took time.Duration) {
 	if over == 0 || took <= 0 {
 		return
 	}
@@ -123,7 +123,7 @@ func (s *server) getBatch(w http.ResponseWriter, r *http.Request, id string) err
 	if err == nil && wait > 0 && !v.Status.Over() {
 		ctx, cancel := s.Waiting(r.Context(), wait)
 		defer cancel()
-		v, err = s.follow(ctx, v, func(*batchView) error { return nil })
+		v, err = s.follow(ctx, v, func(*BatchView) error { return nil })
 	}
 	if err != nil {
 		return err
@@ -135,9 +135,9 @@ func (s *server) getBatch(w http.ResponseWriter, r *http.Request, id string) err
 // many batches are read at a time.
 const batchBytes, listStep = 100 << 10, 20
 
-// batchList is a page of batches.
-type batchList struct {
-	Batches []batchView `json:"batches"`
+// BatchList is a page of batches.
+type BatchList struct {
+	Batches []BatchView `json:"batches"`
 	Next    string      `json:"next,omitempty" doc:"What to send as after for the next page; left out at the end"`
 }
 
@@ -159,7 +159,7 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	list := batchList{Batches: []batchView{}}
+	list := BatchList{Batches: []BatchView{}}
 	for left := limit; left > 0; {
 		n := min(left, listStep)
 		if err := s.listSome(r.Context(), &list, active, after, n); err != nil {
@@ -175,7 +175,7 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 }
 
 // listSome adds up to n batches to a list, without what their items read.
-func (s *server) listSome(ctx context.Context, list *batchList, active bool, after string, n int) error {
+func (s *server) listSome(ctx context.Context, list *BatchList, active bool, after string, n int) error {
 	if err := stack.Reserve(ctx, int64(n)*batchBytes); err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (s *server) cancelBatch(w http.ResponseWriter, r *http.Request, id string) 
 // retried answers a retry.
 type retried struct {
 	Items int       `json:"items" doc:"How many items run again"`
-	Batch batchView `json:"batch"`
+	Batch BatchView `json:"batch"`
 }
 
 func (s *server) retryBatch(w http.ResponseWriter, r *http.Request, id string) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// chunkView is the view of a chunk.
-type chunkView struct {
+// ChunkView is the view of a chunk.
+type ChunkView struct {
 	ID         string       `json:"id" format:"uuid"`
 	Worker     string       `json:"worker" doc:"The id of the worker's start"`
 	Peer       string       `json:"peer" doc:"The worker's libp2p peer id, or the same as worker if it has none"`
@@ -25,14 +25,14 @@ type chunkView struct {
 	FinishedAt *time.Time   `json:"finished_at,omitempty" doc:"When it was found to be over; left out while it runs"`
 }
 
-// chunkList is a page of chunks.
-type chunkList struct {
-	Chunks []chunkView `json:"chunks"`
+// ChunkList is a page of chunks.
+type ChunkList struct {
+	Chunks []ChunkView `json:"chunks"`
 	Next   string      `json:"next,omitempty" doc:"What to send as after for the next page; left out at the end"`
 }
 
-func chunkViewOf(c *batch.Chunk) chunkView {
-	v := chunkView{
+func chunkViewOf(c *batch.Chunk) ChunkView {
+	v := ChunkView{
 		ID: c.ID, Worker: c.Worker, Peer: c.PeerID(), Status: c.Status, State: stateName(c.Status), Items: c.Items,
 		Lost: c.Lost, Moved: c.Moved, CreatedAt: c.CreatedAt.UTC(),
 	}
@@ -75,7 +75,7 @@ func (s *server) listChunks(w http.ResponseWriter, r *http.Request, id string) e
 		}
 		chunks = chunks[at+1:]
 	}
-	list := chunkList{Chunks: []chunkView{}}
+	list := ChunkList{Chunks: []ChunkView{}}
 	for i := range chunks[:min(limit, len(chunks))] {
 		list.Chunks = append(list.Chunks, chunkViewOf(&chunks[i]))
 	}

@@ -32,7 +32,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request, id string) error
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	send := func(v *batchView) error {
+	send := func(v *BatchView) error {
 		if v == nil {
 			_, err = fmt.Fprint(w, ":\n\n")
 			return errors.Join(err, control.Flush())
@@ -64,7 +64,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request, id string) error
 // follow calls changed with the state of a batch whenever it differs from v,
 // and with nil if nothing has changed for a while, until the batch is over or
 // ctx ends. It returns the last state.
-func (s *server) follow(ctx context.Context, v batchView, changed func(*batchView) error) (batchView, error) {
+func (s *server) follow(ctx context.Context, v BatchView, changed func(*BatchView) error) (BatchView, error) {
 	changes, stop, tells, err := s.head.Store().Watch(ctx, v.ID)
 	if err != nil {
 		return v, following(ctx, err)
@@ -124,7 +124,7 @@ func following(ctx context.Context, err error) error {
 }
 
 // sameAs reports whether only the clock has changed.
-func (v *batchView) sameAs(other *batchView) bool {
+func (v *BatchView) sameAs(other *BatchView) bool {
 	mine, o := *v, *other
 	mine.Rate, mine.SecondsLeft, o.Rate, o.SecondsLeft = 0, nil, 0, nil
 	return reflect.DeepEqual(mine, o)

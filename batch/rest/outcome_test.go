@@ -31,7 +31,7 @@ func TestTimeLeftIsSaidOnceItIsKnown(t *testing.T) {
 		took time.Duration
 		left float64
 	}{{0, time.Hour, 0}, {4, time.Hour, 0}, {50, time.Second, 0}, {5, 5 * time.Second, 95}, {50, 10 * time.Second, 10}} {
-		v := batchView{Items: 100, Status: batch.InProgress}
+		v := BatchView{Items: 100, Status: batch.InProgress}
 		v.estimate(c.over, c.took)
 		if c.left == 0 {
 			require.Nil(t, v.SecondsLeft, c)

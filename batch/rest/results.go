@@ -16,8 +16,8 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// itemView is the view of a work item.
-type itemView struct {
+// ItemView is the view of a work item.
+type ItemView struct {
 	Index     int          `json:"index" doc:"The place of its arguments in the batch, from 0"`
 	ID        string       `json:"id" doc:"The MD5 of FUNCTION/METHOD ARGUMENTS; items that run the same share it"`
 	Arguments []string     `json:"arguments"`
@@ -27,13 +27,13 @@ type itemView struct {
 	Worker    string       `json:"worker,omitempty"`
 	Attempts  int          `json:"failed_attempts"`
 	Reason    string       `json:"reason,omitempty"`
-	Result    *streamsView `json:"result,omitempty" doc:"That of the last attempt that ended"`
+	Result    *StreamsView `json:"result,omitempty" doc:"That of the last attempt that ended"`
 	UpdatedAt time.Time    `json:"updated_at"`
 }
 
-// streamsView is what an attempt left behind. Output that is not valid UTF-8 is
+// StreamsView is what an attempt left behind. Output that is not valid UTF-8 is
 // in base64.
-type streamsView struct {
+type StreamsView struct {
 	Stdout       string `json:"stdout"`
 	StdoutBase64 string `json:"stdout_base64,omitempty" doc:"Instead of stdout, if that is not UTF-8"`
 	Stderr       string `json:"stderr,omitempty"`
@@ -46,14 +46,14 @@ type streamsView struct {
 // stateName is a state's name in answers and queries.
 func stateName(s batch.Status) string { return strings.ReplaceAll(s.String(), " ", "_") }
 
-func itemOf(i *batch.Item) itemView {
-	v := itemView{
+func itemOf(i *batch.Item) ItemView {
+	v := ItemView{
 		Index: i.Index, ID: i.ID, Arguments: append([]string{}, i.Arguments...), Status: i.Status,
 		State: stateName(i.Status), Chunk: i.Chunk, Worker: i.Worker, Attempts: i.Attempts, Reason: i.Reason,
 		UpdatedAt: i.UpdatedAt.UTC(),
 	}
 	if i.Result != nil {
-		v.Result = &streamsView{ExitCode: i.Result.ExitCode, Usage: usageOf(&i.Result.Usage)}
+		v.Result = &StreamsView{ExitCode: i.Result.ExitCode, Usage: usageOf(&i.Result.Usage)}
 		v.Result.Stdout, v.Result.StdoutBase64 = textOf(i.Result.Stdout)
 		v.Result.Stderr, v.Result.StderrBase64 = textOf(i.Result.Stderr)
 	}
@@ -88,7 +88,7 @@ func writeItem(w io.Writer, i *batch.Item) error {
 
 // itemList is a page of items.
 type itemList struct {
-	Items []itemView `json:"items"`
+	Items []ItemView `json:"items"`
 	Next  *int       `json:"next,omitempty" doc:"What to send as from for the next page; left out at the end"`
 }
 

@@ -89,7 +89,7 @@ func (s *server) registerLegacy() {
 func (s *server) registerBatches() {
 	const tag, one = "batches", batchesPath + "/{id}"
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: s.listBatches, Out: batchList{},
+		Permission: stack.Read, Handle: s.listBatches, Out: BatchList{},
 		Operation: operation(http.MethodGet, batchesPath, tag, "list-batches", "List batches",
 			"In the order of their creation.",
 			parameter("query", "active", "boolean", "Only those that are not over"),
@@ -97,13 +97,13 @@ func (s *server) registerBatches() {
 			parameter("query", "after", "string", "The next of the previous page")),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: ofBatch(s.getBatch), Out: batchView{},
+		Permission: stack.Read, Handle: ofBatch(s.getBatch), Out: BatchView{},
 		Operation: operation(http.MethodGet, one, tag, "get-batch", "Get a batch",
 			"With counts by state, rate, and an estimate of the time left.",
 			parameter("query", "wait", "string", "How long to wait for its end, such as 30s; at most 1m")),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: ofBatch(s.results), Out: itemList{}, OutStream: map[string]any{ndjson: itemView{}},
+		Permission: stack.Read, Handle: ofBatch(s.results), Out: itemList{}, OutStream: map[string]any{ndjson: ItemView{}},
 		Operation: operation(http.MethodGet, one+"/results", tag, "batch-results",
 			"Get the items of a batch with their results",
 			"A page, or with Accept: application/x-ndjson a line for each item. If the stream is cut "+
@@ -114,7 +114,7 @@ func (s *server) registerBatches() {
 				"permanently_failed, or their numbers")),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: ofBatch(s.listChunks), Out: chunkList{},
+		Permission: stack.Read, Handle: ofBatch(s.listChunks), Out: ChunkList{},
 		Operation: operation(http.MethodGet, one+"/chunks", tag, "batch-chunks", "List the chunks of a batch",
 			"What each worker was given of it, in the order of their creation.",
 			parameter("query", "limit", "integer", "1 to 500. Default 100"),
@@ -122,12 +122,12 @@ func (s *server) registerBatches() {
 	})
 	s.Handle(stack.Route{
 		Permission: stack.Read, Handle: ofBatch(s.events), Stream: true,
-		OutStream: map[string]any{"text/event-stream": batchView{}},
+		OutStream: map[string]any{"text/event-stream": BatchView{}},
 		Operation: operation(http.MethodGet, one+"/events", tag, "batch-events", "Follow a batch by server-sent events",
 			`"progress" events when it has changed, and "over" at its end, each with the batch as data.`),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Submit, Handle: ofBatch(s.cancelBatch), In: reasonBody{}, Optional: true, Out: batchView{},
+		Permission: stack.Submit, Handle: ofBatch(s.cancelBatch), In: reasonBody{}, Optional: true, Out: BatchView{},
 		Operation: operation(http.MethodPost, one+":cancel", tag, "cancel-batch", "Cancel a batch",
 			"Waiting items fail for good, running ones too unless they succeed."),
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/internal/console"
 )
 
@@ -25,37 +26,15 @@ const (
 var errItemsFailed = errors.New("not every item is done")
 
 // batchView is a batch as a head describes it.
-type batchView struct {
-	ID         string    `json:"id"`
-	FunctionID string    `json:"function_id"`
-	Method     string    `json:"method"`
-	Items      int       `json:"items"`
-	Status     int       `json:"status"`
-	State      string    `json:"state"`
-	Code       string    `json:"code"`
-	Message    string    `json:"message"`
-	CreatedAt  time.Time `json:"created_at"`
-	Progress   struct {
-		Created           int `json:"created"`
-		InProgress        int `json:"in_progress"`
-		Done              int `json:"done"`
-		Failed            int `json:"failed"`
-		PermanentlyFailed int `json:"permanently_failed"`
-	} `json:"progress"`
-	Rate float64  `json:"rate"`
-	Left *float64 `json:"seconds_left"`
-}
+type batchView struct{ rest.BatchView }
 
 // over is how many items have come to their end.
 func (v *batchView) over() int { return v.Progress.Done + v.Progress.PermanentlyFailed }
 
-// ended reports whether the batch is over.
-func (v *batchView) ended() bool { return v.Status == 100 || v.Status == -2 }
-
 // stage is the state of the batch, as far as its items show it: its record follows them.
 func (v *batchView) stage() string {
 	switch {
-	case v.ended():
+	case v.Status.Over():
 		return v.State
 	case v.Items > 0 && v.over() >= v.Items:
 		return "finishing"
@@ -67,7 +46,7 @@ func (v *batchView) stage() string {
 
 // failure is errItemsFailed for a batch that is over without being done.
 func (v *batchView) failure() error {
-	if !v.ended() || v.State == "done" || v.State == "empty" {
+	if !v.Status.Over() || v.State == "done" || v.State == "empty" {
 		return nil
 	}
 	return fmt.Errorf("batch %s: %w: %s", v.ID, errItemsFailed, v.Message)
@@ -87,8 +66,8 @@ func (v *batchView) rows() [][]string {
 	if v.Rate > 0 {
 		rows = append(rows, []string{"rate", fmt.Sprintf("%.1f items per second", v.Rate)})
 	}
-	if v.Left != nil {
-		left := time.Duration(min(*v.Left, 1e8) * float64(time.Second)).Round(time.Second)
+	if v.SecondsLeft != nil {
+		left := time.Duration(min(*v.SecondsLeft, 1e8) * float64(time.Second)).Round(time.Second)
 		rows = append(rows, []string{"time left", "about " + left.String()})
 	}
 	return rows
@@ -261,8 +240,8 @@ func (a *app) batchListCommand() *cobra.Command {
 
 func listRows(answer json.RawMessage) ([][]string, error) {
 	var list struct {
-		Batches []batchView `json:"batches"`
-		Next    string      `json:"next"`
+		Batches []batchView
+		Next    string
 	}
 	if err := json.Unmarshal(answer, &list); err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/batch/rest"
 )
 
 func (a *app) batchChunksCommand() *cobra.Command {
@@ -25,16 +27,7 @@ func (a *app) batchChunksCommand() *cobra.Command {
 }
 
 func chunkRows(answer json.RawMessage) ([][]string, error) {
-	var list struct {
-		Chunks []struct {
-			ID, Peer, State string
-			Items           int
-			Lost, Moved     int
-			CreatedAt       time.Time  `json:"created_at"`
-			FinishedAt      *time.Time `json:"finished_at"`
-		}
-		Next string
-	}
+	var list rest.ChunkList
 	if err := json.Unmarshal(answer, &list); err != nil {
 		return nil, err
 	}

@@ -10,11 +10,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/internal/console"
 )
 
@@ -36,7 +38,7 @@ func (a *app) watchBatch(ctx context.Context, c *headClient, id string) error {
 		switch {
 		case bar != nil:
 			bar(v.over(), v.Items)
-		case moved && !a.json && !v.ended():
+		case moved && !a.json && !v.Status.Over():
 			_, err := fmt.Fprintf(a.out, "%s: %d of %d items are over\n", v.stage(), v.over(), v.Items)
 			return err
 		}
@@ -49,7 +51,7 @@ func (a *app) watchBatch(ctx context.Context, c *headClient, id string) error {
 		err = repeat(ctx, func() error {
 			err := c.events(ctx, id, show)
 			// A connection that brought something does not count as a failed try.
-			if again = errors.Is(err, errCutOff) && last != before; again {
+			if again = errors.Is(err, errCutOff) && !reflect.DeepEqual(last, before); again {
 				return nil
 			}
 			return err
@@ -97,7 +99,7 @@ func readEvents(from io.Reader, show func(*batchView) error) error {
 		if err := json.Unmarshal(data, &v); err != nil {
 			return fmt.Errorf("%w: %w", errNoHead, err)
 		}
-		if err := show(&v); err != nil || v.ended() {
+		if err := show(&v); err != nil || v.Status.Over() {
 			return err
 		}
 	}
@@ -162,22 +164,16 @@ func (a *app) printItems(ctx context.Context, c *headClient, id, states string, 
 func (a *app) writeItems(from io.Reader) error {
 	items := json.NewDecoder(from)
 	for {
-		var item struct {
-			Index     int      `json:"index"`
-			State     string   `json:"state"`
-			Arguments []string `json:"arguments"`
-			Reason    string   `json:"reason"`
-			Result    struct {
-				Stdout   string `json:"stdout"`
-				ExitCode int    `json:"exit_code"`
-			} `json:"result"`
-		}
+		var item rest.ItemView
 		err := items.Decode(&item)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return errors.Join(errCutOff, err)
+		}
+		if item.Result == nil {
+			item.Result = &rest.StreamsView{}
 		}
 		text := item.Result.Stdout
 		if item.Reason != "" {
