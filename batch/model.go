@@ -165,9 +165,7 @@ type Batch struct {
 // and the operator's, where 0 is none, and DefaultMaxAttempts if there is
 // neither.
 func Attempts(user, operator uint64) int {
-	if operator == 0 {
-		operator = DefaultMaxAttempts
-	}
+	operator = cmp.Or(operator, DefaultMaxAttempts)
 	if user == 0 || user > operator {
 		user = operator
 	}

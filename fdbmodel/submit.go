@@ -1,6 +1,7 @@
 package fdbmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,12 +204,8 @@ func (c *Cluster) prepare(ctx context.Context, subs []Submission) ([]Submission,
 // errors of Submit that need no look at other futures. It reads modules that it names.
 func (c *Cluster) CheckSubmission(ctx context.Context, s *Submission) error {
 	spec := &s.Spec
-	if spec.Queue == "" {
-		spec.Queue = layout.DefaultQueue
-	}
-	if spec.Codec == "" {
-		spec.Codec = layout.CodecRaw
-	}
+	spec.Queue = cmp.Or(spec.Queue, layout.DefaultQueue)
+	spec.Codec = cmp.Or(spec.Codec, layout.CodecRaw)
 	function, err := c.ResolveFunction(ctx, spec.Function)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -260,9 +261,7 @@ func heed(c *fdbmodel.Completion, err error) {
 func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 	f := &j.future
 	r.RunTime = w.cluster.Now().Sub(j.started)
-	if r.Size == 0 {
-		r.Size = int64(len(r.Value))
-	}
+	r.Size = cmp.Or(r.Size, int64(len(r.Value)))
 	if limit := w.policy.MaxOutput; limit > 0 && r.Size > limit {
 		return oversized(f, r.Size, limit, "return less, or raise max_output_bytes of the policy")
 	}

@@ -1,6 +1,8 @@
 package workers
 
 import (
+	"cmp"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/futura-run/futura/internal/series"
@@ -38,9 +40,7 @@ func NewCollector(w *Worker) prometheus.Collector {
 }
 
 func labelsOf(name string) prometheus.Labels {
-	if name == "" {
-		name = "worker"
-	}
+	name = cmp.Or(name, "worker")
 	return prometheus.Labels{"worker": name}
 }
 

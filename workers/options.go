@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,27 +174,15 @@ func (o Options) withDefaults() Options {
 	if len(o.Queues) == 0 {
 		o.Queues = []string{layout.DefaultQueue}
 	}
-	if o.Slots == 0 {
-		o.Slots = runtime.GOMAXPROCS(0)
-	}
-	if o.MaxAwaiting == 0 {
-		o.MaxAwaiting = defaultMaxAwaiting
-	}
-	if o.ModuleTimeout == 0 {
-		o.ModuleTimeout = DefaultModuleTimeout
-	}
-	if o.CPU == 0 {
-		o.CPU = 1000 * int64(runtime.GOMAXPROCS(0))
-	}
+	o.Slots = cmp.Or(o.Slots, runtime.GOMAXPROCS(0))
+	o.MaxAwaiting = cmp.Or(o.MaxAwaiting, defaultMaxAwaiting)
+	o.ModuleTimeout = cmp.Or(o.ModuleTimeout, DefaultModuleTimeout)
+	o.CPU = cmp.Or(o.CPU, 1000*int64(runtime.GOMAXPROCS(0)))
 	if o.RAM == 0 {
 		o.RAM = machineMemory()
 	}
-	if o.Poll == 0 {
-		o.Poll = time.Second
-	}
-	if o.DrainTimeout == 0 {
-		o.DrainTimeout = defaultDrain
-	}
+	o.Poll = cmp.Or(o.Poll, time.Second)
+	o.DrainTimeout = cmp.Or(o.DrainTimeout, defaultDrain)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

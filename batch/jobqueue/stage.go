@@ -1,6 +1,7 @@
 package jobqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ func NewStage[J any](cluster *fdbmodel.Cluster, jobs Jobs[J], name string, handl
 	if o.Clock == nil {
 		o.Clock = cluster.Clock()
 	}
-	if o.Look == 0 {
-		o.Look = cluster.Config().Heartbeat
-	}
+	o.Look = cmp.Or(o.Look, cluster.Config().Heartbeat)
 	var err error
 	if o.Options, err = o.Options.complete(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -132,9 +133,7 @@ func (t *tooFewWorkers) Error() string {
 // run it, the least busy first. It waits for them.
 func (s *server) rollCall(ctx context.Context, e *execution) ([]head.Candidate, error) {
 	wait := s.options.RollCallWait
-	if wait == 0 {
-		wait = RollCallWait
-	}
+	wait = cmp.Or(wait, RollCallWait)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	look := time.NewTicker(rollCallLook)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,9 +152,7 @@ func (l *lines) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.result.First == 0 {
-		l.result.First = first
-	}
+	l.result.First = cmp.Or(l.result.First, first)
 	l.result.Appended += int64(len(l.jobs))
 	l.jobs, l.size = nil, 0
 	return nil

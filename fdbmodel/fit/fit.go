@@ -165,9 +165,7 @@ func Require(ctx context.Context, c *fdbmodel.Cluster, specs []layout.Spec) erro
 		if spec.Function, err = c.ResolveFunction(ctx, spec.Function); err != nil {
 			return err
 		}
-		if spec.Queue == "" {
-			spec.Queue = layout.DefaultQueue
-		}
+		spec.Queue = cmp.Or(spec.Queue, layout.DefaultQueue)
 		fit := members
 		if spec.MustBeNear {
 			if fit, err = near(ctx, c, spec.Near, members); err != nil {

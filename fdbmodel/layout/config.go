@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -45,21 +46,11 @@ const (
 
 // WithDefaults returns the config with its empty fields filled in.
 func (c Config) WithDefaults() Config {
-	if c.Format == 0 {
-		c.Format = KeyspaceFormat
-	}
-	if c.Shards == 0 {
-		c.Shards = DefaultShards
-	}
-	if c.Heartbeat == 0 {
-		c.Heartbeat = defaultHeartbeat
-	}
-	if c.DeadAfter == 0 {
-		c.DeadAfter = heartbeatsToDeath * c.Heartbeat
-	}
-	if c.Retention == 0 {
-		c.Retention = defaultRetention
-	}
+	c.Format = cmp.Or(c.Format, KeyspaceFormat)
+	c.Shards = cmp.Or(c.Shards, DefaultShards)
+	c.Heartbeat = cmp.Or(c.Heartbeat, defaultHeartbeat)
+	c.DeadAfter = cmp.Or(c.DeadAfter, heartbeatsToDeath*c.Heartbeat)
+	c.Retention = cmp.Or(c.Retention, defaultRetention)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"time"
@@ -106,9 +107,7 @@ const (
 
 // WithDefaults returns the settings with the empty ones filled in.
 func (k LaneKind) WithDefaults() LaneKind {
-	if k.Width == 0 {
-		k.Width = 1
-	}
+	k.Width = cmp.Or(k.Width, 1)
 	if k.Bundle != "" && k.Most == 0 {
 		k.Most = MaxMembers
 	}

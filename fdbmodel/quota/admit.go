@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -173,9 +174,7 @@ func (l *limiter) takeTokens(ctx context.Context, q *Quota, n int) error {
 		l.spent += float64(n)
 		return nil
 	}
-	if l.lease == 0 {
-		l.lease = shortLease
-	}
+	l.lease = cmp.Or(l.lease, shortLease)
 	if !now.Before(l.leasedUntil) {
 		l.tokens = 0 // what was not used in its time is lost
 	}

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -75,12 +76,8 @@ func (r *Results) putRow(v *Value) (*layout.Row, error) {
 		Function: layout.FunctionPut, Codec: v.Codec, Queue: v.Queue, Label: v.Label, AsObject: v.Object != "",
 		SubmittedAt: layout.Millis(r.cluster.Now()),
 	}
-	if spec.Queue == "" {
-		spec.Queue = layout.DefaultQueue
-	}
-	if spec.Codec == "" {
-		spec.Codec = layout.CodecRaw
-	}
+	spec.Queue = cmp.Or(spec.Queue, layout.DefaultQueue)
+	spec.Codec = cmp.Or(spec.Codec, layout.CodecRaw)
 	if err := layout.CheckQueueName(spec.Queue); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -42,9 +43,7 @@ func Transfer(w io.Writer, what string, size int64) *progressbar.ProgressBar {
 // Stage is a bar for one of several stages, or a spinner for one whose size is 0. It moves
 // when it is set.
 func Stage(w io.Writer, description string, all int) *progressbar.ProgressBar {
-	if all == 0 {
-		all = -1
-	}
+	all = cmp.Or(all, -1)
 	return progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(description),
 		progressbar.OptionShowCount(), progressbar.OptionSetWidth(20), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetSpinnerChangeInterval(0)) // it turns when it is drawn

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,9 +116,7 @@ func (h *Host) prepare() (crypto.PrivKey, error) {
 	if o.RedialMin < 0 || o.RedialMax < o.RedialMin {
 		return nil, fmt.Errorf("%w: RedialMin is %v and RedialMax %v: from 0 up", ErrOptions, o.RedialMin, o.RedialMax)
 	}
-	if o.Version == "" {
-		o.Version = "dev"
-	}
+	o.Version = cmp.Or(o.Version, "dev")
 	if o.Listen == nil {
 		o.Listen = []string{DefaultListen}
 	}

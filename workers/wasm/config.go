@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -116,15 +117,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.PoolSize <= 0 {
 		c.PoolSize = runtime.GOMAXPROCS(0)
 	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = time.Minute
-	}
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, time.Minute)
 	if c.LoadedModules <= 0 {
 		c.LoadedModules = 16
 	}
-	if c.DefaultTimeout == 0 {
-		c.DefaultTimeout = 5 * time.Minute
-	}
+	c.DefaultTimeout = cmp.Or(c.DefaultTimeout, 5*time.Minute)
 	if c.LoadTimeout <= 0 {
 		c.LoadTimeout = time.Minute
 	}

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -94,12 +95,8 @@ func (c *Config) newCall(inv *Invocation) (*call, error) {
 	if inv.CID == "" {
 		return nil, failf(KindError, "the invocation names no module")
 	}
-	if made.method == "" {
-		made.method = defaultMethod
-	}
-	if made.timeout == 0 {
-		made.timeout = c.DefaultTimeout
-	}
+	made.method = cmp.Or(made.method, defaultMethod)
+	made.timeout = cmp.Or(made.timeout, c.DefaultTimeout)
 	made.timeout = max(made.timeout, 0)
 	if inv.MemoryLimit > 0 {
 		made.memoryLimit = uint64(min(inv.MemoryLimit, maxLinearMemory))
