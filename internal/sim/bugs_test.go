@@ -44,9 +44,9 @@ var recorded = map[Bug]uint64{
 	"retry without a slot": 1, "never due": 2, "place in line kept": 1, "record of the line kept": 1,
 	"rate not used up": 15, "width exceeded": 3, "total width exceeded": 6, "slots without conflicts": 1,
 	"slot leaked by a cancel": 14, "bundles mix lanes": 3, "pause overlooked by bundles": 3,
-	"job done twice": 3, "jobs skipped": 3, "two leaders": 144, "append forgotten": 3, "parked job lost": 3,
+	"job done twice": 3, "jobs skipped": 3, "two leaders": 411, "append forgotten": 3, "parked job lost": 3,
 	"overtaken in line": 6, "limit forgotten": 2, "block without edges": 2, "turn lost": 2,
-	"member gathered twice": 8, "bundle too heavy": 63,
+	"member gathered twice": 8, "bundle too heavy": 1190,
 	"transfer of one more": 5, "handed over to nobody": 2, "slot leaked by a reaper": 2,
 }
 

@@ -9,11 +9,10 @@ import (
 	"syscall"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/internal/signal"
 )
 
-// tailFraction is the part of a segment, or of the log at which a checkpoint is
-// due, up to which a new opening continues a segment by copying it.
+// tailFraction is the part of a segment up to which a new opening continues a segment by
+// copying it.
 const tailFraction = 64
 
 // tail is what the next segment repeats of the last one, which was read at the
@@ -180,14 +179,12 @@ func (s *Store) beginLog() error {
 		return fmt.Errorf("%w: %s: %w%s", kv.ErrReadOnly, d.journal.dir.path, err, wayOut(err))
 	}
 	if s.worthTrimming() {
-		if err := s.checkpoint(context.Background()); err != nil && s.Err() == nil {
+		if err := s.checkpoint(context.Background(), 0); err != nil && s.Err() == nil {
 			s.options.Logger.Warn("checkpoint failed", "error", err)
 		}
 	}
 	d.begun.Store(true)
-	if d.checkpointer != nil {
-		signal.Send(d.checkpointer.more)
-	}
+	s.mergeSoon(context.Background())
 	return nil
 }
 

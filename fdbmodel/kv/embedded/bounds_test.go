@@ -20,7 +20,7 @@ import (
 func TestDiskUseIsBoundedUnderChurn(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
-	o := Options{FS: fs, Inline: true, SegmentSize: 16 << 10, CheckpointBytes: 64 << 10}
+	o := Options{FS: fs, Inline: true, SegmentSize: 16 << 10, CheckpointBytes: 64 << 10, HistoryVersions: 4}
 	s := open(t, "store", o)
 	most := 0
 	for i := range 4000 {

@@ -5,145 +5,319 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"math"
+	"time"
 
-	"github.com/cockroachdb/pebble/v2/objstorage"
-	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
-	"github.com/cockroachdb/pebble/v2/sstable"
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-const (
-	rowsBlockSize = 32 << 10
-	// pageBytes is about how much of the rows is copied at a time.
-	pageBytes = 256 << 10
-)
+// pageBytes is about how much of the rows is copied at a time.
+const pageBytes = 256 << 10
 
-// writeRows writes the newest value of each row to a file and syncs it. Rows
-// may change meanwhile: the log has what did. wrote receives the progress.
-func writeRows(ctx context.Context, d directory, number uint64, x *index, wrote func(bytes int),
-) (c rowsFile, large []largeRow, err error) {
-	path := d.file(rowsName(number))
-	file, err := d.fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return c, nil, err
+// Checkpoint writes what has changed since the last one to a table, and deletes the log
+// before, while commits go on. It waits up to 50 ms for transactions that read at older
+// versions. The store does so by itself when its log has grown; by hand it makes the next
+// opening fast. A store in memory does nothing.
+func (s *Store) Checkpoint(ctx context.Context) error {
+	if s.disk == nil {
+		return s.Err()
 	}
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file), sstable.WriterOptions{
-		TableFormat: sstable.TableFormatPebblev4,
-		Compression: sstable.NoCompression,
-		BlockSize:   rowsBlockSize,
-	})
-	rows, large, err := addRows(ctx, w, x, wrote)
-	if closing := w.Close(); err == nil {
-		err = closing
+	if err := s.beginLog(); err != nil {
+		return fmt.Errorf("embedded: checkpoint: %w", err)
 	}
-	if err == nil {
-		err = d.sync()
-	}
-	if err != nil {
-		return c, nil, errors.Join(err, d.fs.Remove(path))
-	}
-	info, err := d.fs.Stat(path)
-	if err != nil {
-		return c, nil, err
-	}
-	return rowsFile{File: number, Rows: rows, Size: info.Size()}, large, nil
+	return s.checkpoint(ctx, 0)
 }
 
-// addRows copies the rows page by page, so that commits go on in between.
-func addRows(ctx context.Context, w *sstable.Writer, x *index, wrote func(bytes int),
-) (rows int64, large []largeRow, err error) {
-	everything := cursor{index: x, version: math.MaxInt64, end: []byte{0xff}}
-	page := rowBuffer{reuses: true}
-	for more := true; more; {
-		if err := ctx.Err(); err != nil {
-			return rows, nil, err
-		}
-		var failed error
-		more, err = everything.next(func(r ref, e revision) bool {
-			if failed = page.add(x, e); e.size() >= x.largeValue {
-				large = append(large, largeRow{key: bytes.Clone(e.key()), revision: r, version: e.born()})
-			}
-			return failed == nil && len(page.bytes) < pageBytes
-		})
-		size := 0
-		written := page.drain(func(key, value []byte, _ bool) error {
-			rows++
-			size += len(key) + len(value)
-			return w.Set(key, value)
-		})
-		if err := errors.Join(err, failed, written); err != nil {
-			return rows, nil, err
-		}
-		wrote(size)
+// checkpoint is Checkpoint of a store whose log can be written. Without goroutines, it does not
+// wait: it leaves some versions before the last one readable, and what they don't have to the
+// next checkpoint.
+func (s *Store) checkpoint(ctx context.Context, except int) error {
+	if err := s.writeCheckpoint(ctx, except); err != nil {
+		return s.checkpointError(err)
 	}
-	return rows, large, nil
-}
-
-// loadRows reads a checkpoint.
-func loadRows(d directory, c rowsFile, into *loader) (err error) {
-	name := rowsName(c.File)
-	file, err := d.fs.Open(d.file(name), vfs.SequentialReadsOption)
-	if errors.Is(err, fs.ErrNotExist) {
-		return d.corrupt(name, "it is missing")
-	}
-	if err != nil {
-		return err
-	}
-	readable, err := sstable.NewSimpleReadable(file)
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	before := into.index.tableBytes
-	rows, err := readRows(readable, into, c.File)
-	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
-		return err
-	}
-	if err != nil {
-		return d.corrupt(name, "%v", err)
-	}
-	if rows != c.Rows {
-		return d.corrupt(name, "it has %d rows instead of %d", rows, c.Rows)
-	}
-	if into.index.tableBytes == before {
-		return nil
-	}
-	f, err := openTable(d, c.File)
-	if err != nil {
-		return err
-	}
-	into.index.valueFiles[c.File], into.index.newestTable = f, c.File
+	s.mergeSoon(ctx)
 	return nil
 }
 
-// readRows adds the rows of a table, in order, and closes the file. A table
-// that is so damaged that reading it panics is damaged.
-func readRows(file objstorage.Readable, into *loader, number uint64) (rows int64, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable: %v", p)
-		}
-	}()
-	table, err := sstable.NewReader(context.Background(), file, sstable.ReaderOptions{})
-	if err != nil {
-		return 0, errors.Join(err, file.Close())
+func (s *Store) writeCheckpoint(ctx context.Context, except int) error {
+	s.checkpointLock.Lock()
+	defer s.checkpointLock.Unlock()
+	if err := s.Err(); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, table.Close()) }()
-	it, err := table.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+	start := time.Now()
+	j := s.disk.journal
+	number, before, err := j.beginCheckpoint()
 	if err != nil {
+		return err
+	}
+	through, err := s.raise(ctx, before, except)
+	if err != nil {
+		return err
+	}
+	p := s.beginPace()
+	defer p.end()
+	c := &changeSet{store: s, after: s.through, through: through, wrote: p.advance}
+	t, err := c.write(ctx, number)
+	p.settle()
+	if err == nil {
+		err = s.settleRows(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, j.discard(t))
+	}
+	firstLog, obsolete, err := j.installCheckpoint(t, through)
+	if err != nil && errors.Is(err, errInstall) {
+		return err // the manifest may name the table
+	}
+	if err != nil {
+		return errors.Join(err, j.discard(t))
+	}
+	s.through = through
+	s.adopt(t, firstLog, c)
+	s.checkpoints.Add(1)
+	s.waitForMore()
+	s.options.Logger.Info("checkpoint", "rows", c.rows, "bytes", size(t), "took", time.Since(start))
+	j.remove(obsolete)
+	return nil
+}
+
+// size is that of a table, which is not there if nothing had changed.
+func size(t *table) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.Size
+}
+
+// raise makes a version the lowest that can be read, and returns which one is: an older one
+// if a transaction still reads there. It waits until older versions have been kept for as
+// long as they are kept under load.
+func (s *Store) raise(ctx context.Context, v kv.Version, except int) (kv.Version, error) {
+	if s.options.Inline {
+		return s.raiseNow(v, 0, except), nil
+	}
+	if err := s.await(ctx, v); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	for entry := it.First(); entry != nil; entry = it.Next() {
-		value, _, err := entry.Value(nil)
-		if err != nil {
-			return rows, err
-		}
-		if err := into.append(entry.K.UserKey, value, number); err != nil {
-			return rows, err
-		}
-		rows++
+	if floor := s.raiseNow(v, briefHistory, 0); floor >= v {
+		return floor, nil
 	}
-	return rows, it.Error()
+	timer := time.NewTimer(briefHistory)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return s.raiseNow(v, 0, 0), nil
+	case <-s.failed:
+		return 0, s.Err()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (s *Store) raiseNow(v kv.Version, keep time.Duration, except int) kv.Version {
+	s.commitLock.Lock()
+	defer s.commitLock.Unlock()
+	return s.sequencer.raise(v, s.options.Clock.Now(), keep, except)
+}
+
+// await returns when a version is published.
+func (s *Store) await(ctx context.Context, v kv.Version) error {
+	for {
+		news := s.news.wait()
+		if err := s.Err(); err != nil {
+			return err
+		}
+		if s.line.published() >= v {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// settleRows returns when every commit that was applied before the call is
+// durable: the tables may lack rows that such a commit changed again.
+func (s *Store) settleRows(ctx context.Context) error {
+	s.commitLock.Lock()
+	last := s.batches
+	s.commitLock.Unlock()
+	if s.options.Inline {
+		return s.disk.journal.wait()
+	}
+	for {
+		news := s.news.wait()
+		if s.disk.pipeline.synced.Load() >= last {
+			return nil
+		}
+		if err := s.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// checkpointError fails the store if the error has stopped its log.
+func (s *Store) checkpointError(err error) error {
+	j := s.disk.journal
+	j.mu.Lock()
+	broken := j.broken
+	j.mu.Unlock()
+	if broken != nil && s.Err() == nil {
+		s.fail(broken, nil)
+	}
+	return fmt.Errorf("embedded: checkpoint: %w", err)
+}
+
+// adopt reads what a checkpoint wrote from its table, if it has one, from now on.
+func (s *Store) adopt(t *table, firstLog uint64, c *changeSet) {
+	s.swapTables(func(x *index) []*table {
+		x.retireFiles(firstLog)
+		x.deleted.forget(len(c.deleted))
+		if t == nil {
+			return x.base.tables
+		}
+		return append(x.base.tables[:len(x.base.tables):len(x.base.tables)], t)
+	})
+	s.spillToTable(c.large)
+}
+
+// swapTables gives the index another set of tables.
+func (s *Store) swapTables(next func(*index) []*table) {
+	x := &s.index
+	s.commitLock.Lock()
+	x.mu.Lock()
+	old := x.base
+	x.base = newTableSet(next(x)...)
+	x.mu.Unlock()
+	s.commitLock.Unlock()
+	// Nothing was written to its files, and what was read was checked.
+	_ = old.release()
+}
+
+// changeSet is what changed in the index after one version and through another.
+type changeSet struct {
+	store          *Store
+	after, through kv.Version
+	// deleted are the deletions as the index has them, gone what is left of them to be
+	// written, in the order of keys.
+	deleted []byte
+	gone    []entry
+	// begin is where the walk over the rows goes on.
+	begin []byte
+	page  rowBuffer
+	large []largeRow
+	rows  int64
+	// wrote receives the progress: how many rows were passed.
+	wrote func(rows int)
+}
+
+// write writes the changes to a table, page by page, so that commits go on in between. There
+// is no table if there are none. What changes again is left to the log.
+func (c *changeSet) write(ctx context.Context, number uint64) (*table, error) {
+	c.store.commitLock.Lock()
+	c.deleted = c.store.index.deleted.through(c.through)
+	c.store.commitLock.Unlock()
+	c.gone, c.page.reuses = inOrder(c.deleted), true
+	w, err := newTableWriter(c.store.disk.journal.dir, number)
+	if err != nil {
+		return nil, err
+	}
+	for more := true; more && err == nil; {
+		if err = ctx.Err(); err != nil {
+			break
+		}
+		var passed int
+		passed, more, err = c.next()
+		err = errors.Join(err, c.page.drain(func(key, value []byte, version kv.Version, _ bool) error {
+			return c.add(w, entry{key: key, value: value, version: version})
+		}))
+		c.wrote(passed)
+	}
+	if err == nil {
+		err = c.buryBefore(w, nil)
+	}
+	c.rows = w.rows
+	return w.finish(err)
+}
+
+// add writes a row after the deletions before it. One of the row itself was before it was
+// written again.
+func (c *changeSet) add(w *tableWriter, e entry) error {
+	if err := c.buryBefore(w, e.key); err != nil {
+		return err
+	}
+	if len(c.gone) > 0 && bytes.Equal(c.gone[0].key, e.key) {
+		c.gone = c.gone[1:]
+	}
+	return w.add(e)
+}
+
+// buryBefore writes the deletions before a key, all of them if that is nil.
+func (c *changeSet) buryBefore(w *tableWriter, key []byte) error {
+	for len(c.gone) > 0 && (key == nil || bytes.Compare(c.gone[0].key, key) < 0) {
+		if err := w.add(c.gone[0]); err != nil {
+			return err
+		}
+		c.gone = c.gone[1:]
+	}
+	return nil
+}
+
+// lockedLeaves is how many leaves without changes are passed under one hold of the lock of
+// commits.
+const lockedLeaves = 1024
+
+// next copies the next rows that changed, and returns how many rows it passed, and false
+// when nothing is left.
+func (c *changeSet) next() (passed int, more bool, err error) {
+	s, x := c.store, &c.store.index
+	s.commitLock.Lock()
+	defer s.commitLock.Unlock()
+	var copied []ref
+	at, visited := x.tree.seek(c.begin), 0
+	for leaves := 0; !at.end(); at.settle() {
+		if visited >= lockedRows || leaves >= lockedLeaves || len(c.page.bytes) >= pageBytes {
+			c.begin = append(c.begin[:0], x.tree.key(at.ref())...)
+			more = true
+			break
+		}
+		if at.leaf.changed <= c.after {
+			passed += at.leaf.count - at.at
+			at.at = at.leaf.count
+			leaves++
+			continue
+		}
+		if copied, err = c.copy(at.ref(), copied); err != nil {
+			return passed, false, err
+		}
+		at.at++
+		passed++
+		visited++
+	}
+	x.mu.Lock()
+	for _, r := range copied {
+		x.at(r).flag(flagBased)
+	}
+	x.mu.Unlock()
+	return passed, more, nil
+}
+
+// copy copies a row if the checkpoint has to have it.
+func (c *changeSet) copy(r ref, copied []ref) ([]ref, error) {
+	x := &c.store.index
+	e := x.at(r)
+	if e.absent() || e.born() <= c.after || e.born() > c.through {
+		return copied, nil
+	}
+	if e.size() >= x.largeValue {
+		c.large = append(c.large, largeRow{key: bytes.Clone(e.key()), revision: r, version: e.born()})
+	}
+	return append(copied, r), c.page.add(x, e)
 }

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -34,7 +33,7 @@ func (c *checkpointer) start() {
 // look makes the checkpointer look at the log, if that may be large enough.
 func (c *checkpointer) look() {
 	s := c.store
-	if s.disk.journal.logBytes.Load() > s.options.CheckpointBytes || s.index.largeBytes.Load() > s.largeMax() {
+	if s.disk.journal.logBytes.Load() > s.options.CheckpointBytes || s.crowded() {
 		signal.Send(c.more)
 	}
 }
@@ -51,6 +50,7 @@ func (c *checkpointer) run() {
 			return
 		case <-c.more:
 			c.store.checkpointIfDue(c.ctx)
+			c.store.mergeTables(c.ctx)
 		}
 	}
 }
@@ -63,120 +63,31 @@ func (s *Store) checkpointIfDue(ctx context.Context) {
 		return
 	}
 	size := s.disk.journal.logBytes.Load()
-	grown := size > s.options.CheckpointBytes && size > s.checkpointAt()
-	if !grown && (size <= s.retryAt.Load() || !s.index.crowded(s.largeMax())) {
+	if size <= s.checkpointAt() && (size <= s.retryAt.Load() || !s.crowded()) {
 		return
 	}
-	if err := s.Checkpoint(ctx); err != nil && ctx.Err() == nil && s.Err() == nil {
+	if err := s.checkpoint(ctx, s.options.HistoryVersions); err != nil && ctx.Err() == nil && s.Err() == nil {
 		s.retryAt.Store(size + size/4)
 		s.options.Logger.Warn("checkpoint failed", "error", err)
 	}
 }
 
-// largeMax is how many bytes of large values may lie in the log alone, at least.
-func (s *Store) largeMax() int64 { return s.options.CheckpointBytes / 8 }
-
-// crowded reports whether so many large values lie in the log that a checkpoint
-// pays off. It copies the values of the checkpoint before as well.
-func (x *index) crowded(atLeast int64) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.largeBytes.Load() > max(atLeast, x.tableBytes/8)
+// crowded reports whether memory has so much that a checkpoint takes off it that one pays
+// off: large values, and rows that were deleted.
+func (s *Store) crowded() bool {
+	most := s.options.CheckpointBytes / 8
+	return s.index.largeBytes.Load() > most || s.index.deleted.size.Load() > most
 }
 
-// checkpointAt returns the size of the log from which on a checkpoint pays.
-func (s *Store) checkpointAt() int64 {
-	return max(s.options.CheckpointBytes, 2*s.index.bytes(), s.retryAt.Load())
-}
+// checkpointAt returns the size of the log from which on a checkpoint is due.
+func (s *Store) checkpointAt() int64 { return max(s.options.CheckpointBytes, s.retryAt.Load()) }
 
-// Checkpoint writes out all rows and deletes the log before, while commits go
-// on. The store does so by itself when its log has grown; by hand it makes the
-// next opening fast. A store in memory does nothing.
-func (s *Store) Checkpoint(ctx context.Context) error {
-	if s.disk == nil {
-		return s.Err()
-	}
-	if err := s.beginLog(); err != nil {
-		return fmt.Errorf("embedded: checkpoint: %w", err)
-	}
-	return s.checkpoint(ctx)
-}
-
-// checkpoint is Checkpoint of a store whose log can be written.
-func (s *Store) checkpoint(ctx context.Context) error {
-	s.checkpointLock.Lock()
-	defer s.checkpointLock.Unlock()
-	if err := s.Err(); err != nil {
-		return err
-	}
-	start := time.Now()
-	j := s.disk.journal
-	number, keepFrom, err := j.beginCheckpoint()
-	if err != nil {
-		return s.checkpointError(err)
-	}
-	p := s.beginPace()
-	defer p.end()
-	c, large, err := writeRows(ctx, j.dir, number, &s.index, p.advance)
-	p.settle()
-	if err != nil {
-		return s.checkpointError(err)
-	}
-	if err := s.settleRows(ctx); err != nil {
-		return s.checkpointError(err)
-	}
-	obsolete, err := j.installCheckpoint(c, keepFrom)
-	if err != nil {
-		return s.checkpointError(err)
-	}
-	if err := s.spillToCheckpoint(c, large, keepFrom); err != nil {
-		s.options.Logger.Warn("values stay in memory", "error", err)
-	}
+// waitForMore is called after a checkpoint. If transactions kept it from making the log
+// shorter, the next one waits until the log has grown.
+func (s *Store) waitForMore() {
 	s.retryAt.Store(0)
-	s.checkpoints.Add(1)
-	s.options.Logger.Info("checkpoint", "rows", c.Rows, "bytes", c.Size, "took", time.Since(start))
-	for _, name := range obsolete {
-		if err := j.dir.fs.Remove(j.dir.file(name)); err != nil {
-			s.options.Logger.Warn("obsolete file can't be removed", "error", err)
-		}
-	}
-	return nil
-}
-
-// checkpointError fails the store if the error has stopped its log.
-func (s *Store) checkpointError(err error) error {
-	j := s.disk.journal
-	j.mu.Lock()
-	broken := j.broken
-	j.mu.Unlock()
-	if broken != nil && s.Err() == nil {
-		s.fail(broken, nil)
-	}
-	return fmt.Errorf("embedded: checkpoint: %w", err)
-}
-
-// settleRows returns when every commit that was applied before the call is
-// durable: none of them may be in a checkpoint before it is in the log.
-func (s *Store) settleRows(ctx context.Context) error {
-	s.commitLock.Lock()
-	last := s.batches
-	s.commitLock.Unlock()
-	if s.options.Inline {
-		return s.disk.journal.wait()
-	}
-	for {
-		news := s.news.wait()
-		if s.disk.pipeline.synced.Load() >= last {
-			return nil
-		}
-		if err := s.Err(); err != nil {
-			return err
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if size := s.disk.journal.logBytes.Load(); size > s.options.CheckpointBytes/2 {
+		s.retryAt.Store(size + s.options.CheckpointBytes/4)
 	}
 }
 

@@ -86,7 +86,8 @@ func conform(t *testing.T, kinds map[string]*stores) {
 }
 
 func TestConformance(t *testing.T) {
-	spilled := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1, Inline: true}
+	spilled := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1, HistoryVersions: 4,
+		Inline: true}
 	conform(t, map[string]*stores{
 		"memory":  {},
 		"disk":    {onDisk: true},

@@ -21,7 +21,7 @@ const tinyValue = 400
 // tiny makes a store rotate its log and write checkpoints all the time, and
 // leave values to them.
 func tiny(o Options) Options {
-	o.SegmentSize, o.CheckpointBytes, o.LargeValue = 2<<10, 8<<10, tinyValue
+	o.SegmentSize, o.CheckpointBytes, o.LargeValue, o.HistoryVersions = 2<<10, 8<<10, tinyValue, 1
 	return o
 }
 

@@ -178,7 +178,7 @@ func TestTornTail(t *testing.T) {
 			torn := maps.Clone(all)
 			torn[name] = append(slices.Clone(all[name][:size]), make([]byte, zeros)...)
 			rows, err := reopen(t, torn)
-			if size < headSize {
+			if size < headSize && !bytes.HasPrefix(torn[name], all[name][:headSize]) {
 				// The first record was synced before the manifest named the file.
 				require.ErrorIs(t, err, kv.ErrCorrupt, "%d bytes are left", size)
 				require.ErrorContains(t, err, name)

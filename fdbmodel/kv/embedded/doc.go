@@ -9,8 +9,9 @@
 // what they read against what was written since, gives them a version and
 // applies them. Batches of commits are then appended to a log and synced with
 // one flush of the disk; only then are they visible to others and acknowledged.
-// Now and then the rows are written out as a checkpoint, while commits go on,
-// and the log before it is deleted.
+// Now and then a checkpoint writes what has changed to a table, while commits go
+// on, and the log before it is deleted. Tables of about one size are merged, so that
+// there are few.
 //
 // # What it promises
 //
@@ -28,7 +29,7 @@
 //     with kv.ErrReadOnly, or with kv.ErrUnavailable if descriptors are short, and
 //     the next one tries again. A lack of descriptors later only delays new files.
 //   - Memory holds all rows, at about 60 bytes more than key and value each.
-//     Values of 4 KiB and more are left on disk once a checkpoint has them, or
+//     Values of 4 KiB and more are left on disk once a table has them, or
 //     the log if they take more than 2 MiB, and checked whenever they are read.
 //   - The garbage collector does not look into rows, which lie in chunks of
 //     bytes. It visits one object for a few dozen of them, and one for each value

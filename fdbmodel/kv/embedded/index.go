@@ -21,25 +21,25 @@ const lockedRows = 256
 //	16  6 bytes  the ref of the revision before, zero for none
 //	22  2 bytes  the length of the key
 //	24  4 bytes  the length of the value, and the flags
-//	28           the key, then the value or, if it is spilled, the number of
-//	             the file where it lies, in 8 bytes, and if that is one of
-//	             the log, the offset there and the value's checksum, in 12
+//	28           the key, then the value unless it is spilled, or, if the log
+//	             has it, the number of the file there, the offset in it and
+//	             the value's checksum, in 20 bytes
 //
 // Numbers are little-endian. The slice reaches to the end of the block's chunk.
 type revision []byte
 
 const (
 	revisionHeader = 28
-	// flagSpilled says that the value lies in a file, flagReplaced that the row has
-	// a newer revision, flagLogged that the file is one of the log.
+	// flagSpilled says that the value lies in a table, or with flagLogged in the log,
+	// flagReplaced that the row has a newer revision, flagBased that a table may have
+	// the row.
 	flagSpilled  = 1 << 31
 	flagReplaced = 1 << 30
 	flagLogged   = 1 << 29
-	lengthMask   = flagLogged - 1
-	// spilledSize is what is left of a value that lies in a checkpoint, and
-	// loggedSize of one that lies in the log.
-	spilledSize = 8
-	loggedSize  = spilledSize + 12
+	flagBased    = 1 << 28
+	lengthMask   = flagBased - 1
+	// loggedSize is what is left of a value that lies in the log.
+	loggedSize = 8 + 8 + 4
 )
 
 // newRevision makes a revision. Values of at least alone bytes, if that is not
@@ -58,12 +58,12 @@ func newRevision(a *arena, key, value []byte, alone int) ref {
 	return r
 }
 
-// newSpilled makes a revision of a loaded row whose value lies in a file.
-func newSpilled(a *arena, key []byte, size int, file uint64) ref {
-	r := a.allocAlone(revisionHeader + len(key) + spilledSize)
+// newSpilled makes a revision of a loaded row whose value lies in a table.
+func newSpilled(a *arena, key []byte, size int) ref {
+	r := a.allocAlone(revisionHeader + len(key))
 	e := revision(a.at(r))
 	e.begin(key, size)
-	e.spill(file)
+	e.spill()
 	return r
 }
 
@@ -85,6 +85,7 @@ func (e revision) size() int      { return int(e.flags() & lengthMask) }
 func (e revision) spilled() bool  { return e.flags()&flagSpilled != 0 }
 func (e revision) logged() bool   { return e.flags()&flagLogged != 0 }
 func (e revision) replaced() bool { return e.flags()&flagReplaced != 0 }
+func (e revision) based() bool    { return e.flags()&flagBased != 0 }
 
 // absent reports whether the row is absent once this revision has ended.
 func (e revision) absent() bool { return e.died() != 0 }
@@ -104,14 +105,14 @@ func (e revision) value() []byte {
 	return e[begin:end:end]
 }
 
-// file is where the value lies if it is spilled.
+// file is the file of the log where the value lies if it is logged.
 func (e revision) file() uint64 {
 	return binary.LittleEndian.Uint64(e[revisionHeader+e.keySize():])
 }
 
 // place is where in its file the value begins if it is logged, and its checksum.
 func (e revision) place() (offset int64, sum uint32) {
-	at := e[revisionHeader+e.keySize()+spilledSize:]
+	at := e[revisionHeader+e.keySize()+8:]
 	return int64(binary.LittleEndian.Uint64(at)), binary.LittleEndian.Uint32(at[8:])
 }
 
@@ -125,18 +126,17 @@ func (e revision) setOlder(r ref) {
 func (e revision) flag(f uint32)   { binary.LittleEndian.PutUint32(e[24:], e.flags()|f) }
 func (e revision) unflag(f uint32) { binary.LittleEndian.PutUint32(e[24:], e.flags()&^f) }
 
-func (e revision) spill(file uint64) {
+func (e revision) spill() {
 	e.unflag(flagLogged)
 	e.flag(flagSpilled)
-	binary.LittleEndian.PutUint64(e[revisionHeader+e.keySize():], file)
 }
 
 func (e revision) log(file uint64, offset int64, sum uint32) {
-	e.spill(file)
-	e.flag(flagLogged)
-	at := e[revisionHeader+e.keySize()+spilledSize:]
-	binary.LittleEndian.PutUint64(at, uint64(offset))
-	binary.LittleEndian.PutUint32(at[8:], sum)
+	e.flag(flagSpilled | flagLogged)
+	at := e[revisionHeader+e.keySize():]
+	binary.LittleEndian.PutUint64(at, file)
+	binary.LittleEndian.PutUint64(at[8:], uint64(offset))
+	binary.LittleEndian.PutUint32(at[16:], sum)
 }
 
 // garbage is what no reader can see once all are at version or later:
@@ -179,15 +179,18 @@ type index struct {
 
 	liveKeys, liveBytes int64
 
-	// largeValue is the size from which on values are spilled. valueFiles are the
-	// checkpoints and files of the log that values lie in, by their numbers, and
-	// retired those of them that only older revisions need. newestTable is the
-	// number of the last checkpoint with values. Files of the log before firstLog
-	// are gone. tableBytes is what lies in the checkpoint of the rows, loggedBytes
-	// what lies only in the log.
+	// base is the tables that checkpoints wrote. deleted are the rows that are gone since
+	// the last one.
+	base    *tableSet
+	deleted deletions
+
+	// largeValue is the size from which on values are spilled. valueFiles are the files of
+	// the log that values lie in, by their numbers, and retired those of them that only
+	// older revisions need. Files of the log before firstLog are gone. tableBytes is what
+	// lies in tables of the rows, loggedBytes what lies only in the log.
 	largeValue              int
 	valueFiles              map[uint64]*valueFile
-	newestTable, firstLog   uint64
+	firstLog                uint64
 	retired                 []retiredFile
 	tableBytes, loggedBytes int64
 	// largeBytes is the size of values that the next checkpoint spills.
@@ -199,6 +202,7 @@ func (x *index) init(largeValue int) {
 	x.tree.init(&x.arena)
 	x.largeValue = largeValue
 	x.valueFiles = map[uint64]*valueFile{}
+	x.base = newTableSet()
 }
 
 func (x *index) at(r ref) revision { return x.arena.at(r) }
@@ -208,6 +212,13 @@ func (x *index) bytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.liveBytes
+}
+
+// rows returns how many rows the tree has.
+func (x *index) rows() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return int64(x.tree.size)
 }
 
 // visible returns the revision of a row that a reader at v sees, given its
@@ -233,11 +244,12 @@ func (x *index) set(key, value []byte, v kv.Version) ref {
 	e := x.at(r)
 	e.setBorn(v)
 	x.gain(e)
-	if replaced := x.tree.put(key, r); replaced != 0 {
+	if replaced := x.tree.put(key, r, v); replaced != 0 {
 		old := x.at(replaced)
 		if !old.absent() {
 			x.lose(old)
 		}
+		e.flag(old.flags() & flagBased)
 		old.flag(flagReplaced)
 		e.setOlder(replaced)
 		x.garbage.push(garbage{version: v, revision: r})
@@ -251,8 +263,13 @@ func (x *index) set(key, value []byte, v kv.Version) ref {
 // clear deletes a row and reports whether it was there. The caller holds the
 // lock.
 func (x *index) clear(key []byte, v kv.Version) bool {
-	r := x.tree.getNear(key)
-	return r != 0 && x.remove(r, v)
+	leaf := x.tree.near(key)
+	r := x.tree.find(leaf, key)
+	if r == 0 || !x.remove(r, v) {
+		return false
+	}
+	leaf.change(v)
+	return true
 }
 
 // clearRange deletes the rows of a range and returns how many there were. The
@@ -265,6 +282,7 @@ func (x *index) clearRange(begin, end []byte, v kv.Version) int {
 			break
 		}
 		if x.remove(r, v) {
+			s.leaf.change(v)
 			removed++
 		}
 	}
@@ -278,6 +296,9 @@ func (x *index) remove(r ref, v kv.Version) bool {
 		return false
 	}
 	x.lose(e)
+	if e.based() {
+		x.deleted.add(e.key(), v)
+	}
 	e.setDied(v)
 	x.garbage.push(garbage{version: v, revision: r, ended: true})
 	if x.watched {
@@ -336,16 +357,6 @@ func (x *index) changed(begin, end []byte, since kv.Version) kv.Version {
 		}
 	}
 	return 0
-}
-
-// newest returns the row's last value, published or not. Only the sequencer
-// may call it, after unspill.
-func (x *index) newest(key []byte) ([]byte, bool) {
-	r := x.tree.getNear(key)
-	if r == 0 || x.at(r).absent() {
-		return nil, false
-	}
-	return x.at(r).value(), true
 }
 
 // kept returns how many rows and revisions are garbage.

@@ -191,6 +191,9 @@ func (w *treeWalk) node(t require.TestingT, n *node, low, high []byte) {
 		previous = key
 	}
 	if n.children == nil {
+		for _, r := range n.entries[:n.count] {
+			require.LessOrEqual(t, revision(w.tree.arena.at(r)).version(), n.changed)
+		}
 		w.rows += n.count
 		require.True(t, n.previous == w.last)
 		require.True(t, w.last == nil || w.last.next == n)

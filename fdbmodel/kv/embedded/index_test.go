@@ -121,10 +121,8 @@ func TestValueThatWasWrittenAgainInItsCommitIsNotSpilled(t *testing.T) {
 	})
 	require.NoError(t, err)
 	x.set(key, []byte("the second value"), 7)
-	x.spillRowToCheckpoint(seen, 1)
-	value, present := x.newest(key)
-	require.True(t, present)
-	require.Equal(t, "the second value", string(value))
+	x.spillRowToTable(seen)
+	require.Equal(t, "the second value", string(x.at(x.tree.get(key)).value()))
 	require.Zero(t, x.tableBytes)
 }
 

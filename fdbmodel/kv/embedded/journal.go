@@ -65,6 +65,8 @@ type journal struct {
 	// sum.
 	sizes  map[uint64]int64
 	closed int64
+	// ends are the last versions of the segments before the current one.
+	ends map[uint64]kv.Version
 	// rotateAt is the size at which the current segment ends.
 	rotateAt int64
 }
@@ -201,6 +203,7 @@ func (j *journal) rotate() error {
 		return j.fail(err)
 	}
 	j.sizes[m.Segments[len(m.Segments)-2].File] = j.current.size()
+	j.ends[m.Segments[len(m.Segments)-2].File] = j.version
 	if err := j.current.file.Close(); err != nil {
 		return j.fail(errors.Join(err, fresh.file.Close()))
 	}
@@ -212,10 +215,9 @@ func (j *journal) rotate() error {
 	return nil
 }
 
-// beginCheckpoint returns the number of the file to write, and the segment
-// from which on the log completes it. What was persisted before that segment
-// must be in the file.
-func (j *journal) beginCheckpoint() (file, keepFrom uint64, err error) {
+// beginCheckpoint lets the log go on in a new segment. It returns the number of the file to
+// write, and the last version before that segment.
+func (j *journal) beginCheckpoint() (file uint64, before kv.Version, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.broken != nil {
@@ -224,14 +226,37 @@ func (j *journal) beginCheckpoint() (file, keepFrom uint64, err error) {
 	if err := j.rotate(); err != nil {
 		return 0, 0, err
 	}
-	file = j.manifest.NextFile
-	j.manifest.NextFile++
-	return file, j.manifest.Segments[len(j.manifest.Segments)-1].File, nil
+	return j.newFile(), j.version, nil
 }
 
-// installCheckpoint makes recovery begin at a checkpoint. It returns the names
-// of the files that are no longer needed.
-func (j *journal) installCheckpoint(c rowsFile, keepFrom uint64) (obsolete []string, err error) {
+// newFile returns the number of a file that can be written.
+func (j *journal) newFile() uint64 {
+	file := j.manifest.NextFile
+	j.manifest.NextFile++
+	return file
+}
+
+// installCheckpoint makes recovery begin at a checkpoint: a table more, if anything has
+// changed, and the log after the version through. It returns the first segment that is
+// left, and the names of the files that are no longer needed.
+func (j *journal) installCheckpoint(t *table, through kv.Version) (firstLog uint64, obsolete []string, err error) {
+	obsolete, err = j.replace(func(m *manifest) {
+		if m.Through = through; t != nil {
+			m.Tables = append(m.Tables, t.tableFile)
+		}
+		m.Until = j.durable
+		m.Segments[len(m.Segments)-1].Synced = j.durable
+		for len(m.Segments) > 1 && j.ends[m.Segments[0].File] <= through {
+			m.Segments = m.Segments[1:]
+		}
+		firstLog = m.Segments[0].File
+	})
+	return firstLog, obsolete, err
+}
+
+// replace installs a manifest that is changed, and returns the names of the files that it
+// has no more.
+func (j *journal) replace(change func(*manifest)) (obsolete []string, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.broken != nil {
@@ -239,10 +264,7 @@ func (j *journal) installCheckpoint(c rowsFile, keepFrom uint64) (obsolete []str
 	}
 	before := j.manifest.files()
 	m := j.manifest.clone()
-	c.Until = j.durable
-	m.Checkpoint = &c
-	m.Segments[len(m.Segments)-1].Synced = j.durable
-	m.Segments = slices.DeleteFunc(m.Segments, func(s segmentRange) bool { return s.File < keepFrom })
+	change(m)
 	if err := j.dir.install(m); err != nil {
 		if errors.Is(err, errInstall) {
 			return nil, j.fail(err)
@@ -258,6 +280,17 @@ func (j *journal) installCheckpoint(c rowsFile, keepFrom uint64) (obsolete []str
 	}
 	j.measure()
 	return obsolete, nil
+}
+
+// remove removes files that the manifest has no more. One that stays is removed by the next
+// opening.
+func (j *journal) remove(names []string) {
+	slices.Sort(names)
+	for _, name := range names {
+		if err := j.dir.fs.Remove(j.dir.file(name)); err != nil {
+			j.log.Warn("obsolete file can't be removed", "error", err)
+		}
+	}
 }
 
 // measure determines the size of the log again.

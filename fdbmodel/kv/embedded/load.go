@@ -2,6 +2,9 @@ package embedded
 
 import (
 	"bytes"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -15,17 +18,47 @@ func checkRow(key, value []byte) error {
 	return nil
 }
 
-// append adds a row behind all others, whose value can be read in a file.
-func (l *loader) append(key, value []byte, file uint64) error {
-	if err := checkRow(key, value); err != nil {
+// loadTables puts the rows of tables into the index, which goes on reading there.
+func (l *loader) loadTables(d directory, files []tableFile) (err error) {
+	var tables []*table
+	for _, file := range files {
+		t, err := openTable(d, file, vfs.RandomReadsOption)
+		if err != nil {
+			return errors.Join(err, newTableSet(tables...).release())
+		}
+		tables = append(tables, t)
+	}
+	l.index.base = newTableSet(tables...)
+	w, err := merged(d, tables)
+	defer func() { err = errors.Join(err, w.close()) }()
+	for ; err == nil && w.valid; err = w.next() {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
+		if w.entry.deleted {
+			continue
+		}
+		if err := l.append(w.entry); err != nil {
+			return d.corrupt(rowsName(w.source().File), "%v", err)
+		}
+	}
+	return errors.Join(err, w.complete())
+}
+
+// append adds a row of a table behind all others.
+func (l *loader) append(e entry) error {
+	if err := checkRow(e.key, e.value); err != nil {
 		return err
 	}
 	x := l.index
-	if len(value) < x.largeValue {
-		l.put(key, newRevision(&x.arena, key, value, x.largeValue))
-		return nil
+	var r ref
+	if len(e.value) < x.largeValue {
+		r = newRevision(&x.arena, e.key, e.value, x.largeValue)
+	} else {
+		r = newSpilled(&x.arena, e.key, len(e.value))
 	}
-	l.put(key, newSpilled(&x.arena, key, len(value), file))
+	x.at(r).flag(flagBased)
+	l.put(e.key, r, e.version)
 	return nil
 }
 
@@ -33,23 +66,24 @@ func (l *loader) set(key, value []byte) error {
 	if err := checkRow(key, value); err != nil {
 		return err
 	}
-	l.put(key, newRevision(&l.index.arena, key, value, l.index.largeValue))
+	l.put(key, newRevision(&l.index.arena, key, value, l.index.largeValue), l.version)
 	return nil
 }
 
-func (l *loader) put(key []byte, r ref) {
+func (l *loader) put(key []byte, r ref, v kv.Version) {
 	x := l.index
-	x.gain(x.at(r))
-	if replaced := x.tree.put(key, r); replaced != 0 {
+	e := x.at(r)
+	e.setBorn(v)
+	x.gain(e)
+	if replaced := x.tree.put(key, r, v); replaced != 0 {
+		e.flag(x.at(replaced).flags() & flagBased)
 		l.forget(replaced)
 	}
 }
 
 func (l *loader) clear(key []byte) {
-	x := l.index
-	if r := x.tree.getNear(key); r != 0 {
-		x.tree.delete(key)
-		l.forget(r)
+	if r := l.index.tree.getNear(key); r != 0 {
+		l.remove(r)
 	}
 }
 
@@ -60,10 +94,18 @@ func (l *loader) clearRange(begin, end []byte) {
 		if s.end() || bytes.Compare(x.at(s.ref()).key(), end) >= 0 {
 			return
 		}
-		r := s.ref()
-		x.tree.delete(x.at(r).key())
-		l.forget(r)
+		l.remove(s.ref())
 	}
+}
+
+func (l *loader) remove(r ref) {
+	x := l.index
+	e := x.at(r)
+	if e.based() {
+		x.deleted.add(e.key(), l.version)
+	}
+	x.tree.delete(e.key())
+	l.forget(r)
 }
 
 func (l *loader) forget(r ref) {

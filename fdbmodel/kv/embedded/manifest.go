@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -18,7 +19,7 @@ import (
 
 // formatVersion is the version of the files of a directory. A store that was
 // written by a newer one is not opened.
-const formatVersion = 2
+const formatVersion = 3
 
 // formatHeadless is the last version in which a segment could be without a
 // record.
@@ -46,19 +47,34 @@ type manifest struct {
 	// Version is what the versions of the last opening began behind.
 	Version kv.Version `json:"version"`
 	// NextFile is the number of the next file.
-	NextFile   uint64         `json:"next_file"`
-	Checkpoint *rowsFile      `json:"checkpoint,omitempty"`
-	Segments   []segmentRange `json:"segments"`
+	NextFile uint64 `json:"next_file"`
+	// Tables are those that have rows, the oldest first: what a newer one has of a row
+	// counts.
+	Tables []tableFile `json:"tables,omitempty"`
+	// Through is the version up to which the tables have what changed, unless it changed
+	// again.
+	Through kv.Version `json:"through,omitempty"`
+	// Until is a record up to which the log has to be there: the tables lack rows that
+	// changed again in records up to it.
+	Until    uint64         `json:"until,omitempty"`
+	Segments []segmentRange `json:"segments"`
+	// Checkpoint is the only table in a manifest of format 2 or less. Its rows have
+	// commits up to the record Until in part.
+	Checkpoint *singleTable `json:"checkpoint,omitempty"`
 }
 
-// rowsFile is a checkpoint.
-type rowsFile struct {
-	File uint64 `json:"file"`
-	Rows int64  `json:"rows"`
-	Size int64  `json:"size"`
-	// Until is a record up to which the log has to be there: the rows may have
-	// commits up to it in part.
+// singleTable is a table of all rows.
+type singleTable struct {
+	tableFile
 	Until uint64 `json:"until,omitempty"`
+}
+
+// update gives a manifest of an older format the form of the newest. Its format stays, until
+// the directory is written.
+func (m *manifest) update() {
+	if c := m.Checkpoint; c != nil {
+		m.Tables, m.Until, m.Checkpoint = []tableFile{c.tableFile}, c.Until, nil
+	}
 }
 
 // segmentRange is a file of the log and the records in it that count.
@@ -101,8 +117,8 @@ func (m *manifest) files() map[string]bool {
 	for _, s := range m.Segments {
 		names[segmentName(s.File)] = true
 	}
-	if m.Checkpoint != nil {
-		names[rowsName(m.Checkpoint.File)] = true
+	for _, t := range m.Tables {
+		names[rowsName(t.File)] = true
 	}
 	return names
 }
@@ -110,7 +126,7 @@ func (m *manifest) files() map[string]bool {
 // clone returns a manifest that can be changed without changing m.
 func (m *manifest) clone() *manifest {
 	c := *m
-	c.Segments = append([]segmentRange(nil), m.Segments...)
+	c.Tables, c.Segments = slices.Clone(m.Tables), slices.Clone(m.Segments)
 	return &c
 }
 
@@ -182,6 +198,7 @@ func (d directory) manifest() (*manifest, error) {
 		return nil, fmt.Errorf("embedded: %s was written by a newer release: format %d, this one knows %d",
 			d.path, m.Format, formatVersion)
 	}
+	m.update()
 	return m, nil
 }
 

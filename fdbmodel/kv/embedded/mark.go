@@ -131,9 +131,8 @@ func (j *journal) complete() error {
 	}
 	loss := fmt.Sprintf("the log ends before record %d, and was synced up to record %d: commits that were acknowledged "+
 		"are missing or damaged, of versions after %d up to %d", j.next, j.known.seq, j.version, j.known.version)
-	if c := j.manifest.Checkpoint; c != nil && c.Until >= j.next {
-		return j.dir.corrupt(name, "%s; %s has a part of them, which can't be used without the rest: restore a backup",
-			loss, rowsName(c.File))
+	if j.manifest.Until >= j.next {
+		return j.dir.corrupt(name, "%s; the last checkpoint counts on them and can't be used alone: restore a backup", loss)
 	}
 	if j.acceptLoss != j.next {
 		return j.dir.corrupt(name, "%s; copy the directory and restore a backup, or go on without these commits, once, by "+

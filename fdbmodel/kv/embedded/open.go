@@ -92,7 +92,7 @@ func (s *Store) load(ctx context.Context, d directory) error {
 	if err := j.recover(&loader{ctx: ctx, index: &s.index}); err != nil {
 		return err
 	}
-	s.disk = &disk{journal: j}
+	s.disk, s.through = &disk{journal: j}, j.manifest.Through
 	s.begin(j.opening)
 	return nil
 }
@@ -114,7 +114,9 @@ func (s *Store) close() error {
 		s.disk.checkpointer.close()
 		s.disk.pipeline.close()
 	}
-	// Waits for a commit or a checkpoint that runs in its caller.
+	// Waits for a commit, a merge or a checkpoint that runs in its caller.
+	s.mergeLock.Lock()
+	defer s.mergeLock.Unlock()
 	s.checkpointLock.Lock()
 	defer s.checkpointLock.Unlock()
 	s.commitLock.Lock()

@@ -57,8 +57,9 @@ type Options struct {
 	// HistoryVersions is how many overwritten or deleted values are kept for
 	// SetReadVersion although no running transaction can read them. They are
 	// kept for TxLifetime at most. Up to 64 times as many are kept for 50 ms, so
-	// that a transaction can read at a version that was just committed.
-	// Defaults to 1,024.
+	// that a transaction can read at a version that was just committed. A
+	// checkpoint drops all that are older than that; with Inline, all but as many
+	// versions. Defaults to 1,024.
 	HistoryVersions int
 
 	// SegmentSize is the size in bytes at which a log file is followed by
@@ -66,18 +67,16 @@ type Options struct {
 	SegmentSize int64
 
 	// CheckpointBytes is the size in bytes of the log from which on a
-	// checkpoint is written, once the log is also twice as large as the rows.
-	// Meanwhile commits are slowed down, so that the log has at most 2.1 times
-	// this size, or 4.2 times that of the rows, and 128 MiB, as long as
-	// checkpoints succeed. Defaults to 256 MiB.
+	// checkpoint is written. Meanwhile commits are slowed down, so that the log has
+	// at most 2.1 times this size, and 128 MiB, as long as checkpoints succeed and
+	// no transaction reads at a version from before. Defaults to 256 MiB.
 	CheckpointBytes int64
 
 	// LargeValue is the size in bytes from which on a value lies in no memory
 	// once a checkpoint has it, and is read from there. Of those that only the
 	// log has, a 128th part of CheckpointBytes lies in memory, the newest; the
 	// rest is read from the log. A checkpoint is also written when the log has an
-	// eighth of CheckpointBytes of them, and an eighth of what the last checkpoint
-	// has of them. Defaults to 4 KiB.
+	// eighth of CheckpointBytes of them. Defaults to 4 KiB.
 	LargeValue int
 
 	// Logger receives checkpoints, and what was found and passed over at the

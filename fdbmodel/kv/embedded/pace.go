@@ -3,7 +3,7 @@ package embedded
 import "sync/atomic"
 
 // pace keeps the log from growing faster than a checkpoint is written: by the
-// time that all rows are written, it has 2.1 times the size that a checkpoint
+// time that all rows were passed, it has 2.1 times the size that a checkpoint
 // begins at, or a tenth of that more than it began with. Then the checkpoint
 // waits for commits that were applied meanwhile, at most backlogBytes of them
 // and a batch, and the log may grow by twice that.
@@ -11,9 +11,10 @@ type pace struct {
 	// from is the size of the log at the beginning, due that from which on a
 	// checkpoint is due.
 	from, due int64
-	// total is the size of the rows, written how much of them is in the file.
+	// total is how many rows there are, passed how many of them were looked at, and
+	// are in the file if they have changed.
 	total   int64
-	written atomic.Int64
+	passed  atomic.Int64
 	settles atomic.Bool
 	over    atomic.Bool
 	moved   broadcast
@@ -22,8 +23,8 @@ type pace struct {
 // allowed is the size that the log may have now.
 func (p *pace) allowed() int64 {
 	share := 1.0
-	if written := p.written.Load(); written < p.total {
-		share = float64(written) / float64(p.total)
+	if passed := p.passed.Load(); passed < p.total {
+		share = float64(passed) / float64(p.total)
 	}
 	size := p.from + p.due/10 + int64(share*float64(max(2*p.due-p.from, 0)))
 	if p.settles.Load() {
@@ -38,9 +39,9 @@ func (p *pace) settle() {
 	p.moved.fire()
 }
 
-// advance counts rows that were written.
-func (p *pace) advance(bytes int) {
-	p.written.Add(int64(bytes))
+// advance counts rows that were passed.
+func (p *pace) advance(rows int) {
+	p.passed.Add(int64(rows))
 	p.moved.fire()
 }
 
@@ -62,7 +63,7 @@ func (p *pace) wait(log *atomic.Int64) {
 
 // beginPace begins to hold back commits for a checkpoint.
 func (s *Store) beginPace() *pace {
-	p := &pace{from: s.disk.journal.logBytes.Load(), due: s.checkpointAt(), total: s.index.bytes()}
+	p := &pace{from: s.disk.journal.logBytes.Load(), due: s.checkpointAt(), total: s.index.rows()}
 	s.pacing.Store(p)
 	return p
 }

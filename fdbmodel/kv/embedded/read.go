@@ -12,7 +12,7 @@ import (
 // under the index's lock from which version on it can be read.
 func (x *index) lookup(key []byte, v kv.Version, line *timeline) ([]byte, error) {
 	value, s, err := x.copyAt(key, v, line)
-	if s.file != nil {
+	if s.exists() {
 		return s.read(key, nil)
 	}
 	return value, err
@@ -41,7 +41,7 @@ func (x *index) copyAt(key []byte, v kv.Version, line *timeline) (value []byte, 
 // nil for none, and returns the version of the row's last change.
 func (x *index) differs(key []byte, v kv.Version, seen []byte) (bool, kv.Version) {
 	differs, s, newest := x.compare(key, v, seen)
-	if s.file != nil {
+	if s.exists() {
 		// What can't be read differs from what was seen.
 		value, err := s.read(key, nil)
 		differs = err != nil || !bytes.Equal(value, seen)
@@ -125,7 +125,7 @@ func (c *cursor) fetch(b *rowBuffer, rows, size int) (more bool, err error) {
 		return failed == nil && len(b.sizes) != rows && (size <= 0 || b.size < size)
 	})
 	if err == nil && failed != nil {
-		err = errors.Join(failed, b.drain(func(key, value []byte, owned bool) error { return nil }))
+		err = errors.Join(failed, b.drain(func(_, _ []byte, _ kv.Version, _ bool) error { return nil }))
 	}
 	return more, err
 }
@@ -175,6 +175,7 @@ type rowBuffer struct {
 type rowSize struct {
 	key, value int32
 	spilled    bool
+	version    kv.Version
 }
 
 // maxPiece is the size of the memory that rows share, for those that hold on
@@ -183,7 +184,7 @@ const maxPiece = 64 << 10
 
 // add copies a row, while the caller holds the lock.
 func (b *rowBuffer) add(x *index, e revision) error {
-	size := rowSize{key: int32(e.keySize())}
+	size := rowSize{key: int32(e.keySize()), version: e.born()}
 	b.size += e.keySize() + e.size()
 	if e.spilled() {
 		s, err := x.locate(e)
@@ -204,7 +205,7 @@ func (b *rowBuffer) add(x *index, e revision) error {
 // drain hands the rows to visit, and forgets them. A value that was spilled is
 // owned by visit, unless the buffer reuses it; the rest is valid until rows are added
 // again.
-func (b *rowBuffer) drain(visit func(key, value []byte, owned bool) error) error {
+func (b *rowBuffer) drain(visit func(key, value []byte, version kv.Version, owned bool) error) error {
 	at, spilled := 0, b.spilled
 	var err error
 	for _, size := range b.sizes {
@@ -223,7 +224,7 @@ func (b *rowBuffer) drain(visit func(key, value []byte, owned bool) error) error
 			}
 		}
 		if err == nil {
-			err = visit(key, value, size.spilled)
+			err = visit(key, value, size.version, size.spilled)
 		}
 	}
 	clear(b.spilled)
@@ -242,7 +243,7 @@ func (b *rowBuffer) appendTo(items []kv.KeyValue) ([]kv.KeyValue, error) {
 		memory, rest = memory[n:], rest-n
 		return mine
 	}
-	err := b.drain(func(key, value []byte, owned bool) error {
+	err := b.drain(func(key, value []byte, _ kv.Version, owned bool) error {
 		size := len(key)
 		if !owned {
 			size += len(value)

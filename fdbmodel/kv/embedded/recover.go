@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 // openJournal reads the manifest of a directory, or begins a new one.
@@ -26,7 +28,7 @@ func openJournal(d directory, o *Options) (*journal, error) {
 		return nil, d.corrupt(manifestName, "%v", err)
 	}
 	return &journal{dir: d, segmentSize: o.SegmentSize, acceptLoss: o.AcceptLoss, store: id, manifest: m,
-		nextFile: m.NextFile, log: o.Logger, sizes: map[uint64]int64{}}, nil
+		nextFile: m.NextFile, log: o.Logger, sizes: map[uint64]int64{}, ends: map[uint64]kv.Version{}}, nil
 }
 
 func newManifest(d directory) (*manifest, error) {
@@ -49,10 +51,8 @@ func newManifest(d directory) (*manifest, error) {
 
 // recover implements durability.
 func (j *journal) recover(into *loader) error {
-	if c := j.manifest.Checkpoint; c != nil {
-		if err := loadRows(j.dir, *c, into); err != nil {
-			return err
-		}
+	if err := into.loadTables(j.dir, j.manifest.Tables); err != nil {
+		return err
 	}
 	if err := j.attestations(); err != nil {
 		return err
@@ -118,8 +118,7 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 		return err
 	}
 	if last {
-		due := max(j.segmentSize, 2*into.index.bytes())
-		j.tail = tail{limit: due / tailFraction, synced: s.Last}
+		j.tail = tail{limit: j.segmentSize / tailFraction, synced: s.Last}
 	}
 	for !s.Sealed || j.next <= s.Last {
 		if err := into.ctx.Err(); err != nil {
@@ -127,6 +126,7 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 		}
 		h, body, err := r.next()
 		if errors.Is(err, errTail) {
+			j.ends[s.File] = j.version
 			return j.cut(s, r)
 		}
 		if err != nil {
@@ -135,8 +135,11 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 		if h.seq != j.next {
 			return j.dir.corrupt(name, "record %d follows record %d", h.seq, j.next-1)
 		}
-		if err := into.apply(body); err != nil {
-			return j.dir.corrupt(name, "record %d: %v", h.seq, err)
+		// What the tables have is not done again.
+		if into.version = h.version; h.version > j.manifest.Through {
+			if err := into.apply(body); err != nil {
+				return j.dir.corrupt(name, "record %d: %v", h.seq, err)
+			}
 		}
 		j.version = max(j.version, h.version)
 		j.next++
@@ -144,6 +147,7 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 			j.tail.add(h, body)
 		}
 	}
+	j.ends[s.File] = j.version
 	if s.Size == 0 {
 		return nil
 	}
@@ -186,6 +190,8 @@ func (j *journal) doubtful() bool {
 type loader struct {
 	ctx   context.Context
 	index *index
+	// version is that of the record whose mutations are done.
+	version kv.Version
 }
 
 var errMalformed = errors.New("malformed record")

@@ -85,6 +85,8 @@ type sequencer struct {
 
 	commits, conflicts uint64
 	key, value         []byte
+	// loaded are values that lie in files, of keys that atomic operations change.
+	loaded map[string][]byte
 	// number is where atomic operations make small values.
 	number [64]byte
 }
@@ -119,14 +121,8 @@ func (q *sequencer) written(s *span, since kv.Version, work *workspace) kv.Versi
 
 // admit reports whether r may be applied, and makes ready what that needs.
 func (q *sequencer) admit(r *request) error {
-	if len(q.index.valueFiles) > 0 {
-		for i := range r.work.ops {
-			if o := &r.work.ops[i]; o.kind == opAtomic {
-				if err := q.index.unspill(o.key); err != nil {
-					return err
-				}
-			}
-		}
+	if err := q.load(r.work.ops); err != nil {
+		return err
 	}
 	if len(r.work.reads) == 0 {
 		return nil
@@ -138,6 +134,26 @@ func (q *sequencer) admit(r *request) error {
 		r.conflict = conflict
 		q.conflicts++
 		return kv.ErrConflict
+	}
+	return nil
+}
+
+// load reads the values that atomic operations change and memory does not have.
+func (q *sequencer) load(ops []op) error {
+	clear(q.loaded)
+	if x := q.index; len(x.valueFiles) == 0 && len(x.base.tables) == 0 {
+		return nil
+	}
+	for i := range ops {
+		if o := &ops[i]; o.kind == opAtomic {
+			value, err := q.index.spilled(o.key)
+			if err != nil {
+				return err
+			}
+			if value != nil {
+				q.loaded[string(o.key)] = value
+			}
+		}
 	}
 	return nil
 }
@@ -239,7 +255,7 @@ func (q *sequencer) clear(b *commitBatch, key []byte, v kv.Version) {
 }
 
 func (q *sequencer) atomic(b *commitBatch, o *op, v kv.Version) {
-	value, present := q.index.newest(o.key)
+	value, present := q.newest(o.key)
 	result, stays := applyAtomic(o.atomic, value, present, o.value, q.number[:])
 	switch {
 	case stays && present && bytes.Equal(result, value), !stays && !present:
@@ -249,6 +265,19 @@ func (q *sequencer) atomic(b *commitBatch, o *op, v kv.Version) {
 	default:
 		q.clear(b, o.key, v)
 	}
+}
+
+// newest returns the row's last value, published or not.
+func (q *sequencer) newest(key []byte) ([]byte, bool) {
+	x := q.index
+	r := x.tree.getNear(key)
+	if r == 0 || x.at(r).absent() {
+		return nil, false
+	}
+	if x.at(r).spilled() {
+		return q.loaded[string(key)], true
+	}
+	return x.at(r).value(), true
 }
 
 // stamped copies b into to with the stamp at offset.
@@ -271,12 +300,27 @@ func (q *sequencer) collect(now time.Time) {
 		kept = q.index.newer(q.line.lowest())
 	}
 	if raised {
-		floor := q.line.lowest()
-		q.index.collect(floor)
-		q.ranges.forget(floor)
-		if len(q.index.retired) > 0 {
-			q.index.closeFiles(floor)
-		}
+		q.forget()
+	}
+}
+
+// raise makes a version the lowest that can be read, as far as no reader keeps it from
+// that and older ones were superseded for keep, except some that were published before the
+// last one. It returns which one is.
+func (q *sequencer) raise(v kv.Version, now time.Time, keep time.Duration, except int) kv.Version {
+	for q.line.lowest() < v && q.line.readable() > except+1 && q.line.advance(now, keep) {
+	}
+	q.forget()
+	return q.line.lowest()
+}
+
+// forget drops what no transaction can read at the versions that are left.
+func (q *sequencer) forget() {
+	floor := q.line.lowest()
+	q.index.collect(floor)
+	q.ranges.forget(floor)
+	if len(q.index.retired) > 0 {
+		q.index.closeFiles(floor)
 	}
 }
 

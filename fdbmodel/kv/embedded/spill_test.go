@@ -106,20 +106,21 @@ func TestLargeValuesAreLeftToTheLog(t *testing.T) {
 		}
 		require.NoError(t, s.Checkpoint(ctx))
 	}
-	require.Zero(t, s.index.loggedBytes)
-	require.Zero(t, s.index.largeBytes.Load())
-	require.Greater(t, len(s.index.valueFiles), 3)
+	require.NotZero(t, s.index.loggedBytes, "what the reader must not see is in no table")
 	select {
 	case <-w.Done():
 		require.Fail(t, "nothing has changed")
 	default:
 	}
 	old.Cancel()
+	require.NoError(t, s.Checkpoint(ctx))
+	require.Zero(t, s.index.loggedBytes)
+	require.Zero(t, s.index.largeBytes.Load())
 	for range 3 {
 		virtual.Advance(time.Second)
 		set(t, s, "small", nil)
 	}
-	require.Len(t, s.index.valueFiles, 1)
+	require.Empty(t, s.index.valueFiles)
 	want["small"] = ""
 	require.Equal(t, want, contents(t, s))
 	require.NoError(t, s.Close())

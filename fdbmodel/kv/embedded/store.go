@@ -42,6 +42,13 @@ type Store struct {
 	disk           *disk
 	checkpointLock sync.Mutex
 	checkpoints    atomic.Int64
+	// through is the version up to which the tables have what changed. It is guarded by
+	// checkpointLock.
+	through   kv.Version
+	mergeLock sync.Mutex
+	// unmerged is how many checkpoints there were when a merge failed. It is guarded by
+	// mergeLock.
+	unmerged int64
 	// pacing is that of the last checkpoint, nil if there was none.
 	pacing atomic.Pointer[pace]
 	// retryAt is the size of the log to wait for after a checkpoint failed.
@@ -68,12 +75,13 @@ func OpenMemory(o Options) *Store {
 }
 
 func newStore(o Options) *Store {
-	s := &Store{options: o.withDefaults(), failed: make(chan struct{})}
+	s := &Store{options: o.withDefaults(), failed: make(chan struct{}), unmerged: -1}
 	s.workspaces.New = newWorkspace
 	s.index.init(s.options.LargeValue)
 	s.spill.most = s.options.CheckpointBytes / spillFraction
 	s.watches.init(&s.index, &s.line)
-	s.sequencer = sequencer{index: &s.index, line: &s.line, watch: &s.watches, history: s.options.HistoryVersions}
+	s.sequencer = sequencer{index: &s.index, line: &s.line, watch: &s.watches, history: s.options.HistoryVersions,
+		loaded: map[string][]byte{}}
 	return s
 }
 
@@ -170,20 +178,7 @@ func (s *Store) waitConflict(ctx context.Context, tx kv.Tx) error {
 	if !ok {
 		return ctx.Err()
 	}
-	for {
-		news := s.news.wait()
-		if err := s.Err(); err != nil {
-			return err
-		}
-		if s.line.published() >= t.conflictVersion() {
-			return nil
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return s.await(ctx, t.conflictVersion())
 }
 
 // reached returns ErrFutureVersion if the store has not come to v.

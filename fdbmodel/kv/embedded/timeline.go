@@ -79,6 +79,13 @@ func (t *timeline) publish(v kv.Version, now time.Time) {
 	t.current.Store(e)
 }
 
+// readable returns how many versions can be read.
+func (t *timeline) readable() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.epochs.len()
+}
+
 // enter begins to read at the version that was published last.
 func (t *timeline) enter() *epoch {
 	for {

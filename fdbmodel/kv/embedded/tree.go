@@ -1,9 +1,13 @@
 package embedded
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
 
 // nodeSize is how many entries a node has at most: a leaf then takes 512 bytes.
-const nodeSize = 60
+const nodeSize = 59
 
 const (
 	// nodeSmall is the number of entries below which a node is merged with a
@@ -22,7 +26,11 @@ type node struct {
 	children *[nodeSize + 1]*node
 	// previous and next are the neighbours of a leaf.
 	previous, next *node
+	// changed is not less than the version of any change to the rows of a leaf.
+	changed kv.Version
 }
+
+func (n *node) change(v kv.Version) { n.changed = max(n.changed, v) }
 
 // tree is a B+ tree of the newest revisions by key. Separators are blocks of
 // its own, so that entries can come and go without touching them. One goroutine
@@ -170,9 +178,10 @@ func (t *tree) before(key []byte) spot {
 	return s
 }
 
-// put makes r the entry of key, and returns the one it replaces, or zero.
-func (t *tree) put(key []byte, r ref) (replaced ref) {
+// put makes r the entry of key at a version, and returns the one it replaces, or zero.
+func (t *tree) put(key []byte, r ref, v kv.Version) (replaced ref) {
 	leaf := t.near(key)
+	leaf.change(v)
 	i, found := t.search(leaf, key)
 	if found {
 		replaced, leaf.entries[i] = leaf.entries[i], r
@@ -232,6 +241,7 @@ func (t *tree) split(n *node, i int, key []byte) {
 		separator = t.separate(t.key(left.entries[at-1]), first)
 		right.count = copy(right.entries[:], left.entries[at:left.count])
 		right.previous, right.next = left, left.next
+		right.changed = left.changed
 		if right.next != nil {
 			right.next.previous = right
 		}
@@ -312,6 +322,7 @@ func (t *tree) merge(n *node, i int) {
 	separator := n.entries[i]
 	if left.children == nil {
 		t.arena.free(separator)
+		left.change(right.changed)
 		left.next = right.next
 		if left.next != nil {
 			left.next.previous = left

@@ -1,140 +1,92 @@
 package embedded
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"slices"
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// valueFile is a checkpoint's table, or a file of the log, that values are read from.
-// It stays open while a row or a reader needs it, also when the file has been removed.
+// valueFile is a file of the log that values are read from. It stays open while a row or
+// a reader needs it, also when the file has been removed.
 type valueFile struct {
 	dir  directory
 	file uint64
-	// table is that of a checkpoint, log that of a file of the log.
-	table *sstable.Reader
-	log   vfs.File
+	log  vfs.File
 	// users are the readers, and one more for the index.
 	users atomic.Int64
 }
 
-func openTable(d directory, file uint64) (*valueFile, error) {
-	f, err := d.fs.Open(d.file(rowsName(file)), vfs.RandomReadsOption)
-	if err != nil {
-		return nil, err
-	}
-	readable, err := sstable.NewSimpleReadable(f)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	table, err := sstable.NewReader(context.Background(), readable, sstable.ReaderOptions{})
-	if err != nil {
-		return nil, errors.Join(err, readable.Close())
-	}
-	v := &valueFile{dir: d, file: file, table: table}
-	v.users.Store(1)
-	return v, nil
-}
-
-// leave closes the file after its last user.
+// release closes the file after its last user.
 func (f *valueFile) release() error {
 	if f.users.Add(-1) > 0 {
 		return nil
 	}
-	if f.log != nil {
-		return f.log.Close()
-	}
-	return f.table.Close()
+	return f.log.Close()
 }
 
-// read appends the value of a key of a checkpoint to to.
-func (f *valueFile) read(key, to []byte) (value []byte, err error) {
-	it, err := f.table.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
-	if err != nil {
-		return nil, f.damaged(err)
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	entry := it.SeekGE(key, 0)
-	if entry == nil || !bytes.Equal(entry.K.UserKey, key) {
-		return nil, f.damaged(errors.Join(errors.New("a key is missing"), it.Error()))
-	}
-	found, _, err := entry.Value(nil)
-	if err != nil {
-		return nil, f.damaged(err)
-	}
-	return append(to, found...), nil
-}
-
-func (f *valueFile) damaged(err error) error { return f.dir.corrupt(rowsName(f.file), "%v", err) }
-
-// fileValue is where a value lies, nowhere if file is nil. It is read once.
+// fileValue is where a value lies, nowhere if it is zero. It is read once.
 type fileValue struct {
-	file  *valueFile
-	place int64
-	size  int
-	sum   uint32
+	// log is the file of the log, tables the set of tables if it is none.
+	log    *valueFile
+	tables *tableSet
+	size   int
+	// place and sum are where in the log it lies and its checksum, version is that of the
+	// row in a table.
+	place   int64
+	sum     uint32
+	version kv.Version
 }
+
+func (v fileValue) exists() bool { return v.log != nil || v.tables != nil }
 
 // read returns the value, which is that of key, in memory of its own or that of to.
 func (v fileValue) read(key, to []byte) (value []byte, err error) {
 	to = slices.Grow(to[:0], v.size)
-	if v.file.log != nil {
-		value, err = v.file.readLog(to[:v.size], v.place, v.sum)
-	} else {
-		value, err = v.file.read(key, to)
+	if v.log != nil {
+		value, err = v.log.readLog(to[:v.size], v.place, v.sum)
+		return value, errors.Join(err, v.log.release())
 	}
-	return value, errors.Join(err, v.file.release())
+	value, err = v.tables.read(key, v.version, to)
+	return value, errors.Join(err, v.tables.release())
 }
 
 // locate returns where a spilled value lies, for read. The caller holds the
 // index's lock.
 func (x *index) locate(e revision) (v fileValue, err error) {
+	v.size = e.size()
+	if !e.logged() {
+		v.tables, v.version = x.base.hold(), e.born()
+		return v, nil
+	}
 	f := x.valueFiles[e.file()]
 	if f == nil {
 		return v, kv.ErrClosed
 	}
 	f.users.Add(1)
-	v = fileValue{file: f, size: e.size()}
-	if e.logged() {
-		v.place, v.sum = e.place()
-	}
+	v.log = f
+	v.place, v.sum = e.place()
 	return v, nil
 }
 
-// unspill brings the newest value of a key back into memory. Only the
-// sequencer may call it.
-func (x *index) unspill(key []byte) error {
+// spilled returns the newest value of a key if memory does not have it, nil otherwise.
+// Only the sequencer may call it.
+func (x *index) spilled(key []byte) ([]byte, error) {
 	r := x.tree.getNear(key)
 	if r == 0 || x.at(r).absent() || !x.at(r).spilled() {
-		return nil
+		return nil, nil
 	}
 	s, err := x.locate(x.at(r))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	value, err := s.read(key, nil)
-	if err != nil {
-		return err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.countLarge(x.at(r), -1)
-	x.arena.resize(r, revisionHeader+len(key)+len(value))
-	e := x.at(r)
-	e.unflag(flagSpilled | flagLogged)
-	copy(e.value(), value)
-	x.countLarge(e, 1)
-	return nil
+	return s.read(key, nil)
 }
 
-// largeRow is a row of a checkpoint whose value can be spilled.
+// largeRow is a row that a checkpoint wrote, whose value can be left to it.
 type largeRow struct {
 	key      []byte
 	revision ref
@@ -142,30 +94,16 @@ type largeRow struct {
 	version kv.Version
 }
 
-// spillToCheckpoint leaves large values to a checkpoint that is installed. Files that
-// they lay in before, which are those of the log before firstLog as well, are closed
-// once nothing can read there.
-func (s *Store) spillToCheckpoint(c rowsFile, large []largeRow, firstLog uint64) error {
-	var fresh *valueFile
-	if len(large) > 0 {
-		var err error
-		if fresh, err = openTable(s.disk.journal.dir, c.File); err != nil {
-			return err
-		}
-	}
+// spillToTable leaves large values to the table that has them. Files of the log that they
+// lay in before are closed once nothing can read there.
+func (s *Store) spillToTable(large []largeRow) {
 	x := &s.index
 	for first := true; first || len(large) > 0; first = false {
 		s.commitLock.Lock()
 		x.mu.Lock()
-		if first {
-			x.retireFiles(firstLog)
-			if x.newestTable = c.File; fresh != nil {
-				x.valueFiles[c.File] = fresh
-			}
-		}
 		n := min(len(large), lockedRows)
 		for _, l := range large[:n] {
-			x.spillRowToCheckpoint(l, c.File)
+			x.spillRowToTable(l)
 		}
 		if large = large[n:]; len(large) == 0 {
 			for i := range x.retired {
@@ -177,12 +115,11 @@ func (s *Store) spillToCheckpoint(c rowsFile, large []largeRow, firstLog uint64)
 		x.mu.Unlock()
 		s.commitLock.Unlock()
 	}
-	return nil
 }
 
-// spillRowToCheckpoint leaves a row's value to a file, unless its revision is gone. The
+// spillRowToTable leaves a row's value to a table, unless its revision is gone. The
 // caller holds the locks of commits and of the index.
-func (x *index) spillRowToCheckpoint(l largeRow, file uint64) {
+func (x *index) spillRowToTable(l largeRow) {
 	head := x.tree.get(l.key)
 	r := head
 	for r != 0 && r != l.revision {
@@ -196,26 +133,24 @@ func (x *index) spillRowToCheckpoint(l largeRow, file uint64) {
 		x.countLarge(x.at(r), -1)
 	}
 	if e := x.at(r); !e.spilled() || e.logged() {
-		x.arena.resize(r, revisionHeader+e.keySize()+spilledSize)
+		x.arena.resize(r, revisionHeader+e.keySize())
 	}
-	x.at(r).spill(file)
+	x.at(r).spill()
 	if counts {
 		x.countLarge(x.at(r), 1)
 	}
 }
 
-// retiredFile is a file in which no row of version or later lies.
+// retiredFile is a file of the log in which no row of version or later lies.
 type retiredFile struct {
 	file    uint64
 	version kv.Version
 }
 
-// retireFiles retires the newest checkpoint, and the files of the log before
-// firstLog. The caller holds the lock.
+// retireFiles retires the files of the log before firstLog. The caller holds the lock.
 func (x *index) retireFiles(firstLog uint64) {
-	for file, f := range x.valueFiles {
-		old := file == x.newestTable || f.log != nil && x.firstLog <= file && file < firstLog
-		if old {
+	for file := range x.valueFiles {
+		if x.firstLog <= file && file < firstLog {
 			x.retired = append(x.retired, retiredFile{file: file})
 		}
 	}
@@ -249,5 +184,7 @@ func (x *index) closeAllFiles() error {
 	}
 	clear(x.valueFiles)
 	x.retired = nil
+	err = errors.Join(err, x.base.release())
+	x.base = newTableSet()
 	return err
 }

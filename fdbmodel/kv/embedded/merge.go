@@ -1,0 +1,152 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/internal/signal"
+)
+
+// mergeWidth is how many tables of about one size are merged at least.
+const mergeWidth = 4
+
+// mergeable returns the first of the tables to merge, which are the newest ones, and false
+// if there are too few. A table joins newer ones that are together as large: so a row is
+// written again only a few times, and the newest tables are not larger than the oldest one.
+func mergeable(tables []*table) (first int, ok bool) {
+	n := len(tables)
+	if n < mergeWidth {
+		return 0, false
+	}
+	first = n - 1
+	for sum := tables[first].Size; first > 0 && tables[first-1].Size <= sum; first-- {
+		sum += tables[first-1].Size
+	}
+	return first, n-first >= mergeWidth
+}
+
+// mergeSoon merges tables after a checkpoint, if there are too many.
+func (s *Store) mergeSoon(ctx context.Context) {
+	if s.disk.checkpointer != nil {
+		signal.Send(s.disk.checkpointer.more)
+		return
+	}
+	s.mergeTables(ctx)
+}
+
+// mergeTables merges tables until there are few enough. A failure does no harm, as the tables
+// are still there: the merge is tried again after the next checkpoint. Before the log begins,
+// nothing is written.
+func (s *Store) mergeTables(ctx context.Context) {
+	if !s.disk.begun.Load() {
+		return
+	}
+	s.mergeLock.Lock()
+	defer s.mergeLock.Unlock()
+	for more := s.unmerged != s.checkpoints.Load(); more; {
+		s.index.mu.RLock()
+		set := s.index.base.hold()
+		s.index.mu.RUnlock()
+		first, ok := mergeable(set.tables)
+		more = ok && s.Err() == nil
+		if more {
+			if err := s.merge(ctx, set.tables[first:], first == 0); err != nil {
+				more, s.unmerged = false, s.checkpoints.Load()
+				if ctx.Err() == nil && s.Err() == nil {
+					s.options.Logger.Warn("tables can't be merged", "error", err)
+				}
+			}
+		}
+		_ = set.release()
+	}
+}
+
+// merge replaces tables that follow each other by one. If no table is older, deletions
+// are over.
+func (s *Store) merge(ctx context.Context, tables []*table, oldest bool) error {
+	start := time.Now()
+	j := s.disk.journal
+	j.mu.Lock()
+	number := j.newFile()
+	j.mu.Unlock()
+	t, err := s.writeMerged(ctx, number, tables, oldest)
+	if err != nil {
+		return err
+	}
+	obsolete, err := j.replace(func(m *manifest) {
+		at := slices.IndexFunc(m.Tables, func(f tableFile) bool { return f.File == tables[0].File })
+		m.Tables = slices.Delete(m.Tables, at, at+len(tables))
+		if t != nil {
+			m.Tables = slices.Insert(m.Tables, at, t.tableFile)
+		}
+	})
+	if err != nil {
+		if !errors.Is(err, errInstall) {
+			err = errors.Join(err, j.discard(t))
+		}
+		return s.checkpointError(err)
+	}
+	s.swapTables(func(x *index) []*table {
+		at := slices.Index(x.base.tables, tables[0])
+		all := slices.Delete(slices.Clone(x.base.tables), at, at+len(tables))
+		if t != nil {
+			all = slices.Insert(all, at, t)
+		}
+		return all
+	})
+	s.options.Logger.Info("tables merged", "tables", len(tables), "bytes", size(t), "took", time.Since(start))
+	j.remove(obsolete)
+	return nil
+}
+
+// writeMerged writes what tables have together. Checkpoints that become due are written
+// meanwhile.
+func (s *Store) writeMerged(ctx context.Context, number uint64, tables []*table, oldest bool) (*table, error) {
+	d := s.disk.journal.dir
+	rows, err := merged(d, tables)
+	defer func() { _ = rows.close() }()
+	if err != nil {
+		return nil, err
+	}
+	w, err := newTableWriter(d, number)
+	if err != nil {
+		return nil, err
+	}
+	for size := 0; err == nil && rows.valid; {
+		if e := rows.entry; !e.deleted || !oldest {
+			err = w.add(e)
+			size += len(e.key) + len(e.value)
+		}
+		if err == nil && size >= pageBytes {
+			size, err = 0, s.rest(ctx)
+		}
+		if err == nil {
+			err = rows.next()
+		}
+	}
+	if err == nil {
+		err = rows.complete()
+	}
+	return w.finish(err)
+}
+
+// rest is called by a merge now and then.
+func (s *Store) rest(ctx context.Context) error {
+	if err := errors.Join(ctx.Err(), s.Err()); err != nil {
+		return err
+	}
+	if !s.options.Inline {
+		s.checkpointIfDue(ctx)
+	}
+	return nil
+}
+
+// discard removes a table that is in no manifest, if there is one.
+func (j *journal) discard(t *table) error {
+	if t == nil {
+		return nil
+	}
+	return errors.Join(t.reader.Close(), j.dir.fs.Remove(j.dir.file(rowsName(t.File))))
+}

@@ -1,0 +1,78 @@
+package mutants
+
+// tables are the tests of what checkpoints and merges write.
+func tables() suites {
+	return suites{{of: "fdbmodel/kv/embedded", run: "Table|Checkpoint|OldValues|Merge|IndexAgainst"},
+		{of: "fdbmodel/kv/embedded"}}
+}
+
+// tableMutants are faults in checkpoints, and in the tables that they write.
+func tableMutants() []mutant {
+	const checkpoint, load, merge = inEngine + "checkpoint.go", inEngine + "load.go", inEngine + "merge.go"
+	const index, tree, journal = inEngine + "index.go", inEngine + "tree.go", inEngine + "journal.go"
+	return []mutant{
+		{name: "a table without all its rows is loaded", file: inEngine + "tableset.go", by: tables(),
+			old: "if m.rows[i] != w.table.Rows {",
+			new: "if m.rows[i] != w.table.Rows && false {"},
+		{name: "a row that is written again is not in a table", file: index, by: tables(),
+			old: "e.flag(old.flags() & flagBased)",
+			new: "e.flag(0)"},
+		{name: "a row that the log has again is not in a table", file: load, by: tables(),
+			old: "e.flag(x.at(replaced).flags() & flagBased)",
+			new: "e.flag(0)"},
+		{name: "a loaded row is not in a table", file: load, by: tables(),
+			old: "x.at(r).flag(flagBased)",
+			new: "x.at(r).flag(0)"},
+		{name: "a row that a checkpoint wrote is not in a table", file: checkpoint, by: tables(),
+			old: "x.at(r).flag(flagBased)",
+			new: "x.at(r).flag(0)"},
+		{name: "the deletion of a row is in no table", file: index, by: tables(),
+			old: "if e.based() {",
+			new: "if e.based() && false {"},
+		{name: "the deletion of a row in the log is in no table", file: load, by: tables(),
+			old: "if e.based() {",
+			new: "if e.based() && false {"},
+		{name: "deletions are forgotten before a table has them", file: inEngine + "deletions.go", by: tables(),
+			old: "d.bytes = bytes.Clone(d.bytes[size:])",
+			new: "_ = size\n\td.bytes = nil"},
+		{name: "a table has what a reader must not see", file: checkpoint, by: tables(),
+			old: "|| e.born() > c.through {",
+			new: "{"},
+		{name: "a checkpoint passes over the rows of its last version", file: checkpoint, by: tables(),
+			old: "e.born() > c.through {",
+			new: "e.born() >= c.through {"},
+		{name: "a leaf that is split has not changed", file: tree, by: tables(),
+			old: "right.changed = left.changed",
+			new: "right.changed = 0"},
+		{name: "a leaf that takes in another has not changed", file: tree, by: tables(),
+			old: "left.change(right.changed)",
+			new: "left.change(0)"},
+		{name: "a checkpoint does not wait for the commits beside it", file: checkpoint, by: tables(),
+			old: "err = s.settleRows(ctx)",
+			new: "err = ctx.Err()"},
+		{name: "a checkpoint can be used without the log after it", file: journal, by: tables(),
+			old: "m.Until = j.durable",
+			new: "m.Until = 0"},
+		{name: "the log is removed before the tables have all of it", file: journal, by: tables(),
+			old: "j.ends[m.Segments[0].File] <= through {",
+			new: "j.ends[m.Segments[0].File] <= through+1000 {"},
+		{name: "a merge of some tables drops deletions", file: merge, by: tables(),
+			old: "set.tables[first:], first == 0)",
+			new: "set.tables[first:], true)"},
+		{name: "tables are merged before the log begins", file: merge, by: tables(),
+			old: "if !s.disk.begun.Load() {",
+			new: "if !s.disk.begun.Load() && false {"},
+		{name: "the oldest table counts", file: inEngine + "tableset.go", by: tables(),
+			old: "for i := len(tables) - 1; i >= 0; i-- {",
+			new: "for i := range tables {"},
+		{name: "a value is read from the oldest table", file: inEngine + "tableset.go", by: tables(),
+			old: "for i := len(s.tables) - 1; i >= 0; i-- {",
+			new: "for i := range s.tables {"},
+		{name: "a table is closed under its readers", file: inEngine + "tableset.go", by: tables(),
+			old: "s.users.Add(1)\n\treturn s",
+			new: "return s"},
+		{name: "a reader of an old version keeps nothing from being forgotten", file: inEngine + "sequence.go", by: tables(),
+			old: "q.line.lowest() < v && q.line.readable() > except+1 && q.line.advance(now, keep) {",
+			new: "q.line.lowest() < v {\n\t\tq.line.floor.Store(int64(v))"},
+	}
+}
