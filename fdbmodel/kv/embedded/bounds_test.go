@@ -300,7 +300,7 @@ func TestLogIsBoundedWhileACheckpointIsSlow(t *testing.T) {
 	stopped.Store(true)
 	want := contents(t, s)
 	require.NoError(t, s.Close())
-	require.Greater(t, stalls, 3)
+	require.GreaterOrEqual(t, stalls, 3)
 	// A commit of each writer may come on top.
 	require.Less(t, beyond, int64(16<<10))
 	require.Equal(t, want, contents(t, open(t, "store", Options{FS: fs})))
