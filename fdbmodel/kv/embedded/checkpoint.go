@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +8,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
-
-// pageBytes is about how much of the rows is copied at a time.
-const pageBytes = 256 << 10
 
 // Checkpoint writes what has changed since the last one to a table, and deletes the log
 // before, while commits go on. It waits up to 50 ms for transactions that read at older
@@ -74,6 +70,8 @@ func (s *Store) writeCheckpoint(ctx context.Context, except int) error {
 	}
 	s.through = through
 	s.adopt(t, firstLog, c)
+	s.evict()
+	s.writeHints()
 	s.checkpoints.Add(1)
 	s.waitForMore()
 	s.options.Logger.Info("checkpoint", "rows", c.rows, "bytes", size(t), "took", time.Since(start))
@@ -180,12 +178,31 @@ func (s *Store) adopt(t *table, firstLog uint64, c *changeSet) {
 	s.swapTables(func(x *index) []*table {
 		x.retireFiles(firstLog)
 		x.deleted.forget(len(c.deleted))
+		x.cold.holes.forget(c.through)
+		x.cold.epoch++
+		x.cold.count(-c.fewer.keys, -c.fewer.bytes)
 		if t == nil {
 			return x.base.tables
 		}
 		return append(x.base.tables[:len(x.base.tables):len(x.base.tables)], t)
 	})
+	s.unlinger(c)
 	s.spillToTable(c.large)
+}
+
+// unlinger takes deleted rows out of memory that the tables don't show any more.
+func (s *Store) unlinger(c *changeSet) {
+	for rest := c.deleted; len(rest) > 0; {
+		s.commitLock.Lock()
+		s.index.mu.Lock()
+		for i := 0; i < lockedRows && len(rest) > 0; i++ {
+			end := deletionHead + deletionKeySize(rest)
+			s.index.unlinger(rest[deletionHead:end], c.through)
+			rest = rest[end:]
+		}
+		s.index.mu.Unlock()
+		s.commitLock.Unlock()
+	}
 }
 
 // swapTables gives the index another set of tables.
@@ -199,125 +216,4 @@ func (s *Store) swapTables(next func(*index) []*table) {
 	s.commitLock.Unlock()
 	// Nothing was written to its files, and what was read was checked.
 	_ = old.release()
-}
-
-// changeSet is what changed in the index after one version and through another.
-type changeSet struct {
-	store          *Store
-	after, through kv.Version
-	// deleted are the deletions as the index has them, gone what is left of them to be
-	// written, in the order of keys.
-	deleted []byte
-	gone    []entry
-	// begin is where the walk over the rows goes on.
-	begin []byte
-	page  rowBuffer
-	large []largeRow
-	rows  int64
-	// wrote receives the progress: how many rows were passed.
-	wrote func(rows int)
-}
-
-// write writes the changes to a table, page by page, so that commits go on in between. There
-// is no table if there are none. What changes again is left to the log.
-func (c *changeSet) write(ctx context.Context, number uint64) (*table, error) {
-	c.store.commitLock.Lock()
-	c.deleted = c.store.index.deleted.through(c.through)
-	c.store.commitLock.Unlock()
-	c.gone, c.page.reuses = inOrder(c.deleted), true
-	w, err := newTableWriter(c.store.disk.journal.dir, number)
-	if err != nil {
-		return nil, err
-	}
-	for more := true; more && err == nil; {
-		if err = ctx.Err(); err != nil {
-			break
-		}
-		var passed int
-		passed, more, err = c.next()
-		err = errors.Join(err, c.page.drain(func(key, value []byte, version kv.Version, _ bool) error {
-			return c.add(w, entry{key: key, value: value, version: version})
-		}))
-		c.wrote(passed)
-	}
-	if err == nil {
-		err = c.buryBefore(w, nil)
-	}
-	c.rows = w.rows
-	return w.finish(err)
-}
-
-// add writes a row after the deletions before it. One of the row itself was before it was
-// written again.
-func (c *changeSet) add(w *tableWriter, e entry) error {
-	if err := c.buryBefore(w, e.key); err != nil {
-		return err
-	}
-	if len(c.gone) > 0 && bytes.Equal(c.gone[0].key, e.key) {
-		c.gone = c.gone[1:]
-	}
-	return w.add(e)
-}
-
-// buryBefore writes the deletions before a key, all of them if that is nil.
-func (c *changeSet) buryBefore(w *tableWriter, key []byte) error {
-	for len(c.gone) > 0 && (key == nil || bytes.Compare(c.gone[0].key, key) < 0) {
-		if err := w.add(c.gone[0]); err != nil {
-			return err
-		}
-		c.gone = c.gone[1:]
-	}
-	return nil
-}
-
-// lockedLeaves is how many leaves without changes are passed under one hold of the lock of
-// commits.
-const lockedLeaves = 1024
-
-// next copies the next rows that changed, and returns how many rows it passed, and false
-// when nothing is left.
-func (c *changeSet) next() (passed int, more bool, err error) {
-	s, x := c.store, &c.store.index
-	s.commitLock.Lock()
-	defer s.commitLock.Unlock()
-	var copied []ref
-	at, visited := x.tree.seek(c.begin), 0
-	for leaves := 0; !at.end(); at.settle() {
-		if visited >= lockedRows || leaves >= lockedLeaves || len(c.page.bytes) >= pageBytes {
-			c.begin = append(c.begin[:0], x.tree.key(at.ref())...)
-			more = true
-			break
-		}
-		if at.leaf.changed <= c.after {
-			passed += at.leaf.count - at.at
-			at.at = at.leaf.count
-			leaves++
-			continue
-		}
-		if copied, err = c.copy(at.ref(), copied); err != nil {
-			return passed, false, err
-		}
-		at.at++
-		passed++
-		visited++
-	}
-	x.mu.Lock()
-	for _, r := range copied {
-		x.at(r).flag(flagBased)
-	}
-	x.mu.Unlock()
-	return passed, more, nil
-}
-
-// copy copies a row if the checkpoint has to have it.
-func (c *changeSet) copy(r ref, copied []ref) ([]ref, error) {
-	x := &c.store.index
-	e := x.at(r)
-	if e.absent() || e.born() <= c.after || e.born() > c.through {
-		return copied, nil
-	}
-	if e.size() >= x.largeValue {
-		c.large = append(c.large, largeRow{key: bytes.Clone(e.key()), revision: r, version: e.born()})
-	}
-	return append(copied, r), c.page.add(x, e)
 }

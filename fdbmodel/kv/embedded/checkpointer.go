@@ -51,6 +51,7 @@ func (c *checkpointer) run() {
 		case <-c.more:
 			c.store.checkpointIfDue(c.ctx)
 			c.store.mergeTables(c.ctx)
+			c.store.warm()
 		}
 	}
 }
@@ -73,27 +74,32 @@ func (s *Store) checkpointIfDue(ctx context.Context) {
 }
 
 // crowded reports whether memory has so much that a checkpoint takes off it that one pays
-// off: large values, and rows that were deleted.
+// off: large values, rows that were deleted, and more rows than it should have.
 func (s *Store) crowded() bool {
 	most := s.options.CheckpointBytes / 8
-	return s.index.largeBytes.Load() > most || s.index.deleted.size.Load() > most
+	return s.index.largeBytes.Load() > most || s.index.deleted.size.Load() > most || s.index.cold.holes.many.Load() ||
+		s.index.over.Load() && s.disk.journal.logBytes.Load() > min(s.options.CheckpointBytes, s.options.Memory)/4
 }
 
 // checkpointAt returns the size of the log from which on a checkpoint is due.
 func (s *Store) checkpointAt() int64 { return max(s.options.CheckpointBytes, s.retryAt.Load()) }
 
 // waitForMore is called after a checkpoint. If transactions kept it from making the log
-// shorter, the next one waits until the log has grown.
+// shorter, or memory smaller, the next one waits until the log has grown.
 func (s *Store) waitForMore() {
 	s.retryAt.Store(0)
 	if size := s.disk.journal.logBytes.Load(); size > s.options.CheckpointBytes/2 {
 		s.retryAt.Store(size + s.options.CheckpointBytes/4)
+	} else if s.crowded() {
+		s.retryAt.Store(size + s.options.CheckpointBytes/16)
 	}
 }
 
 // Stats is a look at a store.
 type Stats struct {
-	// Keys and Bytes are the rows and the size of their keys and values.
+	// Keys and Bytes are the rows and the size of their keys and values. Where rows lie on
+	// disk alone, they are estimates: what was written or deleted there counts as new, or
+	// as still there, until a checkpoint.
 	Keys, Bytes int64
 	// Memory estimates the memory that rows take, with what is kept of them for
 	// running transactions.
@@ -120,7 +126,7 @@ type Stats struct {
 func (s *Store) StoredBytes(context.Context, kv.Range) (int64, error) {
 	s.index.mu.RLock()
 	defer s.index.mu.RUnlock()
-	return s.index.liveBytes, nil
+	return s.index.liveBytes + s.index.cold.bytes, nil
 }
 
 // rowOverhead is the memory of a row besides its key and value: its place in
@@ -134,8 +140,8 @@ func (s *Store) Stats() Stats {
 		Garbage: s.index.kept(), Checkpoints: s.checkpoints.Load()}
 	s.commitLock.Unlock()
 	s.index.mu.RLock()
-	st.Keys, st.Bytes = s.index.liveKeys, s.index.liveBytes
-	st.Memory = st.Bytes - s.index.tableBytes - s.index.loggedBytes + int64(s.index.tree.size+st.Garbage)*rowOverhead
+	st.Keys, st.Bytes = s.index.liveKeys+s.index.cold.keys, s.index.liveBytes+s.index.cold.bytes
+	st.Memory = s.index.resident()
 	s.index.mu.RUnlock()
 	st.Watches = s.watches.count()
 	if s.disk != nil {

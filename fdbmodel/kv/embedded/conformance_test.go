@@ -88,10 +88,13 @@ func conform(t *testing.T, kinds map[string]*stores) {
 func TestConformance(t *testing.T) {
 	spilled := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1, HistoryVersions: 4,
 		Inline: true}
+	cold := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1, Memory: 1, HistoryVersions: 4,
+		Inline: true}
 	conform(t, map[string]*stores{
 		"memory":  {},
 		"disk":    {onDisk: true},
 		"spilled": {onDisk: true, options: spilled},
+		"cold":    {onDisk: true, options: cold},
 	})
 }
 
@@ -102,5 +105,6 @@ func TestConformanceOfModes(t *testing.T) {
 		"inline":      {onDisk: true, options: Options{Inline: true}},
 		"sync off":    {onDisk: true, options: Options{SyncOff: true}},
 		"checkpoints": {onDisk: true, options: Options{SegmentSize: 4 << 10, CheckpointBytes: 16 << 10}},
+		"cold too":    {onDisk: true, options: Options{SegmentSize: 4 << 10, CheckpointBytes: 1, Memory: 1}},
 	})
 }

@@ -239,10 +239,11 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		x := &index{}
 		x.init(4 << 10)
-		l := &loader{ctx: context.Background(), index: x}
+		l := &loader{ctx: context.Background(), index: x, version: 1}
 		if err := l.apply(body); err != nil && !errors.Is(err, errMalformed) {
 			t.Fatal(err)
 		}
+		x.collect(1)
 		require.EqualValues(t, x.tree.size, x.liveKeys)
 	})
 }

@@ -33,6 +33,7 @@ func lives() map[string]Options {
 		"tiny":   tiny(Options{}),
 		"copies": {SegmentSize: 40 << 10, CheckpointBytes: 64 << 10, LargeValue: tinyValue, HistoryVersions: 1},
 		"tables": {SegmentSize: 2 << 10, CheckpointBytes: 700, LargeValue: tinyValue, HistoryVersions: 1},
+		"cold":   {SegmentSize: 2 << 10, CheckpointBytes: 700, LargeValue: tinyValue, HistoryVersions: 1, Memory: 1},
 		"large":  {SegmentSize: 8 << 10, CheckpointBytes: 24 << 10, LargeValue: 100, HistoryVersions: 1},
 	}
 }

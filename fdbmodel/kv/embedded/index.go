@@ -32,12 +32,13 @@ const (
 	revisionHeader = 28
 	// flagSpilled says that the value lies in a table, or with flagLogged in the log,
 	// flagReplaced that the row has a newer revision, flagBased that a table may have
-	// the row.
+	// the row, flagOpen that only tables know what was before the revision.
 	flagSpilled  = 1 << 31
 	flagReplaced = 1 << 30
 	flagLogged   = 1 << 29
 	flagBased    = 1 << 28
-	lengthMask   = flagBased - 1
+	flagOpen     = 1 << 27
+	lengthMask   = flagOpen - 1
 	// loggedSize is what is left of a value that lies in the log.
 	loggedSize = 8 + 8 + 4
 )
@@ -86,6 +87,7 @@ func (e revision) spilled() bool  { return e.flags()&flagSpilled != 0 }
 func (e revision) logged() bool   { return e.flags()&flagLogged != 0 }
 func (e revision) replaced() bool { return e.flags()&flagReplaced != 0 }
 func (e revision) based() bool    { return e.flags()&flagBased != 0 }
+func (e revision) open() bool     { return e.flags()&flagOpen != 0 }
 
 // absent reports whether the row is absent once this revision has ended.
 func (e revision) absent() bool { return e.died() != 0 }
@@ -158,7 +160,8 @@ type garbage struct {
 //   - Versions never rise along a list. A commit that writes a row twice leaves two
 //     revisions of one version, the later one first.
 //   - Each revision that replaced another, and each that ended with its row, has
-//     a piece of garbage, in the order of versions.
+//     a piece of garbage, in the order of versions. A row that ended in a cold range stays
+//     in the tree after that, until the tables don't show it any more.
 //   - A revision is freed when the garbage of the one that replaced it is swept,
 //     or that of its end if nothing replaced it. Its own garbage comes before
 //     both, so garbage never refers to a block that is free.
@@ -183,6 +186,15 @@ type index struct {
 	// the last one.
 	base    *tableSet
 	deleted deletions
+	cold    cold
+	// most is how much memory rows may take, over says that they take more by an eighth, and
+	// coldRead is called after tables were read from a key on. They are not used by a store in
+	// memory.
+	most     int64
+	over     atomic.Bool
+	coldRead func(key []byte)
+	// hand is the key where the search for rows that memory can do without goes on.
+	hand []byte
 
 	// largeValue is the size from which on values are spilled. valueFiles are the files of
 	// the log that values lie in, by their numbers, and retired those of them that only
@@ -222,20 +234,21 @@ func (x *index) rows() int64 {
 }
 
 // visible returns the revision of a row that a reader at v sees, given its
-// newest one, or zero where the row is absent.
-func (x *index) visible(r ref, v kv.Version) ref {
+// newest one. It returns zero where the row is absent or, if it is below, only
+// tables know.
+func (x *index) visible(r ref, v kv.Version) (seen ref, below bool) {
 	for r != 0 {
 		e := x.at(r)
 		if e.born() > v {
-			r = e.older()
+			r, below = e.older(), e.open()
 			continue
 		}
 		if e.absent() && e.died() <= v {
-			return 0
+			return 0, false
 		}
-		return r
+		return r, false
 	}
-	return 0
+	return 0, below
 }
 
 // set writes a value, and returns its revision. The caller holds the lock.
@@ -249,10 +262,12 @@ func (x *index) set(key, value []byte, v kv.Version) ref {
 		if !old.absent() {
 			x.lose(old)
 		}
-		e.flag(old.flags() & flagBased)
+		e.flag(old.flags() & (flagBased | flagOpen))
 		old.flag(flagReplaced)
 		e.setOlder(replaced)
 		x.garbage.push(garbage{version: v, revision: r})
+	} else if x.isCold(key) {
+		e.flag(flagBased | flagOpen)
 	}
 	if x.watched {
 		x.touched = append(x.touched, e.key())
@@ -260,22 +275,24 @@ func (x *index) set(key, value []byte, v kv.Version) ref {
 	return r
 }
 
-// clear deletes a row and reports whether it was there. The caller holds the
-// lock.
+// clear deletes a row and reports whether it was there, or may have been. The caller
+// holds the lock.
 func (x *index) clear(key []byte, v kv.Version) bool {
 	leaf := x.tree.near(key)
 	r := x.tree.find(leaf, key)
-	if r == 0 || !x.remove(r, v) {
+	if r == 0 {
+		return x.bury(key, v)
+	}
+	if !x.remove(r, v) {
 		return false
 	}
 	leaf.change(v)
 	return true
 }
 
-// clearRange deletes the rows of a range and returns how many there were. The
-// caller holds the lock.
-func (x *index) clearRange(begin, end []byte, v kv.Version) int {
-	removed := 0
+// clearRange deletes the rows of a range and returns how many of them memory knew, and
+// whether tables may have others. The caller holds the lock.
+func (x *index) clearRange(begin, end []byte, v kv.Version) (removed int, below bool) {
 	for s := x.tree.seekNear(begin); !s.end(); s.next() {
 		r := s.ref()
 		if bytes.Compare(x.at(r).key(), end) >= 0 {
@@ -286,7 +303,7 @@ func (x *index) clearRange(begin, end []byte, v kv.Version) int {
 			removed++
 		}
 	}
-	return removed
+	return removed, x.clearCold(begin, end, v)
 }
 
 // remove makes a row absent from v on, and reports whether it was present.
@@ -297,7 +314,7 @@ func (x *index) remove(r ref, v kv.Version) bool {
 	}
 	x.lose(e)
 	if e.based() {
-		x.deleted.add(e.key(), v)
+		x.deleted.add(e.key(), v, e.open())
 	}
 	e.setDied(v)
 	x.garbage.push(garbage{version: v, revision: r, ended: true})
@@ -388,7 +405,7 @@ func (x *index) sweep(g garbage) {
 		old = next
 	}
 	e.setOlder(0)
-	if g.ended && !e.replaced() {
+	if g.ended && !e.replaced() && !x.linger(g.revision) {
 		x.tree.delete(e.key())
 		x.arena.free(g.revision)
 	}

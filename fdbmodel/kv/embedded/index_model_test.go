@@ -60,7 +60,9 @@ func (m *indexModel) clear(t require.TestingT, key string) {
 
 func (m *indexModel) clearRange(t require.TestingT, begin, end string) {
 	want := m.keys(begin, end, m.last)
-	require.Equal(t, len(want), m.index.clearRange([]byte(begin), []byte(end), m.last))
+	removed, below := m.index.clearRange([]byte(begin), []byte(end), m.last)
+	require.Equal(t, len(want), removed)
+	require.False(t, below)
 	for _, key := range want {
 		m.rows[key] = append(m.rows[key], modelState{version: m.last})
 	}

@@ -115,11 +115,10 @@ func TestValueThatWasWrittenAgainInItsCommitIsNotSpilled(t *testing.T) {
 	x.set(key, []byte("the first value"), 7)
 	var seen largeRow
 	c := cursor{index: &x, version: 7, end: []byte{0xff}}
-	_, err := c.next(func(r ref, e revision) bool {
-		seen = largeRow{key: key, revision: r, version: e.born()}
+	c.next(func(_ []byte, r ref, _ bool) bool {
+		seen = largeRow{key: key, revision: r, version: x.at(r).born()}
 		return true
 	})
-	require.NoError(t, err)
 	x.set(key, []byte("the second value"), 7)
 	x.spillRowToTable(seen)
 	require.Equal(t, "the second value", string(x.at(x.tree.get(key)).value()))

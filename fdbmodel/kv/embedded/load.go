@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -29,36 +28,28 @@ func (l *loader) loadTables(d directory, files []tableFile) (err error) {
 		tables = append(tables, t)
 	}
 	l.index.base = newTableSet(tables...)
+	hints, err := d.readHints()
+	if err != nil {
+		return err
+	}
 	w, err := merged(d, tables)
 	defer func() { err = errors.Join(err, w.close()) }()
-	for ; err == nil && w.valid; err = w.next() {
-		if err := l.ctx.Err(); err != nil {
-			return err
-		}
-		if w.entry.deleted {
-			continue
-		}
-		if err := l.append(w.entry); err != nil {
-			return d.corrupt(rowsName(w.source().File), "%v", err)
-		}
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, w.complete())
+	return l.loadRows(w, hints, l.most)
 }
 
 // append adds a row of a table behind all others.
-func (l *loader) append(e entry) error {
+func (l *loader) append(w *mergedWalk) error {
+	e := w.entry
+	if e.deleted {
+		return nil
+	}
 	if err := checkRow(e.key, e.value); err != nil {
-		return err
+		return w.source().damaged(err)
 	}
-	x := l.index
-	var r ref
-	if len(e.value) < x.largeValue {
-		r = newRevision(&x.arena, e.key, e.value, x.largeValue)
-	} else {
-		r = newSpilled(&x.arena, e.key, len(e.value))
-	}
-	x.at(r).flag(flagBased)
-	l.put(e.key, r, e.version)
+	l.index.insert(e)
 	return nil
 }
 
@@ -66,49 +57,10 @@ func (l *loader) set(key, value []byte) error {
 	if err := checkRow(key, value); err != nil {
 		return err
 	}
-	l.put(key, newRevision(&l.index.arena, key, value, l.index.largeValue), l.version)
+	l.index.set(key, value, l.version)
 	return nil
 }
 
-func (l *loader) put(key []byte, r ref, v kv.Version) {
-	x := l.index
-	e := x.at(r)
-	e.setBorn(v)
-	x.gain(e)
-	if replaced := x.tree.put(key, r, v); replaced != 0 {
-		e.flag(x.at(replaced).flags() & flagBased)
-		l.forget(replaced)
-	}
-}
+func (l *loader) clear(key []byte) { l.index.clear(key, l.version) }
 
-func (l *loader) clear(key []byte) {
-	if r := l.index.tree.getNear(key); r != 0 {
-		l.remove(r)
-	}
-}
-
-func (l *loader) clearRange(begin, end []byte) {
-	x := l.index
-	for {
-		s := x.tree.seekNear(begin)
-		if s.end() || bytes.Compare(x.at(s.ref()).key(), end) >= 0 {
-			return
-		}
-		l.remove(s.ref())
-	}
-}
-
-func (l *loader) remove(r ref) {
-	x := l.index
-	e := x.at(r)
-	if e.based() {
-		x.deleted.add(e.key(), l.version)
-	}
-	x.tree.delete(e.key())
-	l.forget(r)
-}
-
-func (l *loader) forget(r ref) {
-	l.index.lose(l.index.at(r))
-	l.index.arena.free(r)
-}
+func (l *loader) clearRange(begin, end []byte) { l.index.clearRange(begin, end, l.version) }

@@ -113,7 +113,7 @@ func (m *manifest) id() (id storeID, err error) {
 
 // files returns the names of the files of the store.
 func (m *manifest) files() map[string]bool {
-	names := map[string]bool{manifestName: true, lockName: true, markName: true}
+	names := map[string]bool{manifestName: true, lockName: true, markName: true, coldName: true}
 	for _, s := range m.Segments {
 		names[segmentName(s.File)] = true
 	}

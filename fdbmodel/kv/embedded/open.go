@@ -89,10 +89,12 @@ func (s *Store) load(ctx context.Context, d directory) error {
 	if err != nil {
 		return err
 	}
-	if err := j.recover(&loader{ctx: ctx, index: &s.index}); err != nil {
+	if err := j.recover(&loader{ctx: ctx, index: &s.index, most: s.options.Memory}); err != nil {
 		return err
 	}
 	s.disk, s.through = &disk{journal: j}, j.manifest.Through
+	s.hinted = len(s.index.cold.ranges) > 0
+	s.index.most, s.index.coldRead = s.options.Memory, s.coldRead
 	s.begin(j.opening)
 	return nil
 }
@@ -121,6 +123,9 @@ func (s *Store) close() error {
 	defer s.checkpointLock.Unlock()
 	s.commitLock.Lock()
 	defer s.commitLock.Unlock()
+	if s.disk.begun.Load() {
+		s.writeHints()
+	}
 	err := errors.Join(s.disk.journal.close(), s.index.closeAllFiles(), s.disk.lock.Close())
 	if failure := s.Err(); errors.Is(failure, kv.ErrStoreFailed) {
 		return failure

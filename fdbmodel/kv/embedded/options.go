@@ -69,7 +69,8 @@ type Options struct {
 	// CheckpointBytes is the size in bytes of the log from which on a
 	// checkpoint is written. Meanwhile commits are slowed down, so that the log has
 	// at most 2.1 times this size, and 128 MiB, as long as checkpoints succeed and
-	// no transaction reads at a version from before. Defaults to 256 MiB.
+	// no transaction reads at a version from before. Defaults to 256 MiB, or a quarter
+	// of Memory if that is less.
 	CheckpointBytes int64
 
 	// LargeValue is the size in bytes from which on a value lies in no memory
@@ -78,6 +79,13 @@ type Options struct {
 	// rest is read from the log. A checkpoint is also written when the log has an
 	// eighth of CheckpointBytes of them. Defaults to 4 KiB.
 	LargeValue int
+
+	// Memory is about how many bytes the rows of a store in a directory may take in memory.
+	// What has not been read or written for the longest time is left to the tables on disk
+	// by a checkpoint, and is read there. What commits write until then comes on top: as much
+	// as the log may have. Defaults to a quarter of the memory that
+	// the process may have, and 256 MiB at least.
+	Memory int64
 
 	// Logger receives checkpoints, and what was found and passed over at the
 	// opening. Errors are not logged but returned. Defaults to none.
@@ -102,8 +110,16 @@ func (o Options) withDefaults() Options {
 	o.HistoryVersions = orDefault(o.HistoryVersions, 1024)
 	o.LargeValue = orDefault(o.LargeValue, 4<<10)
 	o.SegmentSize = orDefault(o.SegmentSize, 64<<20)
-	o.CheckpointBytes = orDefault(o.CheckpointBytes, 256<<20)
+	if o.Memory <= 0 {
+		o.Memory = max(systemMemory()/4, MemoryMin)
+	}
+	o.CheckpointBytes = orDefault(o.CheckpointBytes, min(256<<20, o.Memory/4))
 	return o
+}
+
+// backlog is how many bytes of commits may wait for the disk.
+func (o *Options) backlog() int64 {
+	return min(backlogBytes, max(o.Memory/backlogFraction, backlogMin))
 }
 
 func orDefault[T int | int64 | time.Duration](value, standard T) T {

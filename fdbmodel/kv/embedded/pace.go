@@ -5,7 +5,7 @@ import "sync/atomic"
 // pace keeps the log from growing faster than a checkpoint is written: by the
 // time that all rows were passed, it has 2.1 times the size that a checkpoint
 // begins at, or a tenth of that more than it began with. Then the checkpoint
-// waits for commits that were applied meanwhile, at most backlogBytes of them
+// waits for commits that were applied meanwhile, as many as may wait for the disk
 // and a batch, and the log may grow by twice that.
 type pace struct {
 	// from is the size of the log at the beginning, due that from which on a
@@ -16,6 +16,8 @@ type pace struct {
 	total   int64
 	passed  atomic.Int64
 	settles atomic.Bool
+	// backlog is how many bytes of commits may wait for the disk.
+	backlog int64
 	over    atomic.Bool
 	moved   broadcast
 }
@@ -28,7 +30,7 @@ func (p *pace) allowed() int64 {
 	}
 	size := p.from + p.due/10 + int64(share*float64(max(2*p.due-p.from, 0)))
 	if p.settles.Load() {
-		size += 2 * backlogBytes
+		size += 2 * p.backlog
 	}
 	return size
 }
@@ -63,7 +65,8 @@ func (p *pace) wait(log *atomic.Int64) {
 
 // beginPace begins to hold back commits for a checkpoint.
 func (s *Store) beginPace() *pace {
-	p := &pace{from: s.disk.journal.logBytes.Load(), due: s.checkpointAt(), total: s.index.rows()}
+	p := &pace{from: s.disk.journal.logBytes.Load(), due: s.options.CheckpointBytes, total: s.index.rows(),
+		backlog: s.options.backlog()}
 	s.pacing.Store(p)
 	return p
 }

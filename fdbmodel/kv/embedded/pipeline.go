@@ -12,9 +12,12 @@ import (
 )
 
 const (
-	// backlogBytes is how much may wait for the disk before commits wait with
-	// it.
-	backlogBytes = 64 << 20
+	// backlogBytes is how much may wait for the disk before commits wait with it, and
+	// backlogFraction the part of Options.Memory that is, if that is less; a few
+	// batches at least.
+	backlogBytes    = 64 << 20
+	backlogFraction = 16
+	backlogMin      = 4 << 20
 	// attestAfter is how long the log is idle before its last commit is
 	// attested.
 	attestAfter = 100 * time.Millisecond
@@ -47,6 +50,8 @@ type pipeline struct {
 	batchesLock sync.Mutex
 	batches     []*commitBatch
 	backlog     int
+	// most is how large the backlog may be.
+	most        int
 	sealed      bool
 	spare       []*commitBatch
 	spareBytes  int
@@ -70,6 +75,7 @@ type pipeline struct {
 
 func newPipeline(s *Store, disk durability, grown func(), idle func() error, pace func()) *pipeline {
 	p := &pipeline{store: s, disk: disk, linger: s.options.Linger, grown: grown, idle: idle, pace: pace,
+		most:         int(s.options.backlog()),
 		moreRequests: make(chan struct{}, 1), moreBatches: make(chan struct{}, 1)}
 	if s.options.SyncOff {
 		p.linger = s.options.SyncInterval
@@ -164,7 +170,7 @@ func (p *pipeline) sequenceBatch(requests []*request) int {
 func (p *pipeline) newBatch() *commitBatch {
 	p.batchesLock.Lock()
 	defer p.batchesLock.Unlock()
-	for p.backlog > backlogBytes {
+	for p.backlog > p.most {
 		p.drained.Wait()
 	}
 	n := len(p.spare)

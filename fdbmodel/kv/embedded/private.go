@@ -89,5 +89,5 @@ func isOurs(name string) bool {
 	case segmentSuffix, rowsSuffix:
 		return true
 	}
-	return name == manifestName || name == manifestNewName || name == lockName || name == markName
+	return name == manifestName || name == manifestNewName || name == lockName || name == markName || name == coldName
 }

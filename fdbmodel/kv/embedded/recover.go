@@ -69,6 +69,7 @@ func (j *journal) recover(into *loader) error {
 			return err
 		}
 	}
+	into.countCold()
 	if err := j.complete(); err != nil {
 		return err
 	}
@@ -136,10 +137,14 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 			return j.dir.corrupt(name, "record %d follows record %d", h.seq, j.next-1)
 		}
 		// What the tables have is not done again.
+		if h.version > into.hints.Version {
+			into.countCold()
+		}
 		if into.version = h.version; h.version > j.manifest.Through {
 			if err := into.apply(body); err != nil {
 				return j.dir.corrupt(name, "record %d: %v", h.seq, err)
 			}
+			into.index.collect(h.version)
 		}
 		j.version = max(j.version, h.version)
 		j.next++
@@ -192,6 +197,11 @@ type loader struct {
 	index *index
 	// version is that of the record whose mutations are done.
 	version kv.Version
+	// most is how much memory rows of tables may take.
+	most int64
+	// hints say how many rows are on disk alone, which counted says that it was used.
+	hints   coldHints
+	counted bool
 }
 
 var errMalformed = errors.New("malformed record")

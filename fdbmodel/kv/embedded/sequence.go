@@ -141,18 +141,28 @@ func (q *sequencer) admit(r *request) error {
 // load reads the values that atomic operations change and memory does not have.
 func (q *sequencer) load(ops []op) error {
 	clear(q.loaded)
-	if x := q.index; len(x.valueFiles) == 0 && len(x.base.tables) == 0 {
+	x := q.index
+	if len(x.valueFiles) == 0 && len(x.base.tables) == 0 {
 		return nil
 	}
 	for i := range ops {
-		if o := &ops[i]; o.kind == opAtomic {
-			value, err := q.index.spilled(o.key)
-			if err != nil {
-				return err
-			}
-			if value != nil {
-				q.loaded[string(o.key)] = value
-			}
+		o := &ops[i]
+		if o.kind != opAtomic {
+			continue
+		}
+		s, err := x.elsewhere(o.key)
+		if err != nil {
+			return err
+		}
+		if !s.exists() {
+			continue
+		}
+		value, err := s.read(o.key, nil)
+		if err != nil {
+			return err
+		}
+		if value != nil {
+			q.loaded[string(o.key)] = value
 		}
 	}
 	return nil
@@ -221,8 +231,12 @@ func (q *sequencer) mutate(b *commitBatch, o *op, c kv.Committed) {
 	case opClear:
 		q.clear(b, o.key, c.Version)
 	case opClearRange:
-		if q.index.clearRange(o.key, o.value, c.Version) > 0 && q.recorded {
+		removed, below := q.index.clearRange(o.key, o.value, c.Version)
+		if (removed > 0 || below) && q.recorded {
 			b.body = appendClearRange(b.body, o.key, o.value)
+		}
+		if below && q.index.watched {
+			b.touched = q.watch.within(b.touched, o.key, o.value)
 		}
 		q.ranges.add(o.key, o.value, c.Version)
 	case opAtomic:
@@ -271,7 +285,11 @@ func (q *sequencer) atomic(b *commitBatch, o *op, v kv.Version) {
 func (q *sequencer) newest(key []byte) ([]byte, bool) {
 	x := q.index
 	r := x.tree.getNear(key)
-	if r == 0 || x.at(r).absent() {
+	if r == 0 {
+		value, below := q.loaded[string(key)]
+		return value, below && !x.cold.holes.contain(key, math.MaxInt64)
+	}
+	if x.at(r).absent() {
 		return nil, false
 	}
 	if x.at(r).spilled() {
@@ -301,6 +319,9 @@ func (q *sequencer) collect(now time.Time) {
 	}
 	if raised {
 		q.forget()
+	}
+	if x := q.index; x.most > 0 {
+		x.over.Store(x.resident() > x.most+x.most/8)
 	}
 }
 

@@ -55,6 +55,10 @@ type Store struct {
 	retryAt   atomic.Int64
 	closeOnce sync.Once
 
+	// hinted says that the file COLD has something. It is guarded by checkpointLock.
+	hinted  bool
+	warming warming
+
 	// ended is why the store has stopped serving, nil while it serves.
 	ended   atomic.Pointer[ending]
 	endOnce sync.Once
@@ -77,6 +81,7 @@ func OpenMemory(o Options) *Store {
 func newStore(o Options) *Store {
 	s := &Store{options: o.withDefaults(), failed: make(chan struct{}), unmerged: -1}
 	s.workspaces.New = newWorkspace
+	s.warming.init()
 	s.index.init(s.options.LargeValue)
 	s.spill.most = s.options.CheckpointBytes / spillFraction
 	s.watches.init(&s.index, &s.line)

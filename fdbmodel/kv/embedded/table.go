@@ -27,6 +27,8 @@ type entry struct {
 	// version is that of the commit which wrote or deleted the row.
 	version kv.Version
 	deleted bool
+	// open says that the tables alone know what was there before. No table has it.
+	open bool
 }
 
 // table is a file of rows in the order of their keys, which never changes. It
@@ -133,6 +135,24 @@ func (w *tableWalk) seek(key []byte) error {
 // next goes to the next entry.
 func (w *tableWalk) next() error {
 	if row := w.rows.Next(); row != nil {
+		w.arrive(row.K, row.InPlaceValue())
+		return nil
+	}
+	return w.end()
+}
+
+// seekBefore goes to the last entry whose key is less than key.
+func (w *tableWalk) seekBefore(key []byte) error {
+	if row := w.rows.SeekLT(key, 0); row != nil {
+		w.arrive(row.K, row.InPlaceValue())
+		return nil
+	}
+	return w.end()
+}
+
+// previous goes to the entry before.
+func (w *tableWalk) previous() error {
+	if row := w.rows.Prev(); row != nil {
 		w.arrive(row.K, row.InPlaceValue())
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -155,11 +156,20 @@ func TestMergeableTables(t *testing.T) {
 // checkpoint that no reader holds back.
 func TestTablesByChance(t *testing.T) {
 	t.Parallel()
+	for name, memory := range map[string]int64{"in memory": 1 << 30, "some on disk": 4 << 10, "all on disk": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tablesByChance(t, memory)
+		})
+	}
+}
+
+func tablesByChance(t *testing.T, memory int64) {
 	ctx, seed := context.Background(), rand.Uint64()
 	t.Logf("seed %d", seed)
 	p := &program{t: t, chance: rand.New(rand.NewPCG(seed, 0)), want: map[string]string{},
 		options: Options{FS: vfs.NewMem(), Inline: true, SegmentSize: 2 << 10, CheckpointBytes: 3 << 10, LargeValue: 200,
-			HistoryVersions: 4}}
+			HistoryVersions: 4, Memory: memory}}
 	p.store = open(t, "store", p.options)
 	for step := range p.steps(600) {
 		p.commit()
@@ -188,7 +198,9 @@ type program struct {
 	chance  *rand.Rand
 	options Options
 	store   *Store
-	want    map[string]string
+	// window is where the keys begin that are written now.
+	window int
+	want   map[string]string
 	// old reads what was there before.
 	old    kv.Tx
 	before map[string]string
@@ -201,18 +213,34 @@ func (p *program) steps(few int) int {
 	return few
 }
 
-func (p *program) key() string { return fmt.Sprintf("key%03d", p.chance.IntN(120)) }
+// programKeys is how many keys there are, and programWindow how many of them are written for a
+// while.
+const programKeys, programWindow = 400, 60
+
+func (p *program) key() string {
+	if p.chance.IntN(4) == 0 {
+		return fmt.Sprintf("key%03d", p.chance.IntN(programKeys))
+	}
+	return p.writeKey()
+}
+
+func (p *program) writeKey() string {
+	return fmt.Sprintf("key%03d", (p.window+p.chance.IntN(programWindow))%programKeys)
+}
 
 func (p *program) commit() {
+	if p.chance.IntN(20) == 0 {
+		p.window = p.chance.IntN(programKeys)
+	}
 	tx := p.store.Begin(kv.Options{})
 	for range 1 + p.chance.IntN(4) {
-		key := p.key()
+		key := p.writeKey()
 		switch p.chance.IntN(10) {
 		case 0, 1:
 			tx.Clear([]byte(key))
 			delete(p.want, key)
 		case 2:
-			first := p.chance.IntN(120)
+			first := (p.window + p.chance.IntN(programWindow)) % programKeys
 			key, end := fmt.Sprintf("key%03d", first), fmt.Sprintf("key%03d", first+p.chance.IntN(12))
 			if p.chance.IntN(20) == 0 {
 				key, end = "", "\xff"
@@ -220,8 +248,8 @@ func (p *program) commit() {
 			tx.ClearRange(kv.Range{Begin: []byte(key), End: []byte(end)})
 			maps.DeleteFunc(p.want, func(k, _ string) bool { return key <= k && k < end })
 		case 3:
-			tx.Atomic(kv.ByteMax, []byte(key), []byte("more"))
-			p.want[key] = max(p.want[key], "more")
+			tx.Atomic(kv.ByteMax, []byte(key), []byte("8"))
+			p.want[key] = max(p.want[key], "8")
 		default:
 			value := hex.EncodeToString(random(p.chance.IntN(20)))
 			if p.chance.IntN(5) == 0 {
@@ -264,26 +292,68 @@ func (p *program) check(step int) {
 	require.Equal(p.t, p.want[key], string(read(p.t, p.store, key)), "%s after step %d", key, step)
 	if step%10 == 0 {
 		require.Equal(p.t, p.want, contents(p.t, p.store), "after step %d", step)
-		size := 0
-		for key, value := range p.want {
-			size += len(key) + len(value)
-		}
-		require.EqualValues(p.t, size, p.store.Stats().Bytes)
+		p.count()
 	}
+	p.page(p.store.Begin(kv.Options{}), p.want)
 	if p.old == nil {
 		return
 	}
 	got, err := p.old.Get([]byte(key)).Wait(ctx)
 	require.NoError(p.t, err)
 	require.Equal(p.t, p.before[key], string(got), "%s as of before step %d", key, step)
-	if step%7 == 0 {
-		page, err := p.old.Snapshot().GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{Reverse: true}).Wait(ctx)
-		require.NoError(p.t, err)
-		require.Len(p.t, page.Items, len(p.before))
-		for _, item := range page.Items {
-			require.Equal(p.t, p.before[string(item.Key)], string(item.Value))
+	p.page(p.old, p.before)
+}
+
+// count compares what the store says it has with what it has, if it knows all of it.
+func (p *program) count() {
+	if len(p.store.index.cold.ranges) > 0 {
+		return
+	}
+	size := 0
+	for key, value := range p.want {
+		size += len(key) + len(value)
+	}
+	require.EqualValues(p.t, size, p.store.Stats().Bytes)
+	require.EqualValues(p.t, len(p.want), p.store.Stats().Keys)
+}
+
+// page reads rows of a range with a transaction, which sometimes has written there.
+func (p *program) page(tx kv.Tx, want map[string]string) {
+	begin, end := p.key(), p.key()
+	if p.chance.IntN(3) == 0 {
+		begin, end = "", "\xff"
+	}
+	if begin > end {
+		begin, end = end, begin
+	}
+	want = maps.Clone(want)
+	if tx != p.old {
+		defer tx.Cancel()
+		for range p.chance.IntN(3) {
+			mine, gone := p.key(), p.key()
+			tx.Set([]byte(mine), []byte("mine"))
+			want[mine] = "mine"
+			tx.Clear([]byte(gone))
+			delete(want, gone)
 		}
 	}
+	o := kv.RangeOptions{Limit: p.chance.IntN(12), Reverse: p.chance.IntN(2) == 0}
+	page, err := tx.GetRange(kv.Range{Begin: []byte(begin), End: []byte(end)}, o).Wait(context.Background())
+	require.NoError(p.t, err)
+	maps.DeleteFunc(want, func(key, _ string) bool { return key < begin || key >= end })
+	keys := append([]string{}, slices.Sorted(maps.Keys(want))...)
+	if o.Reverse {
+		slices.Reverse(keys)
+	}
+	if o.Limit > 0 {
+		keys = keys[:min(len(keys), o.Limit)]
+	}
+	got := []string{}
+	for _, item := range page.Items {
+		got = append(got, string(item.Key))
+		require.Equal(p.t, want[string(item.Key)], string(item.Value))
+	}
+	require.Equal(p.t, keys, got)
 }
 
 // TestDirectoryOfAnOlderFormat has one table of all rows, and a log that repeats some of

@@ -72,6 +72,18 @@ func (s *tableSet) read(key []byte, v kv.Version, to []byte) ([]byte, error) {
 	return e.value, nil
 }
 
+// find returns the value that the tables have of a key, behind to, and nil for none.
+func (s *tableSet) find(key, to []byte) ([]byte, error) {
+	e, found, err := s.get(key, to)
+	if err != nil || !found || e.deleted {
+		return nil, err
+	}
+	if e.value == nil {
+		return []byte{}, nil
+	}
+	return e.value, nil
+}
+
 // mergedWalk goes through tables together, and finds of each key what the newest
 // table has.
 type mergedWalk struct {
@@ -79,6 +91,9 @@ type mergedWalk struct {
 	// has passed.
 	walks []*tableWalk
 	rows  []int64
+	// owns says that the tables are closed with the walk.
+	owns    bool
+	reverse bool
 	// moving is the table that is being read.
 	moving *table
 	// at are the walks that have come to the key of the entry.
@@ -87,41 +102,77 @@ type mergedWalk struct {
 	valid bool
 }
 
-// merged begins a walk through tables, in files of its own, at the first key. The walk
-// must be closed, also after an error.
+// merged begins a walk through all of tables, in files of its own. The walk must be closed,
+// also after an error.
 func merged(d directory, tables []*table) (m *mergedWalk, err error) {
-	m = &mergedWalk{rows: make([]int64, len(tables))}
+	m = &mergedWalk{owns: true}
 	for i := len(tables) - 1; i >= 0; i-- {
 		t, err := openTable(d, tables[i].tableFile, vfs.SequentialReadsOption)
 		if err != nil {
 			return m, err
 		}
 		t.sets.Store(1)
-		w, err := t.walk()
-		if err != nil {
+		if err := m.add(t); err != nil {
 			return m, errors.Join(err, t.release())
 		}
-		m.walks = append(m.walks, w)
 	}
-	return m, m.first()
+	return m, m.seek(nil)
+}
+
+// walk begins a walk through the tables of a set, which the caller holds. The walk must be
+// closed, also after an error.
+func (s *tableSet) walk() (m *mergedWalk, err error) {
+	m = &mergedWalk{}
+	for i := len(s.tables) - 1; i >= 0; i-- {
+		if err := m.add(s.tables[i]); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+func (m *mergedWalk) add(t *table) error {
+	w, err := t.walk()
+	if err == nil {
+		m.walks, m.rows = append(m.walks, w), append(m.rows, 0)
+	}
+	return err
 }
 
 func (m *mergedWalk) close() error {
 	var err error
 	for _, w := range m.walks {
-		err = errors.Join(err, w.close(), w.table.release())
+		if err = errors.Join(err, w.close()); m.owns {
+			err = errors.Join(err, w.table.release())
+		}
 	}
 	return err
 }
 
-func (m *mergedWalk) first() (err error) {
+// seek goes to the first key that is not less than key.
+func (m *mergedWalk) seek(key []byte) (err error) {
 	defer m.guard(&err)
+	m.reverse = false
 	for i, w := range m.walks {
 		m.moving = w.table
-		if err := w.seek(nil); err != nil {
+		if err := w.seek(key); err != nil {
 			return err
 		}
 		m.count(i)
+	}
+	m.choose()
+	return nil
+}
+
+// seekBefore goes to the last key that is less than key, and lets the walk go back.
+func (m *mergedWalk) seekBefore(key []byte) (err error) {
+	defer m.guard(&err)
+	m.reverse = true
+	for _, w := range m.walks {
+		m.moving = w.table
+		if err := w.seekBefore(key); err != nil {
+			return err
+		}
 	}
 	m.choose()
 	return nil
@@ -133,7 +184,12 @@ func (m *mergedWalk) next() (err error) {
 	for _, i := range m.at {
 		w := m.walks[i]
 		m.moving = w.table
-		if err := w.next(); err != nil {
+		if m.reverse {
+			err = w.previous()
+		} else {
+			err = w.next()
+		}
+		if err != nil {
 			return err
 		}
 		m.count(i)
@@ -155,7 +211,7 @@ func (m *mergedWalk) guard(err *error) {
 	}
 }
 
-// choose finds the least of the keys that the walks have come to.
+// choose finds the least of the keys that the walks have come to, or the greatest.
 func (m *mergedWalk) choose() {
 	m.at, m.valid = m.at[:0], false
 	for i, w := range m.walks {
@@ -165,6 +221,9 @@ func (m *mergedWalk) choose() {
 		order := -1
 		if m.valid {
 			order = bytes.Compare(w.entry.key, m.entry.key)
+			if m.reverse {
+				order = -order
+			}
 		}
 		if order < 0 {
 			m.at, m.entry, m.valid = m.at[:0], w.entry, true

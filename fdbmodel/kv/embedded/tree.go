@@ -2,12 +2,13 @@ package embedded
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 // nodeSize is how many entries a node has at most: a leaf then takes 512 bytes.
-const nodeSize = 59
+const nodeSize = 58
 
 const (
 	// nodeSmall is the number of entries below which a node is merged with a
@@ -28,9 +29,21 @@ type node struct {
 	previous, next *node
 	// changed is not less than the version of any change to the rows of a leaf.
 	changed kv.Version
+	// touched is set when a leaf is read or written, and reset when it is passed by who
+	// looks for rows that memory can do without.
+	touched atomic.Bool
 }
 
-func (n *node) change(v kv.Version) { n.changed = max(n.changed, v) }
+func (n *node) change(v kv.Version) {
+	n.changed = max(n.changed, v)
+	n.touch()
+}
+
+func (n *node) touch() {
+	if !n.touched.Load() {
+		n.touched.Store(true)
+	}
+}
 
 // tree is a B+ tree of the newest revisions by key. Separators are blocks of
 // its own, so that entries can come and go without touching them. One goroutine

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -34,6 +35,8 @@ type fileValue struct {
 	log    *valueFile
 	tables *tableSet
 	size   int
+	// below says that it is what the tables have of a key, if anything.
+	below bool
 	// place and sum are where in the log it lies and its checksum, version is that of the
 	// row in a table.
 	place   int64
@@ -43,15 +46,30 @@ type fileValue struct {
 
 func (v fileValue) exists() bool { return v.log != nil || v.tables != nil }
 
-// read returns the value, which is that of key, in memory of its own or that of to.
+// read returns the value, which is that of key, in memory of its own or that of to. It is
+// nil if there is none.
 func (v fileValue) read(key, to []byte) (value []byte, err error) {
 	to = slices.Grow(to[:0], v.size)
 	if v.log != nil {
 		value, err = v.log.readLog(to[:v.size], v.place, v.sum)
 		return value, errors.Join(err, v.log.release())
 	}
-	value, err = v.tables.read(key, v.version, to)
+	if v.below {
+		value, err = v.tables.find(key, to)
+	} else {
+		value, err = v.tables.read(key, v.version, to)
+	}
 	return value, errors.Join(err, v.tables.release())
+}
+
+// release gives up a value that is not read.
+func (v fileValue) release() {
+	// Nothing was written to the file, and what was read was checked.
+	if v.log != nil {
+		_ = v.log.release()
+	} else if v.tables != nil {
+		_ = v.tables.release()
+	}
 }
 
 // locate returns where a spilled value lies, for read. The caller holds the
@@ -72,18 +90,26 @@ func (x *index) locate(e revision) (v fileValue, err error) {
 	return v, nil
 }
 
-// spilled returns the newest value of a key if memory does not have it, nil otherwise.
-// Only the sequencer may call it.
-func (x *index) spilled(key []byte) ([]byte, error) {
+// below returns where what a reader at v sees of a row lies that memory does not know, which
+// is nowhere if it was cleared there. The caller holds the index's lock.
+func (x *index) below(key []byte, v kv.Version) (s fileValue) {
+	if !x.cold.holes.contain(key, v) {
+		s = fileValue{tables: x.base.hold(), below: true}
+	}
+	return s
+}
+
+// elsewhere returns where the newest value of a key lies if that is not memory. Only the
+// sequencer may call it.
+func (x *index) elsewhere(key []byte) (s fileValue, err error) {
 	r := x.tree.getNear(key)
-	if r == 0 || x.at(r).absent() || !x.at(r).spilled() {
-		return nil, nil
+	switch {
+	case r == 0 && x.isCold(key):
+		return x.below(key, math.MaxInt64), nil
+	case r == 0 || x.at(r).absent() || !x.at(r).spilled():
+		return s, nil
 	}
-	s, err := x.locate(x.at(r))
-	if err != nil {
-		return nil, err
-	}
-	return s.read(key, nil)
+	return x.locate(x.at(r))
 }
 
 // largeRow is a row that a checkpoint wrote, whose value can be left to it.

@@ -176,6 +176,7 @@ func TestReadersWhileCheckpointsReplaceEachOther(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Options{
 		"memory": {HistoryVersions: 1},
+		"cold":   {HistoryVersions: 1, Memory: 1},
 		"log":    {HistoryVersions: 1, CheckpointBytes: 2 << 20, SegmentSize: 256 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tidwall/btree"
+
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -53,6 +55,8 @@ type watchTable struct {
 	mu    sync.Mutex
 	all   map[*watch]struct{}
 	byKey map[string][]*watch
+	// keys are those of byKey.
+	keys btree.Set[string]
 	// pending are those whose row has a revision that is not published yet.
 	pending []*watch
 }
@@ -99,6 +103,7 @@ func (t *watchTable) endLocked(w *watch, err error) {
 		}
 		if len(peers) == 0 {
 			delete(t.byKey, string(w.key))
+			t.keys.Delete(string(w.key))
 		} else {
 			t.byKey[string(w.key)] = peers
 		}
@@ -133,6 +138,9 @@ func (t *watchTable) arm(w *watch, since kv.Version) {
 		return
 	}
 	w.armed, w.since = true, since
+	if len(t.byKey[string(w.key)]) == 0 {
+		t.keys.Insert(string(w.key))
+	}
 	t.byKey[string(w.key)] = append(t.byKey[string(w.key)], w)
 	t.live.Add(1)
 	if t.review(w) {
@@ -147,6 +155,20 @@ func (t *watchTable) touched(watches []*watch, keys [][]byte) []*watch {
 	for _, key := range keys {
 		watches = append(watches, t.byKey[string(key)]...)
 	}
+	return watches
+}
+
+// within appends to watches those on keys of a range.
+func (t *watchTable) within(watches []*watch, begin, end []byte) []*watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keys.Ascend(string(begin), func(key string) bool {
+		if key >= string(end) {
+			return false
+		}
+		watches = append(watches, t.byKey[key]...)
+		return true
+	})
 	return watches
 }
 

@@ -80,7 +80,7 @@ const (
 // openEmbedded opens an embedded store, or the process that serves it.
 func openEmbedded(ctx context.Context, name string, parsed storeName, o Options) (kv.Database, error) {
 	options := embedded.Options{SyncOff: parsed.syncOff, Exposed: parsed.exposed, AcceptLoss: parsed.acceptLoss,
-		Logger: o.Logger}
+		Memory: parsed.memory, Logger: o.Logger}
 	o.Exclusive = o.Exclusive || parsed.shareOff
 	if o.Share && !o.Exclusive {
 		store, err := sharing.Open(ctx, parsed.path, sharing.Options{Embedded: options, Wait: o.InUseWait,
@@ -133,7 +133,9 @@ type storeName struct {
 	exposed    bool
 	shareOff   bool
 	acceptLoss uint64
-	remote     remoteName
+	// memory is zero where the name does not say.
+	memory int64
+	remote remoteName
 }
 
 func parse(name string) (storeName, error) {
@@ -190,6 +192,11 @@ func parse(name string) (storeName, error) {
 				return bad(parameterAcceptLoss + " must be the number of a record, as the error that reports the loss names it")
 			}
 		}
+		if text := parameters.Get(parameterMemory); parameters.Has(parameterMemory) {
+			if parsed.memory, err = parseMemory(text); err != nil {
+				return bad(err.Error())
+			}
+		}
 	case schemeRemote:
 		if parsed.remote, err = parseRemote(path, parameters); err != nil {
 			return bad(err.Error())
@@ -204,13 +211,35 @@ const (
 	parameterShare      = "share"
 	parameterExposed    = "exposed"
 	parameterAcceptLoss = "accept-loss"
+	parameterMemory     = "memory"
 )
+
+// memoryMin and memoryMax bound the memory that a name may give a store.
+const (
+	memoryMin = 16 << 20
+	memoryMax = 1 << 50
+)
+
+// parseMemory reads a number of bytes with a unit: 512MiB, 2GiB.
+func parseMemory(text string) (int64, error) {
+	for unit, size := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40} {
+		number, found := strings.CutSuffix(text, unit)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err == nil && n > 0 && n <= memoryMax/size && n*size >= memoryMin {
+			return n * size, nil
+		}
+	}
+	return 0, fmt.Errorf("%s must be 16MiB to 1024TiB, such as 512MiB or 2GiB", parameterMemory)
+}
 
 // parametersOf returns the parameters that a kind of store has.
 func parametersOf(scheme string) []string {
 	switch scheme {
 	case schemeEmbedded:
-		return []string{parameterSync, parameterShare, parameterExposed, parameterAcceptLoss}
+		return []string{parameterSync, parameterShare, parameterExposed, parameterAcceptLoss, parameterMemory}
 	case schemeRemote:
 		return []string{parameterTokenFile, parameterCA, parameterTLS}
 	}

@@ -14,29 +14,35 @@ import (
 func TestOpenRefusesBadNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"":                            "it is empty",
-		"memory":                      "a colon is missing",
-		"embedded":                    "a colon is missing",
-		"redis:x":                     "unknown kind of store",
-		"./data":                      "unknown kind of store",
-		"memory:x":                    "takes nothing after it",
-		"memory:?sync=off":            `memory: has no parameter "sync"`,
-		"embedded:":                   "a directory is missing",
-		"embedded:?sync=off":          "a directory is missing",
-		"embedded:x?sync=maybe":       "sync must be on or off",
-		"embedded:x?sync=on&sync=1":   "sync is given more than once",
-		"embedded:x?sync=":            "sync must be on or off",
-		"embedded:x?fsync=off":        `embedded: has no parameter "fsync"`,
-		"embedded:x?%zz":              "invalid URL escape",
-		"fdb:x?sync=off":              `fdb: has no parameter "sync"`,
-		"fdb://host":                  "not a URL",
-		"remote":                      "a colon is missing",
-		"remote:":                     "use unix:PATH or tcp:HOST:PORT",
-		"remote:unix:":                "has 0 bytes",
-		"remote:tcp:host":             "use tcp:HOST:PORT",
-		"remote:unix:x?sync=off":      `remote: has no parameter "sync"`,
-		"remote:tcp:h:1?tls=maybe":    "tls must be on or off",
-		"remote:tcp:h:1?tls=off&ca=x": "ca needs tls",
+		"":                          "it is empty",
+		"memory":                    "a colon is missing",
+		"embedded":                  "a colon is missing",
+		"redis:x":                   "unknown kind of store",
+		"./data":                    "unknown kind of store",
+		"memory:x":                  "takes nothing after it",
+		"memory:?sync=off":          `memory: has no parameter "sync"`,
+		"embedded:":                 "a directory is missing",
+		"embedded:?sync=off":        "a directory is missing",
+		"embedded:x?sync=maybe":     "sync must be on or off",
+		"embedded:x?sync=on&sync=1": "sync is given more than once",
+		"embedded:x?sync=":          "sync must be on or off",
+		"embedded:x?memory=2GB":     "memory must be 16MiB to 1024TiB, such as 512MiB or 2GiB",
+		"embedded:x?memory=":        "memory must be 16MiB",
+		"embedded:x?memory=15MiB":   "memory must be 16MiB",
+		"embedded:x?memory=-1GiB":   "memory must be 16MiB",
+		"embedded:x?memory=1025TiB": "memory must be 16MiB",
+		"embedded:x?memory=99999999999999999999KiB": "memory must be 16MiB",
+		"embedded:x?fsync=off":                      `embedded: has no parameter "fsync"`,
+		"embedded:x?%zz":                            "invalid URL escape",
+		"fdb:x?sync=off":                            `fdb: has no parameter "sync"`,
+		"fdb://host":                                "not a URL",
+		"remote":                                    "a colon is missing",
+		"remote:":                                   "use unix:PATH or tcp:HOST:PORT",
+		"remote:unix:":                              "has 0 bytes",
+		"remote:tcp:host":                           "use tcp:HOST:PORT",
+		"remote:unix:x?sync=off":                    `remote: has no parameter "sync"`,
+		"remote:tcp:h:1?tls=maybe":                  "tls must be on or off",
+		"remote:tcp:h:1?tls=off&ca=x":               "ca needs tls",
 	} {
 		_, err := kvopen.Open(t.Context(), name, kvopen.Options{})
 		require.ErrorIs(t, err, kvopen.ErrBadName, name)
@@ -61,7 +67,7 @@ func TestOpenMemory(t *testing.T) {
 
 func TestOpenEmbeddedKeepsData(t *testing.T) {
 	t.Parallel()
-	for _, parameters := range []string{"", "?sync=on", "?sync=off"} {
+	for _, parameters := range []string{"", "?sync=on", "?sync=off", "?memory=16MiB"} {
 		name := "embedded:" + filepath.Join(t.TempDir(), "store") + parameters
 		db, err := kvopen.Open(t.Context(), name, kvopen.Options{})
 		require.NoError(t, err, name)
