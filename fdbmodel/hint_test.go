@@ -137,9 +137,9 @@ func hintedBy(t *testing.T, r *Registration, act func()) int {
 	defer hint.Cancel()
 	act()
 	require.Len(t, hint.C(), 1, "it is woken")
-	shard, err := r.wakes.WokenFor(context.Background(), nil)
-	require.NoError(t, err)
-	return shard
+	woken := r.wakes.AskWoken(nil)
+	require.True(t, woken.IsKnown())
+	return woken.Shard()
 }
 
 // TestAFutureThatEntersThePoolLeadsToItsShard has futures that enter the pool
@@ -199,10 +199,12 @@ func TestAHintIsUsedOnce(t *testing.T) {
 		require.Len(t, claimedBy(w, thief, 1), 1)
 		for _, want := range []int{answers[0].ID.Shard(w.c.config.Shards), -1, -1} {
 			tx := w.db.Begin(kv.Options{})
-			shard, err := worker.wakes.WokenFor(w.ctx, tx)
+			woken := worker.wakes.AskWoken(tx)
+			if !woken.IsKnown() {
+				require.NoError(t, woken.Wait(w.ctx))
+			}
 			tx.Cancel()
-			require.NoError(t, err)
-			require.Equal(t, want, shard)
+			require.Equal(t, want, woken.Shard())
 		}
 		require.Empty(t, claimedBy(w, worker, 1))
 	}

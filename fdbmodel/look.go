@@ -17,6 +17,12 @@ type selection struct {
 	snapshot kv.Version
 	now      time.Time
 	hinted   int // the shard that the worker was woken for, or -1
+	first    int // the shard that the looks begin at
+	until    int // how many shards they have come to
+	looks    []claim.Look
+	queues   []string
+	page     int  // entries to read at a time
+	crowded  bool // others claim at the same places
 	taken    []layout.ReadyEntry
 	// elsewhere reports whether another worker should have a future.
 	elsewhere func(*layout.ReadyEntry) bool
@@ -26,20 +32,28 @@ type selection struct {
 
 // look finds futures to take, and reports whether more fit than it took.
 func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimRequest) ([]layout.ReadyEntry, bool, error) {
-	own := r.askOwn(tx.Snapshot(), req.Max+1)
-	snapshot, err := tx.ReadVersion(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	hinted, err := r.wakes.WokenFor(ctx, tx.Snapshot())
-	if err != nil {
-		return nil, false, err
-	}
-	s := selection{worker: r, req: req, snapshot: snapshot, now: r.cluster.clock.Now(), hinted: hinted, free: req.Free,
-		elsewhere: r.elsewhere(ctx, req.Defers)}
+	r.scan.NoRoom = false
+	own, woken := r.askOwn(tx.Snapshot(), req.Max+1), r.wakes.AskWoken(tx.Snapshot())
+	s := selection{worker: r, req: req, now: r.cluster.clock.Now(), free: req.Free, elsewhere: r.elsewhere(ctx, req.Defers)}
 	s.free.Slots, s.objects = req.Max, req.Max
 	if req.Objects != nil {
 		s.objects = *req.Objects
+	}
+	s.page, s.crowded = r.scan.Page(s.req.Max, tx.Number > 1)
+	s.page, s.queues = min(s.page+r.cluster.claimed.InFlight(), claim.MaxPage), r.queuesInTurn()
+	// All that is known to be read travels together with the question for the version.
+	if woken.IsKnown() {
+		s.begin(tx.Snapshot(), woken.Shard())
+	}
+	var err error
+	if s.snapshot, err = tx.ReadVersion(ctx); err != nil {
+		return nil, false, err
+	}
+	if !woken.IsKnown() {
+		if err := woken.Wait(ctx); err != nil {
+			return nil, false, err
+		}
+		s.begin(tx.Snapshot(), woken.Shard())
 	}
 	mine, err := r.ownEntries(ctx, tx.Snapshot(), own, req, req.Max+1, s.gone)
 	if err != nil {
@@ -48,53 +62,60 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	// Assigned futures come first, except in every fourth claim, so that they
 	// can't keep the worker from the pool forever.
 	if r.claims%4 == 0 {
-		more, err := s.lookInPool(ctx, tx)
+		more, err := s.lookInPool(ctx, tx.Snapshot())
 		return s.taken, more || s.choose(mine), err
 	}
 	if s.choose(mine) {
 		return s.taken, true, nil
 	}
-	more, err := s.lookInPool(ctx, tx)
+	more, err := s.lookInPool(ctx, tx.Snapshot())
 	return s.taken, more, err
 }
 
-// lookInPool looks into the shard that the worker was woken for, or a random
-// one, and into all if that has not enough, or if the worker was idle and does
-// not know what for it was woken. It reports whether something was left.
-func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bool, err error) {
-	r, tx := s.worker, attempt.Snapshot()
-	c, now := r.cluster, s.now
-	shards, first := c.config.Shards, c.random.intn(c.config.Shards)
-	if s.hinted >= 0 {
-		first = s.hinted
+// begin begins the looks at the shard that the worker was woken for, or a random one, or at all if
+// the worker was idle and does not know what for it was woken.
+func (s *selection) begin(tx kv.Reader, hinted int) {
+	shards := s.worker.cluster.config.Shards
+	s.hinted, s.first, s.until = hinted, hinted, 1
+	if hinted < 0 {
+		s.first = s.worker.cluster.random.intn(shards)
+		if s.worker.wakes.InRing() {
+			s.until = shards
+		}
 	}
-	page, crowded := r.scan.Page(s.req.Max, attempt.Number > 1)
-	page = min(page+c.claimed.InFlight(), claim.MaxPage)
-	queues := r.queuesInTurn()
-	if r.scan.SearchesClasses(now) {
-		for _, q := range queues {
-			if err := r.scan.Discover(ctx, tx, first, q, now); err != nil {
+	s.looks = s.ask(tx, 0, s.until)
+}
+
+// ask begins the looks at shards, counted from the first one.
+func (s *selection) ask(tx kv.Reader, from, until int) (looks []claim.Look) {
+	r := s.worker
+	for n := from; n < until; n++ {
+		for _, q := range s.queues {
+			looks = append(looks, r.scan.Ask(tx, (s.first+n)%r.cluster.config.Shards, s.want(q)))
+		}
+	}
+	return looks
+}
+
+// lookInPool ends the looks that were begun, and looks into all shards if those had not enough.
+// It reports whether something was left.
+func (s *selection) lookInPool(ctx context.Context, tx kv.Reader) (more bool, err error) {
+	r, shards := s.worker, s.worker.cluster.config.Shards
+	if r.scan.SearchesClasses(s.now) {
+		for _, q := range s.queues {
+			if err := r.scan.Discover(ctx, tx, s.first, q, s.now); err != nil {
 				return false, err
 			}
 		}
 	}
-	for from, until := 0, 1; from < shards; from, until = until, shards {
-		if r.wakes.InRing() && s.hinted < 0 {
-			until = shards
-		}
-		var looks []claim.Look
-		for n := from; n < until; n++ {
-			for _, q := range queues {
-				looks = append(looks, r.scan.Ask(tx, (first+n)%shards, s.want(q, page)))
-			}
-		}
+	for looks := s.looks; ; looks, s.until = s.ask(tx, s.until, shards), shards {
 		for _, a := range looks {
-			a.Leave(s.free)
-			found, err := r.scan.Collect(ctx, tx, a, now, page)
+			a.Leave(s.free, s.objects <= 0)
+			found, err := r.scan.Collect(ctx, tx, a, s.now, s.page)
 			if err != nil {
 				return false, err
 			}
-			if crowded {
+			if s.crowded {
 				found = r.scan.Turn(found, s.free.Slots)
 			}
 			if s.choose(found) {
@@ -102,16 +123,15 @@ func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bo
 			}
 		}
 		// An idle worker has seen that there is nothing in the other shards.
-		if len(s.taken) > 0 && (s.hinted >= 0 || s.req.Max <= len(s.taken)*2) {
-			break
+		if s.until == shards || len(s.taken) > 0 && (s.hinted >= 0 || s.req.Max <= len(s.taken)*2) {
+			return false, nil
 		}
 	}
-	return false, nil
 }
 
 // want describes what the claim searches for in a queue.
-func (s *selection) want(queue string, page int) claim.Want {
-	return claim.Want{Queue: queue, Free: s.free, Runs: s.req.Runs, Skip: s.req.Skip, Page: page,
+func (s *selection) want(queue string) claim.Want {
+	return claim.Want{Queue: queue, Free: s.free, Runs: s.req.Runs, Skip: s.req.Skip, Page: s.page,
 		Labels: s.worker.labels, NoObjects: s.objects <= 0, Gone: s.gone, Elsewhere: s.elsewhere}
 }
 
@@ -137,6 +157,8 @@ func (s *selection) choose(found []layout.ReadyEntry) (more bool) {
 			delete(s.worker.avoided.left, e.ID)
 			s.taken = append(s.taken, *e)
 			s.worker.entered = append(s.worker.entered, *e)
+		} else if !s.free.Fit(q) || object && s.objects <= 0 {
+			s.worker.scan.NoRoom = true
 		}
 	}
 	return false

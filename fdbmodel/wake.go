@@ -65,6 +65,10 @@ func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
 		NoObjects: req.noObjects(), Name: r.name(), Last: req.Last, Defers: req.Defers})
 }
 
+// LacksRoom reports whether the last look for futures, by Claim, EnterIdleRing or a poll, passed
+// over some that the worker has no room for, or whose function it can't run.
+func (r *Registration) LacksRoom() bool { return r.scan.NoRoom }
+
 // EnterIdleRing writes the worker into the ring of idle workers, where
 // submitters of other processes find it, if there is nothing to claim. It
 // returns nil if there is, otherwise a watch that fires when the worker is
@@ -162,6 +166,7 @@ func (r *Registration) LeaveIdleRing(ctx context.Context) error {
 func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, req ClaimRequest, first, n int,
 ) (bool, error) {
 	const page = 16
+	r.scan.NoRoom = false
 	now, shards := r.cluster.clock.Now(), r.cluster.config.Shards
 	var snapshot kv.Version
 	gone := func(id layout.ID) bool { return r.cluster.claimed.HasCommitted(id, snapshot, now) }

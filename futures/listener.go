@@ -296,7 +296,7 @@ func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err e
 	for range pagesPerRound {
 		notices, watch, err := l.mailbox.Listen(ctx)
 		if hinted && err == nil {
-			l.pace.Looked(now, watch == nil, hintedGap)
+			l.pace.Looked(now, len(notices) > 0, hintedGap)
 			hinted = false
 		}
 		if errors.Is(err, layout.ErrNewerRecord) || errors.Is(err, layout.ErrBadRecord) {
@@ -307,22 +307,31 @@ func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err e
 		if err != nil {
 			return false, err
 		}
-		if watch != nil {
-			l.watch = watch
-			return false, nil
-		}
-		l.fetch(l.client.registry.deliver(notices))
-		if l.unacked == 0 {
-			l.ackAt = now.Add(ackInterval)
-		}
-		if l.unacked += len(notices); l.unacked >= ackAfter {
-			if err := l.mailbox.Acknowledge(ctx); err != nil {
-				return true, err
-			}
-			l.unacked = 0
+		l.watch = watch
+		if err := l.deliver(ctx, now, notices); err != nil || watch != nil {
+			return watch == nil, err
 		}
 	}
 	return true, nil
+}
+
+// deliver passes notices on, and removes them from the store once they are many.
+func (l *listener) deliver(ctx context.Context, now time.Time, notices []layout.Notice) error {
+	if len(notices) == 0 {
+		return nil
+	}
+	l.fetch(l.client.registry.deliver(notices))
+	if l.unacked == 0 {
+		l.ackAt = now.Add(ackInterval)
+	}
+	if l.unacked += len(notices); l.unacked < ackAfter {
+		return nil
+	}
+	err := l.mailbox.Acknowledge(ctx)
+	if err == nil {
+		l.unacked = 0
+	}
+	return err
 }
 
 // acknowledge removes mail that has waited long enough.

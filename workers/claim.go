@@ -6,18 +6,9 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/internal/clock"
 )
-
-// ringDelay is how long a worker on a store of its own process waits for the
-// process's own hint before it registers as idle in the store.
-const ringDelay = 50 * time.Millisecond
-
-// maxMisses is how often in a row a worker retries a claim at once after a hint
-// that there is work.
-const maxMisses = 3
 
 // Waits after a claim that failed for a reason that may pass.
 const (
@@ -134,114 +125,4 @@ func (m *membership) claimNow(ctx context.Context, request fdbmodel.ClaimRequest
 	m.misses, m.more = 0, answer.More || len(answer.Futures) == request.Max
 	m.worker.stats.claims.Add(1)
 	return len(answer.Futures), nil
-}
-
-// idle waits until there may be work. No submit falls between its registration
-// and the look before it.
-func (m *membership) idle(ctx context.Context) error {
-	request, ok := m.request()
-	if !ok {
-		return nil
-	}
-	hint := m.reg.RequestHint(request)
-	defer hint.Cancel()
-	// EnterIdleRing is the last look where the worker goes idle in the store at once.
-	if kv.TraitsOf(m.worker.cluster.Database()).Exclusive {
-		if hint.Missed() {
-			if n, err := m.claimNow(ctx, request); n > 0 || err != nil {
-				return err
-			}
-		}
-		clk := m.worker.cluster.Clock()
-		delay := clk.At(clk.Now().Add(ringDelay))
-		defer delay.Stop()
-		select {
-		case <-delay.C():
-		case <-hint.C():
-			return nil
-		case <-m.worker.slots.hungry:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	watch, err := m.reg.EnterIdleRing(ctx, request)
-	if err != nil {
-		return err
-	}
-	if watch == nil {
-		// A future came meanwhile, or the last claim did not find it.
-		if m.misses++; m.misses > maxMisses {
-			m.pause(ctx, ringDelay)
-		}
-		return nil
-	}
-	defer watch.Cancel()
-	// The claim that follows takes the worker out of the ring.
-	return m.rest(ctx, request, watch, hint)
-}
-
-// rest waits until the worker is woken, has other room than in request, or sees
-// by itself that there may be work. Where the store has no room for the watch, it
-// waits for a poll at most, so that the worker asks for one again.
-func (m *membership) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv.Watch,
-	hint *fdbmodel.HintRequest,
-) error {
-	clk, woken := m.worker.cluster.Clock(), watch.Done()
-	look, since := m.reg.Poll, clk.Now()
-	for {
-		every, fewer := m.worker.options.Poll, (<-chan struct{})(nil)
-		if fleet := m.worker.options.Fleet; fleet != nil {
-			look = m.reg.PollAll
-			every, fewer = fleet.pollEvery(every)
-		}
-		poll := clk.At(since.Add(m.jittered(every)))
-		again, stopAgain := m.leftUntil()
-		select {
-		case <-again:
-		case <-poll.C():
-			stopAgain()
-			if found, err := look(ctx, request); found || err != nil || woken == nil {
-				return err
-			}
-			since = clk.Now()
-			continue
-		case <-fewer:
-			poll.Stop()
-			stopAgain()
-			continue
-		case <-woken:
-			if errors.Is(watch.Err(), kv.ErrTooManyWatches) {
-				woken = nil
-				poll.Stop()
-				stopAgain()
-				continue
-			}
-		case <-hint.C():
-		case <-m.worker.slots.hungry:
-		case <-ctx.Done():
-		}
-		poll.Stop()
-		stopAgain()
-		return nil
-	}
-}
-
-// leftUntil returns a channel that receives once the worker may take futures that it
-// left to others, and how to end that.
-func (m *membership) leftUntil() (<-chan time.Time, func()) {
-	at := m.reg.LeftUntil()
-	if at.IsZero() {
-		return nil, func() {}
-	}
-	timer := m.worker.cluster.Clock().At(at)
-	return timer.C(), func() { timer.Stop() }
-}
-
-// jittered spreads d by a quarter to each side, by the worker's id: a fleet
-// does not poll in step.
-func (m *membership) jittered(d time.Duration) time.Duration {
-	id := m.reg.ID()
-	spread := time.Duration(id[len(id)-1]%16) * d / 32
-	return d - d/4 + spread
 }

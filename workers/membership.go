@@ -33,6 +33,7 @@ type membership struct {
 	fromSource int           // claims since the store was asked
 	limited    time.Time     // until when the cluster's limit of running futures is exceeded
 	misses     int           // claims in a row that did not find what EnterIdleRing saw
+	byHint     bool          // a hint led to the last claim after a wait
 	closing    atomic.Bool   // claims no more
 	drains     chan struct{} // has a value when the next heartbeat is to say so at once
 	// backlogged is set if the claimer may wait for completions to be written.

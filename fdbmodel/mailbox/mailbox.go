@@ -41,9 +41,9 @@ func Open(c *fdbmodel.Cluster, session layout.SessionID) *Mailbox {
 }
 
 // Listen returns the notices that have come since the last Listen, in the order
-// in which the store committed them. If there are none, it returns a watch that
-// fires when one comes; the caller waits for it or cancels it. No notice can be
-// missed in between, because both belong to one read version.
+// in which the store committed them. Unless there may be more, it also returns a
+// watch that fires when one comes; the caller waits for it or cancels it. No notice
+// can be missed in between, because both belong to one read version.
 //
 // It returns ErrNewerRecord or ErrBadRecord, once, for mail that can't be read,
 // and continues after it: Subscribe returns what that mail contained.
@@ -58,10 +58,6 @@ func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error)
 		if err != nil {
 			return err
 		}
-		if len(page.Items) == 0 {
-			watch = tx.Watch(m.Cluster.Keys().SessionWake(m.session))
-			return nil
-		}
 		for _, item := range page.Items {
 			with, err := layout.AppendNotices(notices, item)
 			if layout.IsUnreadable(err) && len(notices) > 0 {
@@ -72,6 +68,9 @@ func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error)
 				return err
 			}
 			notices = with
+		}
+		if !page.More {
+			watch = tx.Watch(m.Cluster.Keys().SessionWake(m.session))
 		}
 		return nil
 	})

@@ -34,7 +34,7 @@ func TestMailIsHeard(t *testing.T) {
 		first++
 		notices, watch, err := box.Listen(s.Ctx)
 		require.NoError(t, err)
-		require.Nil(t, watch)
+		watch.Cancel()
 		require.Len(t, notices, 1)
 	})
 	stopSecond := mailbox.Open(s.C, "a").Hear(func() { second++ })
@@ -48,6 +48,28 @@ func TestMailIsHeard(t *testing.T) {
 	require.Equal(t, []int{1, 2, 0}, []int{first, second, other})
 	stopSecond()
 	require.Zero(t, mailbox.Hearers(s.C))
+}
+
+// TestMailComesWithAWatchForTheNext has a notice arrive after the mail before it was read.
+func TestMailComesWithAWatchForTheNext(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	box := mailbox.Open(s.C, "a")
+	end(s, "a")
+	for range 3 {
+		notices, watch, err := box.Listen(s.Ctx)
+		require.NoError(t, err)
+		require.Len(t, notices, 1)
+		require.NotNil(t, watch)
+		select {
+		case <-watch.Done():
+			require.Fail(t, "nothing has come")
+		default:
+		}
+		end(s, "a")
+		<-watch.Done()
+		require.NoError(t, watch.Err())
+	}
 }
 
 // TestTheEndOfADependantIsHeard has a future fail with its input: its client hears of it at

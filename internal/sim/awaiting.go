@@ -94,9 +94,10 @@ func (c *clientProcess) listen(ctx context.Context) error {
 		}
 		if watch != nil {
 			watch.Cancel()
+		}
+		if c.inbox = notices; len(notices) == 0 && watch != nil {
 			return c.mailbox.Acknowledge(ctx)
 		}
-		c.inbox = notices
 	}
 }
 

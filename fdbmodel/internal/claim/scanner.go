@@ -35,6 +35,10 @@ type Scanner struct {
 	losses     float64                 // moving share of claims that met a conflict
 	unreadable unreadable
 	passed     map[place]passed // what looks have gone past
+
+	// NoRoom is set by looks that pass over a future which does not fit into what is free, or
+	// whose function can't be run.
+	NoRoom bool
 }
 
 // place is a queue in a shard.
@@ -139,8 +143,10 @@ func (s *Scanner) Ask(tx kv.Reader, shard int, w Want) Look {
 	return Look{shard, w, from, tx.GetRange(r, kv.RangeOptions{Limit: w.Page})}
 }
 
-// Leave says what is left of the worker's resources, which the look asks for.
-func (l *Look) Leave(free layout.Resources) { l.want.Free = free }
+// Leave says what is left of the worker's resources, and whether it has room for objects.
+func (l *Look) Leave(free layout.Resources, noObjects bool) {
+	l.want.Free, l.want.NoObjects = free, noObjects
+}
 
 // Collect ends a look: it returns up to limit entries that fit, in the order of
 // the index from where the look began.
@@ -197,8 +203,11 @@ func (s *Scanner) pass(at place, next []byte, now time.Time) []byte {
 // Available reports whether a future can be claimed as far as this process
 // knows: the worker can read it, no other claim has it, and no other worker should.
 func (s *Scanner) Available(e *layout.ReadyEntry, w *Want) bool {
-	return !s.unreadable.has(e.ID) && !(w.NoObjects && e.AsObject()) &&
-		(w.Gone == nil || !w.Gone(e.ID)) && (w.Elsewhere == nil || !w.Elsewhere(e))
+	if w.NoObjects && e.AsObject() {
+		s.NoRoom = true
+		return false
+	}
+	return !s.unreadable.has(e.ID) && (w.Gone == nil || !w.Gone(e.ID)) && (w.Elsewhere == nil || !w.Elsewhere(e))
 }
 
 // sift takes the suitable entries from a page. next is where the scan
@@ -215,6 +224,7 @@ func (s *Scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 		s.remember(w.Queue, e.Key[len(prefix):classEnd], now)
 		fitsClass, runs := w.Fits(&e)
 		if !fitsClass {
+			s.NoRoom = true
 			behind := kv.AfterPrefix(e.Key[:classEnd])
 			for i+1 < len(page.Items) && bytes.Compare(page.Items[i+1].Key, behind) < 0 {
 				i++
@@ -224,7 +234,7 @@ func (s *Scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 			}
 			continue
 		}
-		if runs && s.Available(&e, w) {
+		if s.NoRoom = s.NoRoom || !runs; runs && s.Available(&e, w) {
 			found = append(found, e)
 		}
 	}

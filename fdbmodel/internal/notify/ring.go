@@ -182,33 +182,52 @@ func (w *Worker) CountIdle(ctx context.Context, tx kv.Reader) (int, error) {
 	return len(page.Items), err
 }
 
-// WokenFor returns the shard of the futures that the worker was woken for, or
-// -1 if it was not woken, or does not know. Only the first call after a hint
-// returns it.
-func (w *Worker) WokenFor(ctx context.Context, tx kv.Reader) (int, error) {
-	shards := w.notifier.keys.Shards
-	if h := w.woken.Swap(nil); h != nil {
+// Woken is the question for which futures a worker was woken.
+type Woken struct {
+	worker  *Worker
+	shard   int
+	asks    bool // of the store
+	pending kv.Pending[[]byte]
+}
+
+// AskWoken asks for what the worker was woken. Only the first question after a hint has an
+// answer.
+func (w *Worker) AskWoken(tx kv.Reader) Woken {
+	h := w.woken.Swap(nil)
+	switch {
+	case h != nil:
 		w.far = h.far
-		if shards > 1 {
+		if w.notifier.keys.Shards > 1 {
 			w.heard = h.count // the claim may not look into other shards
 		}
-		return h.shard, nil
+		return Woken{worker: w, shard: h.shard}
+	case w.inRing:
+		return Woken{worker: w, shard: -1, asks: true, pending: tx.Get(w.notifier.keys.Worker(w.id, layout.WorkerWake))}
+	default:
+		return Woken{worker: w, shard: -1}
 	}
-	if !w.inRing {
-		return -1, nil
-	}
-	key := w.notifier.keys.Worker(w.id, layout.WorkerWake)
-	value, err := tx.Get(key).Wait(ctx)
+}
+
+// IsKnown reports whether Shard has the answer, without Wait.
+func (q *Woken) IsKnown() bool { return !q.asks }
+
+// Shard returns that of the futures, or -1 if the worker was not woken, or does not know.
+func (q *Woken) Shard() int { return q.shard }
+
+// Wait waits for the answer.
+func (q *Woken) Wait(ctx context.Context) error {
+	w := q.worker
+	value, err := q.pending.Wait(ctx)
 	if err != nil || value == nil {
-		return -1, err
+		return err
 	}
 	var wake layout.WorkerWakeRecord
-	stamp, err := layout.DecodeStamped(key, value, &wake)
-	if err != nil || stamp == w.wokenAt || wake.Shard > shards {
-		return -1, nil // unknown, or of a newer version
+	stamp, err := layout.DecodeStamped(w.notifier.keys.Worker(w.id, layout.WorkerWake), value, &wake)
+	if err != nil || stamp == w.wokenAt || wake.Shard > w.notifier.keys.Shards {
+		return nil // unknown, or of a newer version
 	}
-	w.wokenAt = stamp
-	return wake.Shard - 1, nil
+	w.wokenAt, q.shard = stamp, wake.Shard-1
+	return nil
 }
 
 // NameOf returns what refusals of a worker are remembered by.

@@ -118,7 +118,7 @@ func (s *Store) raiseNow(v kv.Version, keep time.Duration, except int) kv.Versio
 	return s.sequencer.raise(v, s.options.Clock.Now(), keep, except)
 }
 
-// await returns when a version is published.
+// await returns when a version is published. It does not let the commits up to it linger.
 func (s *Store) await(ctx context.Context, v kv.Version) error {
 	for {
 		news := s.news.wait()
@@ -127,6 +127,9 @@ func (s *Store) await(ctx context.Context, v kv.Version) error {
 		}
 		if s.line.published() >= v {
 			return nil
+		}
+		if s.disk != nil && s.disk.pipeline != nil {
+			s.disk.pipeline.hurry()
 		}
 		select {
 		case <-news:

@@ -124,6 +124,27 @@ func TestLoneNoSyncCommitIsPublished(t *testing.T) {
 	require.Equal(t, []byte("1"), read(t, s, "a"))
 }
 
+// TestALingeringCommitDoesNotHoldUpThoseThatConflictWithIt has one linger for ever, unless another
+// asks for its sync.
+func TestALingeringCommitDoesNotHoldUpThoseThatConflictWithIt(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir(), Options{Linger: time.Hour})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	write(t, s, "a", "0")
+	late := s.Begin(kv.Options{})
+	_, err := late.Get([]byte("a")).Wait(ctx)
+	require.NoError(t, err)
+	lingering := s.Begin(kv.Options{NoSync: true})
+	lingering.Set([]byte("a"), []byte("1"))
+	commit(t, lingering)
+	late.Set([]byte("a"), []byte("2"))
+	_, err = late.Commit(ctx)
+	require.ErrorIs(t, err, kv.ErrConflict)
+	require.NoError(t, s.waitConflict(ctx, late))
+	require.Equal(t, []byte("1"), read(t, s, "a"))
+}
+
 // TestSegmentsHaveZerosBehindTheirRecords so that a sync need not make the file
 // longer, within the size of a segment.
 func TestSegmentsHaveZerosBehindTheirRecords(t *testing.T) {

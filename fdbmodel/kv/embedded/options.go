@@ -35,7 +35,9 @@ type Options struct {
 	SyncInterval time.Duration
 
 	// Linger is how long a NoSync commit waits for a sync that another commit
-	// asks for, before it gets one of its own. Defaults to 0.5 ms.
+	// asks for, or a transaction that conflicted with it, before it gets one of its
+	// own. A sync that begins for it alone holds up the commit that follows it, such
+	// as the end of what was claimed. Defaults to 10 ms.
 	Linger time.Duration
 
 	// AcceptLoss is the record of the log that Open may go on without, and without
@@ -105,7 +107,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.SyncInterval = orDefault(o.SyncInterval, 10*time.Millisecond)
-	o.Linger = orDefault(o.Linger, 500*time.Microsecond)
+	o.Linger = orDefault(o.Linger, 10*time.Millisecond)
 	o.TxLifetime = orDefault(o.TxLifetime, kv.TxLifetime)
 	o.HistoryVersions = orDefault(o.HistoryVersions, 1024)
 	o.LargeValue = orDefault(o.LargeValue, 4<<10)

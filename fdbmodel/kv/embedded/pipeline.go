@@ -49,6 +49,7 @@ type pipeline struct {
 
 	batchesLock sync.Mutex
 	batches     []*commitBatch
+	hurried     bool // the batches are not to linger
 	backlog     int
 	// most is how large the backlog may be.
 	most        int
@@ -211,11 +212,20 @@ func (p *pipeline) seal() {
 	signal.Send(p.moreBatches)
 }
 
-// pending reports whether there are batches, whether a commit waits for one of
-// them to be durable, and whether no more will come.
+// hurry has the batches that there are made durable at once.
+func (p *pipeline) hurry() {
+	p.batchesLock.Lock()
+	p.hurried = len(p.batches) > 0
+	p.batchesLock.Unlock()
+	signal.Send(p.moreBatches)
+}
+
+// pending reports whether there are batches, whether a commit or a reader waits for
+// one of them to be durable, and whether no more will come.
 func (p *pipeline) pending() (some, urgent, sealed bool) {
 	p.batchesLock.Lock()
 	defer p.batchesLock.Unlock()
+	urgent = p.hurried
 	for _, b := range p.batches {
 		urgent = urgent || len(b.waiters) > 0
 	}
@@ -260,7 +270,7 @@ func (p *pipeline) takeBatches(spare []*commitBatch) []*commitBatch {
 	p.batchesLock.Lock()
 	defer p.batchesLock.Unlock()
 	batches := p.batches
-	p.batches = spare[:0]
+	p.batches, p.hurried = spare[:0], false
 	p.urgent.Store(0)
 	return batches
 }

@@ -177,7 +177,7 @@ func (s *Store) publish(batches ...*commitBatch) {
 }
 
 // waitConflict returns when the commit that tx conflicted with is visible to new
-// transactions.
+// transactions. It does not let that commit linger.
 func (s *Store) waitConflict(ctx context.Context, tx kv.Tx) error {
 	t, ok := tx.(*transaction)
 	if !ok {
