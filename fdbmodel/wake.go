@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"context"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
@@ -121,10 +122,15 @@ const pollsForAll = 4
 func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, err error) {
 	req.Runs = r.runs(req.Runs)
 	shards := r.cluster.config.Shards
+	if r.polls == 0 {
+		r.polled = r.cluster.random.intn(shards) // workers that started together look at different ones
+	}
 	n := max(shards/pollsForAll, shards/max(r.idle, 1), 1)
 	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
-		if r.polled == 0 {
-			if r.idle, err = r.wakes.CountIdle(ctx, tx.Snapshot()); err != nil {
+		if r.polls%pollsForAll == 0 {
+			able := r.able()
+			r.idle, r.alike, err = r.wakes.CountIdle(ctx, tx.Snapshot(), &able, req.Free, req.noObjects())
+			if err != nil {
 				return err
 			}
 		}
@@ -132,7 +138,15 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 		return err
 	})
 	r.polled = (r.polled + n) % shards
+	r.polls++
 	return found, err
+}
+
+// PollEvery returns how long a worker waits between two calls of Poll. Where others in the ring can run
+// all that it can, each waits longer, and together they look at each shard as often as one would that
+// waits for each.
+func (r *Registration) PollEvery(each time.Duration) time.Duration {
+	return each * time.Duration(max(r.alike, 1))
 }
 
 // PollAll is Poll for a worker that calls it seldom: it reads all shards.

@@ -294,3 +294,49 @@ func TestOneFutureWakesOneWorker(t *testing.T) {
 	w.submit(layout.Spec{Function: "go:f"}, layout.Spec{Function: "go:f"})
 	require.Equal(t, 2, idle())
 }
+
+// TestManyOfAKindLookSeldom has workers of two kinds in the ring, and one with less free: those that can
+// run the same share the polls.
+func TestManyOfAKindLookSeldom(t *testing.T) {
+	t.Parallel()
+	w := newWaker(t)
+	kinds := map[string][]*Registration{}
+	for i := range 12 {
+		kind := []string{"go:f", "go:f", "go:g"}[i%3]
+		r := w.register(9, kind)
+		w.idle(r)
+		kinds[kind] = append(kinds[kind], r)
+	}
+	small := w.register(1, "go:f")
+	w.idle(small)
+	for r, want := range map[*Registration]time.Duration{kinds["go:f"][0]: 8, kinds["go:g"][0]: 4, small: 9} {
+		require.Equal(t, time.Second, r.PollEvery(time.Second), "nothing is known before the first poll")
+		found, err := r.Poll(w.ctx, ClaimRequest{Free: r.info.Capacity})
+		require.NoError(t, err)
+		require.False(t, found)
+		require.Equal(t, want*time.Second, r.PollEvery(time.Second))
+	}
+	// What no hint told of is found by all of them together.
+	require.NoError(t, w.submitSilently(layout.Spec{Function: "go:g"}))
+	finders := 0
+	for _, r := range kinds["go:g"] {
+		for range pollsForAll {
+			found, err := r.Poll(w.ctx, ClaimRequest{Free: r.info.Capacity})
+			require.NoError(t, err)
+			if found {
+				finders++
+				break
+			}
+		}
+	}
+	require.Len(t, kinds["go:g"], finders)
+}
+
+// submitSilently submits without a hint.
+func (w *waker) submitSilently(spec layout.Spec) error {
+	_, err := kv.Transact(w.ctx, w.db, kv.Retry{}, func(a kv.Attempt) error {
+		_, err := w.c.SubmitTx(w.ctx, a, []Submission{{Spec: spec}})
+		return err
+	})
+	return err
+}

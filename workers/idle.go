@@ -141,10 +141,10 @@ func (m *membership) rest(ctx context.Context, request fdbmodel.ClaimRequest, wa
 	clk, woken := m.worker.cluster.Clock(), watch.Done()
 	look, since := m.reg.Poll, clk.Now()
 	for {
-		every, fewer := m.worker.options.Poll, (<-chan struct{})(nil)
+		every, fewer := m.reg.PollEvery(m.worker.options.Poll), (<-chan struct{})(nil)
 		if fleet := m.worker.options.Fleet; fleet != nil {
 			look = m.reg.PollAll
-			every, fewer = fleet.pollEvery(every)
+			every, fewer = fleet.pollEvery(m.worker.options.Poll)
 		}
 		poll := clk.At(since.Add(m.jittered(every)))
 		again, stopAgain := m.leftUntil()

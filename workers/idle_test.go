@@ -68,30 +68,38 @@ func (s *commonStore) counts() (commits, conflicts int) {
 	return s.commits, s.conflicts
 }
 
+// until waits while the clock is stopped, except where done moves it.
+func (b *bed) until(done func() bool) {
+	b.t.Helper()
+	for give := time.Now().Add(20 * time.Second); !done(); runtime.Gosched() {
+		require.True(b.t, time.Now().Before(give), "it did not come")
+	}
+}
+
 // TestABusyWorkerDoesNotRegisterAsIdle has a worker run one future after the other, on a store
 // that others reach too: by hints of its process, and then woken through the store.
 func TestABusyWorkerDoesNotRegisterAsIdle(t *testing.T) {
 	t.Parallel()
 	store := &commonStore{Database: storetest.New(t), tag: "futura-idle"}
 	b := bedOn(t, store, layout.Config{}, clock.NewVirtual(epoch))
-	b.start(Options{Poll: 1000 * time.Hour}, map[string]Function{"echo": echo})
-	// The clock is stopped, except where the test moves it.
-	until := func(done func() bool) {
-		t.Helper()
-		give := time.Now().Add(awaitBound)
-		for !done() {
-			require.Less(t, time.Now(), give)
-			runtime.Gosched()
-		}
-	}
-	registered := func(times int) { until(func() bool { commits, _ := store.counts(); return commits == times }) }
+	early := false // the worker registered while this function ran
+	b.start(Options{Poll: 1000 * time.Hour, Slots: 4}, map[string]Function{"echo": echo,
+		"look": func(context.Context, []byte) ([]byte, error) {
+			before, _ := store.counts()
+			for end := time.Now().Add(100 * time.Millisecond); !early && time.Now().Before(end); runtime.Gosched() {
+				now, _ := store.counts()
+				early = now > before
+			}
+			return nil, nil
+		}})
+	registered := func(times int) { b.until(func() bool { commits, _ := store.counts(); return commits == times }) }
 	registered(1)
 	for range 20 {
 		id := b.one("go:echo")
-		until(func() bool { return b.rowOver(id) })
+		b.until(func() bool { return b.rowOver(id) })
 	}
 	registered(1)
-	until(func() bool {
+	b.until(func() bool {
 		b.clock.Advance(hintTime)
 		commits, _ := store.counts()
 		return commits == 2
@@ -100,11 +108,16 @@ func TestABusyWorkerDoesNotRegisterAsIdle(t *testing.T) {
 	other, err := fdbmodel.Open(b.ctx, store, "test", fdbmodel.Options{Clock: b.clock})
 	require.NoError(t, err)
 	for i := range 20 {
-		answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:echo"}}})
+		function := "go:echo"
+		if i%10 == 0 {
+			function = "go:look"
+		}
+		answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: function}}})
 		require.NoError(t, err)
-		until(func() bool { return b.rowOver(answers[0].ID) })
+		b.until(func() bool { return b.rowOver(answers[0].ID) })
 		registered(3 + i)
 	}
+	require.False(t, early)
 	_, conflicts := store.counts()
 	require.Zero(t, conflicts)
 }
@@ -124,8 +137,10 @@ func TestMoreRoomLeadsToALookWhereItIsWanted(t *testing.T) {
 			Requirements: layout.Requirements{CPU: cpu}}})[0]
 	}
 	first := needs("go:wait", 3)
-	b.await("the first to run", func() bool { row := b.row(first); return row.State() == layout.Claimed })
+	b.until(func() bool { row := b.row(first); return row.State() == layout.Claimed })
 	large := needs("go:echo", 2)
+	small := needs("go:echo", 1)
+	b.until(func() bool { return b.rowOver(small) }) // the claim that took it passed over the large one
 	gate <- struct{}{}
-	b.awaitOver(first, large)
+	b.until(func() bool { return b.rowOver(large) })
 }

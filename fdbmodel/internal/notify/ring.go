@@ -2,6 +2,8 @@ package notify
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -175,11 +177,30 @@ func (w *Worker) LeaveRing(tx kv.Tx) {
 // Left says that the worker is not in the ring.
 func (w *Worker) Left() { w.inRing = false }
 
-// CountIdle counts the workers in the ring, up to the number of shards.
-func (w *Worker) CountIdle(ctx context.Context, tx kv.Reader) (int, error) {
+// kindPage is how many workers of the ring are compared with one of them.
+const kindPage = 32
+
+// CountIdle counts the workers in the ring, up to kindPage, and those of them that can run all that
+// the worker can, with what is free of its resources.
+func (w *Worker) CountIdle(ctx context.Context, tx kv.Reader, able *layout.WorkerInfo, free layout.Resources, noObjects bool,
+) (all, alike int, err error) {
 	ring := kv.Prefix(w.notifier.keys.IdleQueue(w.queues[0]))
-	page, err := tx.GetRange(ring, kv.RangeOptions{Limit: w.notifier.keys.Shards}).Wait(ctx)
-	return len(page.Items), err
+	page, err := tx.GetRange(ring, kv.RangeOptions{Limit: kindPage}).Wait(ctx)
+	mine := idleRecordOf(able, free, noObjects)
+	for _, item := range page.Items {
+		var other layout.IdleRecord
+		if layout.Decode(item.Key, item.Value, &other) == nil && covers(&other, mine) {
+			alike++
+		}
+	}
+	return len(page.Items), alike, err
+}
+
+// covers reports whether an idle worker can run all that another one can. It is false where the
+// functions are too many to list.
+func covers(one, other *layout.IdleRecord) bool {
+	return len(one.Functions) > 0 && slices.Equal(one.Functions, other.Functions) && maps.Equal(one.Labels, other.Labels) &&
+		one.CPU >= other.CPU && one.RAM >= other.RAM && one.GPU >= other.GPU && (other.NoRoom || !one.NoRoom)
 }
 
 // Woken is the question for which futures a worker was woken.
