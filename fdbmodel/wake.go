@@ -144,7 +144,7 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 
 // PollEvery returns how long a worker waits between two calls of Poll. Where others in the ring can run
 // all that it can, each waits longer, and together they look at each shard as often as one would that
-// waits for each.
+// waits for each. What requires one of them by its own labels is found as seldom as that one looks.
 func (r *Registration) PollEvery(each time.Duration) time.Duration {
 	return each * time.Duration(max(r.alike, 1))
 }

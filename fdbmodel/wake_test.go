@@ -301,15 +301,22 @@ func TestManyOfAKindLookSeldom(t *testing.T) {
 	t.Parallel()
 	w := newWaker(t)
 	kinds := map[string][]*Registration{}
-	for i := range 12 {
-		kind := []string{"go:f", "go:f", "go:g"}[i%3]
-		r := w.register(9, kind)
+	register := func(kind, function string, labels map[string]string) {
+		r, err := w.c.Register(w.ctx, layout.WorkerInfo{Functions: []string{function}, Labels: labels,
+			Name: fmt.Sprint("worker-", len(kinds[kind])), Capacity: layout.Resources{Slots: 1, CPU: 9}})
+		require.NoError(t, err)
 		w.idle(r)
 		kinds[kind] = append(kinds[kind], r)
 	}
+	for i := range 12 {
+		kind := []string{"go:f", "go:f", "go:g"}[i%3]
+		register(kind, kind, nil)
+	}
+	register("labelled", "go:f", map[string]string{"zone": "a"})
 	small := w.register(1, "go:f")
 	w.idle(small)
-	for r, want := range map[*Registration]time.Duration{kinds["go:f"][0]: 8, kinds["go:g"][0]: 4, small: 9} {
+	for r, want := range map[*Registration]time.Duration{kinds["go:f"][0]: 9, kinds["go:g"][0]: 4, small: 10,
+		kinds["labelled"][0]: 1} {
 		require.Equal(t, time.Second, r.PollEvery(time.Second), "nothing is known before the first poll")
 		found, err := r.Poll(w.ctx, ClaimRequest{Free: r.info.Capacity})
 		require.NoError(t, err)

@@ -26,6 +26,12 @@ const (
 // where a worker is registered for a peer.
 const LabelPeer = "peer-id"
 
+// IsOwnLabel reports whether a label tells one worker from others of its kind: its name, its address or its
+// peer's id.
+func IsOwnLabel(name string) bool {
+	return name == labelWorker || name == labelAddress || name == LabelPeer
+}
+
 // LabelNear is what a future requires that must be near an object, with the id of
 // that, while no worker that has the object could run it. No worker has it.
 const LabelNear = "near"

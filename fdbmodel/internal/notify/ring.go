@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -196,11 +195,16 @@ func (w *Worker) CountIdle(ctx context.Context, tx kv.Reader, able *layout.Worke
 	return len(page.Items), alike, err
 }
 
-// covers reports whether an idle worker can run all that another one can. It is false where the
-// functions are too many to list.
+// covers reports whether an idle worker can run all that another one can, but for what requires that one by
+// its own labels. It is false where the functions are too many to list.
 func covers(one, other *layout.IdleRecord) bool {
-	return len(one.Functions) > 0 && slices.Equal(one.Functions, other.Functions) && maps.Equal(one.Labels, other.Labels) &&
-		one.CPU >= other.CPU && one.RAM >= other.RAM && one.GPU >= other.GPU && (other.NoRoom || !one.NoRoom)
+	for name, value := range other.Labels {
+		if has, found := one.Labels[name]; !layout.IsOwnLabel(name) && (!found || has != value) {
+			return false
+		}
+	}
+	return len(one.Functions) > 0 && slices.Equal(one.Functions, other.Functions) && (other.NoRoom || !one.NoRoom) &&
+		one.CPU >= other.CPU && one.RAM >= other.RAM && one.GPU >= other.GPU
 }
 
 // Woken is the question for which futures a worker was woken.
