@@ -39,6 +39,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	if req.Objects != nil {
 		s.objects = *req.Objects
 	}
+	s.first = r.cluster.random.intn(r.cluster.config.Shards)
 	s.page, s.crowded = r.scan.Page(s.req.Max, tx.Number > 1)
 	s.page, s.queues = min(s.page+r.cluster.claimed.InFlight(), claim.MaxPage), r.queuesInTurn()
 	// All that is known to be read travels together with the question for the version.
@@ -75,13 +76,11 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 // begin begins the looks at the shard that the worker was woken for, or a random one, or at all if
 // the worker was idle and does not know what for it was woken.
 func (s *selection) begin(tx kv.Reader, hinted int) {
-	shards := s.worker.cluster.config.Shards
-	s.hinted, s.first, s.until = hinted, hinted, 1
-	if hinted < 0 {
-		s.first = s.worker.cluster.random.intn(shards)
-		if s.worker.wakes.InRing() {
-			s.until = shards
-		}
+	s.hinted, s.until = hinted, 1
+	if hinted >= 0 {
+		s.first = hinted
+	} else if s.worker.wakes.InRing() {
+		s.until = s.worker.cluster.config.Shards
 	}
 	s.looks = s.ask(tx, 0, s.until)
 }

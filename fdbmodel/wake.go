@@ -123,7 +123,7 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 	req.Runs = r.runs(req.Runs)
 	shards := r.cluster.config.Shards
 	if r.polls == 0 {
-		r.polled = r.cluster.random.intn(shards) // workers that started together look at different ones
+		r.polled = int(r.info.ID[len(r.info.ID)-1]) % shards // workers that started together look at different ones
 	}
 	n := max(shards/pollsForAll, shards/max(r.idle, 1), 1)
 	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
