@@ -34,7 +34,8 @@ type selection struct {
 func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimRequest) ([]layout.ReadyEntry, bool, error) {
 	r.scan.NoRoom = false
 	own, woken := r.askOwn(tx.Snapshot(), req.Max+1), r.wakes.AskWoken(tx.Snapshot())
-	s := selection{worker: r, req: req, now: r.cluster.clock.Now(), free: req.Free, elsewhere: r.elsewhere(ctx, req.Defers)}
+	s := selection{worker: r, req: req, now: r.cluster.clock.Now(), free: req.Free,
+		elsewhere: r.elsewhere(ctx, req.Defers)}
 	s.free.Slots, s.objects = req.Max, req.Max
 	if req.Objects != nil {
 		s.objects = *req.Objects

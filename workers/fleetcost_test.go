@@ -161,8 +161,9 @@ func TestFleetOfThousand(t *testing.T) {
 		alone, plain := idleCostOf(t, 1, minutes, none), idleCostOf(t, 20, minutes, none)
 		member := idleCostOf(t, members, minutes, NewFleet)
 		few := idleCostOf(t, 10, minutes, NewFleet)
-		for name, c := range map[string]idleCost{"worker alone": alone, "one of 20 workers": plain, fmt.Sprintf("one of %d members", members): member,
-			"one of 10 members": few} {
+		for name, c := range map[string]idleCost{"worker alone": alone, "one of 20 workers": plain,
+			fmt.Sprintf("one of %d members", members): member,
+			"one of 10 members":                       few} {
 			t.Logf("%-20s %6.2f transactions %7.2f reads %5.2f mutations a minute, %5.2f goroutines, %5.1f KB",
 				name, c.transactions, c.reads, c.mutations, c.goroutines, c.kilobytes)
 		}

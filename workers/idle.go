@@ -133,8 +133,9 @@ func (s *slots) isRunning() bool {
 }
 
 // rest waits until the worker is woken, or sees by itself that there may be work. It returns
-// true if the worker has other room than in request, for which there was no work. Where the store has no room for the watch, it
-// waits for a poll at most, so that the worker asks for one again.
+// true if the worker has other room than in request, for which there was no work. Where the
+// store has no room for the watch, it waits for a poll at most, so that the worker asks for one
+// again.
 func (m *membership) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv.Watch,
 	hint *fdbmodel.HintRequest,
 ) (anew bool, err error) {

@@ -128,10 +128,11 @@ func TestMoreRoomLeadsToALookWhereItIsWanted(t *testing.T) {
 	t.Parallel()
 	b := bedOn(t, &commonStore{Database: storetest.New(t)}, layout.Config{}, clock.NewVirtual(epoch))
 	gate := make(chan struct{})
-	b.start(Options{Slots: 4, CPU: 4}, map[string]Function{"echo": echo, "wait": func(context.Context, []byte) ([]byte, error) {
+	wait := func(context.Context, []byte) ([]byte, error) {
 		<-gate
 		return nil, nil
-	}})
+	}
+	b.start(Options{Slots: 4, CPU: 4}, map[string]Function{"echo": echo, "wait": wait})
 	needs := func(function string, cpu int64) layout.ID {
 		return b.submit(fdbmodel.Submission{Spec: layout.Spec{Function: function,
 			Requirements: layout.Requirements{CPU: cpu}}})[0]

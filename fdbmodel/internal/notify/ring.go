@@ -181,7 +181,8 @@ const kindPage = 32
 
 // CountIdle counts the workers in the ring, up to kindPage, and those of them that can run all that
 // the worker can, with what is free of its resources.
-func (w *Worker) CountIdle(ctx context.Context, tx kv.Reader, able *layout.WorkerInfo, free layout.Resources, noObjects bool,
+func (w *Worker) CountIdle(ctx context.Context, tx kv.Reader, able *layout.WorkerInfo, free layout.Resources,
+	noObjects bool,
 ) (all, alike int, err error) {
 	ring := kv.Prefix(w.notifier.keys.IdleQueue(w.queues[0]))
 	page, err := tx.GetRange(ring, kv.RangeOptions{Limit: kindPage}).Wait(ctx)
