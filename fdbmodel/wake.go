@@ -2,7 +2,6 @@ package fdbmodel
 
 import (
 	"context"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
@@ -142,12 +141,9 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 	return found, err
 }
 
-// PollEvery returns how long a worker waits between two calls of Poll. Where others in the ring can run
-// all that it can, each waits longer, and together they look at each shard as often as one would that
-// waits for each. What requires one of them by its own labels is found as seldom as that one looks.
-func (r *Registration) PollEvery(each time.Duration) time.Duration {
-	return each * time.Duration(max(r.alike, 1))
-}
+// Alike returns how many workers in the ring, with this one, can run all that it can, up to a bound, as Poll
+// counted them last. Together they find what one would that polls as often as all of them.
+func (r *Registration) Alike() int { return r.alike }
 
 // PollAll is Poll for a worker that calls it seldom: it reads all shards.
 func (r *Registration) PollAll(ctx context.Context, req ClaimRequest) (found bool, err error) {

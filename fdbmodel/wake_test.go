@@ -315,13 +315,13 @@ func TestManyOfAKindLookSeldom(t *testing.T) {
 	register("labelled", "go:f", map[string]string{"zone": "a"})
 	small := w.register(1, "go:f")
 	w.idle(small)
-	for r, want := range map[*Registration]time.Duration{kinds["go:f"][0]: 9, kinds["go:g"][0]: 4, small: 10,
+	for r, want := range map[*Registration]int{kinds["go:f"][0]: 9, kinds["go:g"][0]: 4, small: 10,
 		kinds["labelled"][0]: 1} {
-		require.Equal(t, time.Second, r.PollEvery(time.Second), "nothing is known before the first poll")
+		require.Zero(t, r.Alike(), "nothing is known before the first poll")
 		found, err := r.Poll(w.ctx, ClaimRequest{Free: r.info.Capacity})
 		require.NoError(t, err)
 		require.False(t, found)
-		require.Equal(t, want*time.Second, r.PollEvery(time.Second))
+		require.Equal(t, want, r.Alike())
 	}
 	// What no hint told of is found by all of them together.
 	require.NoError(t, w.submitSilently(layout.Spec{Function: "go:g"}))

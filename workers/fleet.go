@@ -15,7 +15,7 @@ import (
 const (
 	gatherShare  = 20          // of a heartbeat interval, for which heartbeats gather
 	beatsPerTick = 80          // on average, of the MaxBeats that fit into one transaction
-	fleetPollMax = time.Minute // between two polls of a member
+	pollMax      = time.Minute // between two polls of a member
 	idleBeats    = 5           // heartbeats of an idle member within two dead-after times
 )
 
@@ -76,7 +76,13 @@ func (f *Fleet) count(n int) {
 func (f *Fleet) pollEvery(each time.Duration) (every time.Duration, fewer <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(each, min(each*time.Duration(max(f.members, 1)), fleetPollMax)), f.fewer
+	return shared(each, f.members), f.fewer
+}
+
+// shared is how long each of n workers waits between two polls that take turns, so that one of them polls
+// after each of these times: a minute at most, unless that is less than each.
+func shared(each time.Duration, n int) time.Duration {
+	return max(each, min(each*time.Duration(max(n, 1)), pollMax))
 }
 
 // nextBeat is when a member's next heartbeat is due: at most every later than now, and

@@ -197,7 +197,7 @@ func TestFleetSpreads(t *testing.T) {
 		}
 		require.LessOrEqual(t, len(ticks), (n+beatsPerTick-1)/beatsPerTick*(n*37/6000+2))
 		poll, _ := fleet.pollEvery(time.Second)
-		require.Equal(t, min(time.Duration(n)*time.Second, fleetPollMax), poll)
+		require.Equal(t, min(time.Duration(n)*time.Second, pollMax), poll)
 	}
 	fleet := NewFleet(b.cluster)
 	var exits []func()
@@ -244,7 +244,7 @@ func TestLastOfAFleetPolls(t *testing.T) {
 	exit()
 	left := b.clock.Now()
 	b.awaitOver(ids[0].ID)
-	require.Less(t, b.clock.Now().Sub(left), fleetPollMax/2)
+	require.Less(t, b.clock.Now().Sub(left), pollMax/2)
 }
 
 // deafStore fires no watch.

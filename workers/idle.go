@@ -142,7 +142,7 @@ func (m *membership) rest(ctx context.Context, request fdbmodel.ClaimRequest, wa
 	clk, woken := m.worker.cluster.Clock(), watch.Done()
 	look, since := m.reg.Poll, clk.Now()
 	for {
-		every, fewer := m.reg.PollEvery(m.worker.options.Poll), (<-chan struct{})(nil)
+		every, fewer := shared(m.worker.options.Poll, m.reg.Alike()), (<-chan struct{})(nil)
 		if fleet := m.worker.options.Fleet; fleet != nil {
 			look = m.reg.PollAll
 			every, fewer = fleet.pollEvery(m.worker.options.Poll)

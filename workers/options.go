@@ -128,8 +128,8 @@ type Options struct {
 	FunctionMiddleware map[string][]Middleware
 	// Poll is how often an idle worker looks for work without a hint: four polls
 	// cover all shards. Of up to 32 idle workers that can run the same, with as much
-	// free, one looks that often, in turn: what a label requires one of them for waits
-	// longer if its hint is lost. Defaults to 1 s.
+	// free, one looks that often, in turn, and each at least once a minute: what a label
+	// requires one of them for waits longer if its hint is lost. Defaults to 1 s.
 	Poll time.Duration
 	// Fleet is what the worker shares with others of its process. Defaults to none.
 	Fleet *Fleet

@@ -79,9 +79,7 @@ type sequencer struct {
 	last kv.Version
 	// recorded says that batches need a body.
 	recorded bool
-	// early says that commits are answered before they are durable.
-	early   bool
-	history int
+	history  int
 
 	commits, conflicts uint64
 	key, value         []byte
