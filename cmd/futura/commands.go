@@ -12,7 +12,7 @@ type commandGroup struct {
 func (a *app) commandGroups() []commandGroup {
 	return []commandGroup{
 		{"start", "Start a process:", []*cobra.Command{
-			a.devCommand(), a.workerCommand(), a.headCommand(),
+			a.devCommand(), a.serveCommand(), a.workerCommand(), a.headCommand(),
 		}},
 		{"run", "Submit work, and get its results:", []*cobra.Command{
 			a.submitCommand(), a.awaitCommand(), a.getCommand(), a.putCommand(), a.functionCommand(), a.batchCommand(),

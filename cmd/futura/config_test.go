@@ -111,7 +111,7 @@ func TestImplicitConfigurationOnlyTunes(t *testing.T) {
 		"dev.batch-db-server", "dev.install-private", "dev.plain-http", "head.open", "head.batch.server",
 		"worker.module-cache", "batch.submit.url", "batch.submit.token-file", "batch.submit.tls-ca", "batch.submit.file",
 		"submit.args-file", "submit.env", "migrate.to", "backup.force", "delete.state",
-		"function.put.alias", "token.create.role",
+		"function.put.alias", "token.create.role", "serve.store-listen",
 	}
 	all := settings((&app{}).root())
 	for _, key := range refused {

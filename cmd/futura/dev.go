@@ -3,19 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
 	"github.com/futura-run/futura/workers"
@@ -75,38 +70,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	if err != nil {
 		return err
 	}
-	n.tokenFile = f.access.tokenFile
-	if err := refuseSecond(a.store); err != nil {
-		return err
-	}
-	if n.db, err = kvopen.Open(ctx, a.store, kvopen.Options{Logger: log, Share: true, InUseWait: inUseWait}); err != nil {
-		return err
-	}
-	o := futures.Options{Cluster: a.cluster, Logger: log, Config: configFor(n.db), NoHints: f.worker.options.NoHints}
-	if n.client, err = futures.New(ctx, n.clientStore(), o); err != nil {
-		return errors.Join(err, n.db.Close())
-	}
-	reapLost(n.db, n.client.Cluster(), log)
-	if err = f.access.complete(n); err == nil {
-		n.tokens.Add("dev", n.token, stack.Admin)
-		defer reloadAtHangup(n)()
-		err = n.run(ctx, &f.worker)
-	}
-	return errors.Join(err, n.close(ctx))
-}
-
-// refuseSecond returns kv.ErrStoreInUse if another process serves a directory's store over HTTP.
-func refuseSecond(store string) error {
-	dir, ok := embeddedDir(store)
-	if !ok {
-		return nil
-	}
-	e, err := readEndpoint(dir)
-	if err != nil || !e.isLive() || !e.answers() {
-		return nil
-	}
-	return fmt.Errorf("%w: process %d serves %s at %s: stop that process, or name another store", kv.ErrStoreInUse, e.PID,
-		store, e.URL)
+	return n.serveStore(ctx, &f.access, &f.worker)
 }
 
 // startWorker runs the worker of dev, none for a nil f.

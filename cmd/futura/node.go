@@ -35,6 +35,8 @@ type node struct {
 	listen string
 	// alone is set for a head without a worker.
 	alone bool
+	// drain is how long requests may go on once it stops.
+	drain time.Duration
 	// accessLog is set if each request has a line in the log.
 	accessLog bool
 	// listenFlag is the flag that set it.
@@ -107,7 +109,19 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	err = errors.Join(err, n.head.stop(), n.peers.stop(), w.stop())
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(stopping), n.checker.close(stopping), d.close(), n.leave())
+	return errors.Join(err, n.shutDown(server), n.checker.close(stopping), d.close(), n.leave())
+}
+
+// shutDown waits for the requests in progress, and cuts off those that take too long.
+func (n *node) shutDown(server *httpServer) error {
+	draining, cancel := context.WithTimeout(context.Background(), n.drain)
+	defer cancel()
+	err := server.Shutdown(draining)
+	if errors.Is(err, context.DeadlineExceeded) {
+		n.log.Warn("requests that took too long were cut off", "after", n.drain)
+		return nil
+	}
+	return err
 }
 
 // storeFailed is closed when a store of this process has failed: it can't be used
@@ -274,8 +288,11 @@ func (n *node) print(e *endpoint, w *running, where string, missing []string) er
 		lines = append(lines, []string{"", "--store " + e.StoreTCP})
 	}
 	what, try := "A cluster", "  futura function put FILE.wasm --alias NAME\n  futura submit wasm:NAME --args hello --wait"
-	if n.alone {
+	switch {
+	case n.alone:
 		what, try = "A head for batches", "  futura batch submit --url "+e.URL+" --function NAME --file arguments.csv --wait"
+	case w == nil:
+		what, try = "A cluster without a worker", "  futura worker --store "+n.nameForOthers(e.Store)
 	}
 	fmt.Fprintln(n.app.out, what+" is running here; stop it with Ctrl-C.")
 	if err := n.app.table(lines); err != nil {

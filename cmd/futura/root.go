@@ -136,8 +136,9 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "embedded:./.futura",
-		"the store: memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PATH, remote:tcp:HOST:PORT "+
-			"or fdb:CLUSTERFILE (FUTURA_STORE)")
+		"the store: memory:, embedded:DIR, remote:unix:PATH, remote:tcp:HOST:PORT or fdb:CLUSTERFILE. embedded:DIR keeps on "+
+			"disk what its memory has no room for: embedded:DIR?memory=2GiB (default: a quarter of the machine's); with "+
+			"?sync=off a crash may lose the last milliseconds (FUTURA_STORE)")
 	flags.StringVar(&a.cluster, "cluster", futures.DefaultCluster, "the name of the cluster (FUTURA_CLUSTER)")
 	flags.DurationVar(&a.giveUpAfter, "give-up-after", 30*time.Second,
 		"how long a command goes on when the process that serves its store is gone; 0 for ever (FUTURA_GIVE_UP_AFTER)")

@@ -48,8 +48,8 @@ func (f *serverFlags) add(flags *pflag.FlagSet, listenFlag, listen string, patie
 func (f *serverFlags) node(a *app, log *slog.Logger) (*node, error) {
 	n := &node{
 		app: a, log: log, listen: f.listen, listenFlag: f.listenFlag, doorListen: f.store, batches: &f.batches,
-		peersFlags: &f.peers,
-		accessLog:  f.access.log, open: f.access.open,
+		peersFlags: &f.peers, drain: stopTime,
+		accessLog: f.access.log, open: f.access.open,
 	}
 	var err error
 	if n.tls, err = f.certificate(); err == nil {

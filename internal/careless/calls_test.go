@@ -104,7 +104,7 @@ func makers() []maker {
 }
 
 // servers are the commands that go on until they are stopped. begin starts them.
-func servers() []string { return []string{"dev", "worker", "head"} }
+func servers() []string { return []string{"dev", "serve", "worker", "head"} }
 
 // checkCoverage requires that the walk knows all commands.
 func (w *walk) checkCoverage() {

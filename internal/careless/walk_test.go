@@ -160,7 +160,9 @@ func (w *walk) step() {
 
 // held reports whether a process has the store for itself alone.
 func (w *walk) held() bool {
-	serves := slices.ContainsFunc(w.now.processes, func(p *process) bool { return p.args[1] == "dev" })
+	serves := slices.ContainsFunc(w.now.processes, func(p *process) bool {
+		return p.args[1] == "dev" || p.args[1] == "serve"
+	})
 	return len(w.now.processes) > 0 && !serves
 }
 
@@ -210,6 +212,7 @@ func (w *walk) begin() {
 		{"dev", "--listen", "127.0.0.1:0", "--queue", "q1,default", "--json"},
 		{"worker", "--slots", "3", "--drain", "1s"},
 		{"head", "--rest-api", "127.0.0.1:0"},
+		{"serve", "--listen", "127.0.0.1:0", "--drain", "1s"},
 	}
 	// Most users have dev running.
 	args := kinds[max(0, w.random.IntN(len(kinds)+4)-4)]

@@ -23,5 +23,11 @@ func sharingMutants() []mutant {
 			old: "last := d.now.Load(); last != now {", new: "last := d.now.Load(); last == nil {"},
 		{name: "a long path has its socket in the directory", file: dir + "owner.go", by: by,
 			old: "len(path) <= socket.MaxPath", new: "len(path) <= 10*socket.MaxPath"},
+		{name: "a serve leaves delayed futures alone", file: "cmd/futura/serve.go",
+			by:  suites{{of: "cmd/futura", run: "TestServeDoesAJanitorsWork"}},
+			old: "run := n.runJanitor", new: "run := func(ctx context.Context) error { return n.run(ctx, nil) }"},
+		{name: "a request that does not end fails the stop", file: "cmd/futura/node.go",
+			by:  suites{{of: "cmd/futura", run: "TestServeEndsInTime"}},
+			old: "errors.Is(err, context.DeadlineExceeded)", new: "err == context.Canceled"},
 	}
 }

@@ -4,7 +4,9 @@
 //	memory:             in this process, gone when it ends
 //	embedded:DIR        in this process, durable in the directory DIR; or in the
 //	                    process that has it open already and shares it.
-//	                    ?share=off keeps it to this process
+//	                    ?share=off keeps it to this process, ?memory=2GiB has its
+//	                    rows take about that much memory, and the others stay on
+//	                    disk (default: a quarter of the machine's memory)
 //	embedded:DIR?sync=off
 //	                    the same, but a crash may lose the last milliseconds
 //	remote:unix:PATH    the store that another process serves at a Unix socket

@@ -88,5 +88,11 @@ func (s *Server) Serve(l net.Listener) (err error) {
 }
 
 // Shutdown accepts no more requests and waits for those in progress until ctx
-// ends.
-func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+// ends. It then cuts them off, and returns the error of ctx.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	return err
+}

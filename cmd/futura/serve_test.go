@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
+)
+
+// served is a serve in a process of its own.
+type served struct {
+	endpoint
+	t   *testing.T
+	cmd *exec.Cmd
+	log *stacktest.Buffer
+	// wait waits for the end, and returns the exit code.
+	wait func() int
+}
+
+func (c *terminal) serve(args ...string) *served {
+	s := &served{t: c.t, cmd: c.command(append([]string{"serve", "--listen", "127.0.0.1:0", "--json"}, args...)...),
+		log: &stacktest.Buffer{}}
+	s.cmd.Stderr = s.log
+	out, err := s.cmd.StdoutPipe()
+	require.NoError(c.t, err)
+	require.NoError(c.t, s.cmd.Start())
+	s.wait = sync.OnceValue(func() int { _ = s.cmd.Wait(); return s.cmd.ProcessState.ExitCode() })
+	c.t.Cleanup(func() { s.end(os.Kill) })
+	require.NoError(c.t, json.NewDecoder(out).Decode(&s.endpoint), "%s", s.log)
+	return s
+}
+
+// end sends a signal and waits for the end.
+func (s *served) end(signal os.Signal) int {
+	_ = s.cmd.Process.Signal(signal)
+	return s.wait()
+}
+
+// TestServeIsKilledAndStartedAgain kills the process that owns the store while others submit, run and await through
+// it, and starts it again as systemd does: nothing is lost, whichever way the others name the store.
+func TestServeIsKilledAndStartedAgain(t *testing.T) {
+	t.Parallel()
+	for _, through := range []string{"socket", "directory"} {
+		t.Run(through, func(t *testing.T) {
+			t.Parallel()
+			c := newTerminal(t)
+			first := c.serve()
+			store := c.store
+			if through == "socket" {
+				store = first.Store
+			}
+			c.put("cat", copying())
+			later := c.ok("submit", "wasm:cat", "--args", "later", "--delay", "2s")
+			c.worker("--slots", "2", "--store", store)
+			ids := []string{later}
+			for i := range 10 {
+				ids = append(ids, c.ok("submit", "wasm:cat", "--args", fmt.Sprint(i)))
+			}
+			awaiting := c.command(append([]string{"await", "--json"}, ids...)...)
+			out, err := awaiting.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, awaiting.Start())
+			first.end(os.Kill)
+			again := c.serve()
+			for i := range 10 {
+				ids = append(ids, c.ok("submit", "wasm:cat", "--args", fmt.Sprint(i), "--store", c.store))
+			}
+			content, err := io.ReadAll(out)
+			require.NoError(t, err)
+			require.NoError(t, awaiting.Wait(), "%s", content)
+			require.Equal(t, 11, strings.Count(string(content), `"state": "realized"`), "%s", content)
+			require.Equal(t, "later01234567890123456789", c.ok(append([]string{"await"}, ids...)...))
+			require.Contains(t, c.ok("check"), "21 futures")
+			require.Contains(t, c.ok("check"), " 0 problems")
+			require.Zero(t, again.end(syscall.SIGTERM), "%s", again.log)
+			require.Contains(t, c.ok("check"), " 0 problems")
+		})
+	}
+}
+
+// TestServeDoesAJanitorsWork has a delayed future become ready where there is no worker.
+func TestServeDoesAJanitorsWork(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	s := c.serve()
+	id := c.ok("submit", "go:nobody", "--delay", "10ms")
+	c.awaitText("ready", "get", id)
+	require.Equal(t, "[]", strings.TrimSpace(regexp.MustCompile(`(?s).*"workers": (\[.*\]).*`).ReplaceAllString(
+		c.ok("workers", "--json"), "$1")), "it is no worker")
+	status, text := ask(t, &s.endpoint, "GET", "/metrics", s.Token, "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text, "futura_store_memory_bytes")
+	_, e := c.run(exitStore, "", "serve", "--listen", "127.0.0.1:0")
+	require.Contains(t, e, s.URL, "a second one is told of the first")
+}
+
+// TestServeEndsInTime stops it while one request waits for a future and another does not go on.
+func TestServeEndsInTime(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	s := c.serve("--drain", "300ms")
+	at := strings.TrimPrefix(s.URL, "http://")
+	begin := func(path, rest string) net.Conn {
+		conn, err := net.Dial("tcp", at)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\n%s", path, s.Token, rest)
+		require.NoError(t, err)
+		return conn
+	}
+	stuck := begin("/api/v1/futures", "Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n")
+	line, err := bufio.NewReader(stuck).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "100 Continue", "it reads the body")
+	waits := begin("/api/v1/futures?wait=30s", "Content-Length: 24\r\n\r\n"+`{"function":"go:nobody"}`)
+	c.awaitText("go:nobody", "list") // and so it waits
+	answered := make(chan string)
+	go func() {
+		line, _ := bufio.NewReader(waits).ReadString('\n')
+		answered <- line
+	}()
+	began := time.Now()
+	require.Zero(t, s.end(syscall.SIGTERM), "%s", s.log)
+	require.Less(t, time.Since(began), 45*time.Second, "as one-machine.md says")
+	require.Contains(t, <-answered, "HTTP/1.1 ")
+	require.Contains(t, s.log.String(), "cut off")
+	require.Contains(t, c.ok("list"), "ready")
+}
+
+func TestServeMistakes(t *testing.T) {
+	t.Parallel()
+	for says, args := range map[string][]string{
+		"unknown flag: --slots":   {"memory:", "--slots", "2"},
+		"--drain -1s is negative": {"memory:", "--drain", "-1s"},
+		"--listen":                {"memory:", "--listen", "127.0.0.1:99999"},
+		"not a loopback address":  {"memory:", "--listen", "0.0.0.0:0"},
+		"need each other":         {"memory:", "--tls-key", "x"},
+		"use memory:":             {"nowhere:"},
+		"memory must be":          {"embedded:x?memory=1"},
+	} {
+		args, s := append([]string{"serve", "--listen", "127.0.0.1:0"}, args[1:]...), &shell{t, args[0]}
+		out, e := s.run(exitUsage, "", args...)
+		require.Contains(t, e, says)
+		require.Empty(t, out, "it has not begun")
+	}
+}
+
+// unitPage is the page that has the units.
+const unitPage = "../../docs/operating/one-machine.md"
+
+// units are the files of systemd on the page, by their names.
+func units(t *testing.T) map[string]string {
+	page, err := os.ReadFile(unitPage)
+	require.NoError(t, err)
+	all := map[string]string{}
+	block := regexp.MustCompile("(?s)```ini\n# /etc/systemd/system/(\\S+)\n(.*?)```")
+	for _, found := range block.FindAllSubmatch(page, -1) {
+		all[string(found[1])] = string(found[2])
+	}
+	require.Contains(t, all, "futura.service")
+	return all
+}
+
+// TestUnitsCallTheCommandRightly has the command itself read what the units call it with.
+func TestUnitsCallTheCommandRightly(t *testing.T) {
+	t.Parallel()
+	const installed = "=/usr/local/bin/futura "
+	called := map[string]bool{}
+	for name, unit := range units(t) {
+		for line := range strings.Lines(unit) {
+			_, call, found := strings.Cut(line, installed)
+			if !found {
+				continue
+			}
+			args := strings.Fields(call)
+			called[args[0]] = true
+			root := (&app{err: io.Discard}).root()
+			cmd, rest, err := root.Find(args)
+			require.NoError(t, err, name)
+			require.NoError(t, cmd.ParseFlags(rest), "%s: %s", name, line)
+			require.NoError(t, cmd.ValidateArgs(cmd.Flags().Args()), "%s: %s", name, line)
+		}
+	}
+	require.Equal(t, map[string]bool{"serve": true, "worker": true, "backup": true}, called)
+}
+
+// TestUnitsAreValid has systemd read the units.
+func TestUnitsAreValid(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed: the units of one-machine.md are not verified")
+	}
+	dir := t.TempDir()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	args := []string{"verify", "--man=no"}
+	for name, unit := range units(t) {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(unit, "/usr/local/bin/futura", program)), 0o644))
+		args = append(args, file)
+	}
+	out, err := exec.Command(analyze, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for line := range strings.Lines(string(out)) {
+		require.NotContains(t, line, dir, "of these units")
+		require.NotContains(t, line, "futura", "of these units")
+	}
+}
