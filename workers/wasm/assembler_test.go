@@ -13,6 +13,8 @@ type assembler struct {
 	maxPages  int // 0 for no limit
 	tables    [][2]uint32
 	data      map[uint32]string
+	segments  [][]byte // of data, behind those
+	counted   bool     // it says how many segments there are
 	start     []byte   // number of the function to call at the start, or nil
 	sections  [][]byte // further ones, behind all others
 }
@@ -32,16 +34,7 @@ type function struct {
 
 func unsigned(value uint64) []byte { return binary.AppendUvarint(nil, value) }
 
-func signed(value int64) (encoded []byte) {
-	for {
-		octet := byte(value & 0x7f)
-		value >>= 7
-		if value == 0 && octet&0x40 == 0 || value == -1 && octet&0x40 != 0 {
-			return append(encoded, octet)
-		}
-		encoded = append(encoded, octet|0x80)
-	}
-}
+func signed(value int64) []byte { return appendSigned(nil, value) }
 
 func named(name string) []byte { return append(unsigned(uint64(len(name))), name...) }
 
@@ -109,6 +102,10 @@ func (a assembler) module() []byte {
 	add(sectionExport, exports)
 	if a.start != nil {
 		module = append(module, rawSection(sectionStart, a.start)...)
+	}
+	data = append(data, a.segments...)
+	if a.counted {
+		module = append(module, rawSection(sectionDataCount, number(len(data)))...)
 	}
 	add(sectionCode, bodies)
 	add(sectionData, data)

@@ -95,7 +95,7 @@ func (c *child) serve(requests io.Reader, handle func(c *child, kind byte, body 
 			return err
 		}
 		if kind == frameSetup {
-			c.frames.maxSize = max(c.settings.limits.maxInput, c.settings.limits.maxModuleSize+maxCode) + 2*frameSlack
+			c.frames.maxSize = max(c.settings.limits.maxInput, 2*c.settings.limits.maxModuleSize+maxCode) + 2*frameSlack
 		}
 		c.garbage.collect()
 	}

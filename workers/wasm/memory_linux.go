@@ -1,16 +1,24 @@
 package wasm
 
 import (
+	"bytes"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// clearedByHand is the size up to which a memory is overwritten with zeros
-// after its use. A larger one goes back to the kernel.
-const clearedByHand = 128 * kibibyte
+// clearedByHand is up to where a memory is overwritten with zeros after its use
+// and stays with the process, in blocks that have been touched. What is beyond goes
+// back to the kernel: for memory that is used again that takes several times as
+// long.
+const (
+	clearedByHand = 16 * mebibyte
+	clearedBlock  = 64 * kibibyte // a page of WebAssembly
+)
 
 // memories keeps the address ranges of instances for the next ones: a range is
 // reserved once, and only what an instance has of it can be accessed.
@@ -100,13 +108,41 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 // back.
 func (m *linearMemory) Free() {}
 
+// wipe reports whether all bytes are zero afterwards.
 func (m *linearMemory) wipe() bool {
 	used := m.reserved[:m.peak.Load()]
-	if len(used) <= clearedByHand {
-		clear(used)
-		return true
+	near := used[:min(len(used), clearedByHand)]
+	var resident [clearedByHand / smallestPage]byte // of each page, whether it takes memory
+	if len(near) == 0 || !findResident(near, resident[:]) {
+		return giveBack(used)
 	}
-	return syscall.Madvise(used, syscall.MADV_DONTNEED) == nil
+	pages := clearedBlock / os.Getpagesize()
+	wiped, kept := true, 0
+	for at := 0; at < len(near); at += clearedBlock {
+		if first := at / clearedBlock * pages; bytes.Count(resident[first:first+pages], untouched) < pages {
+			wiped = giveBack(near[kept:at]) && wiped
+			clear(near[at : at+clearedBlock])
+			kept = at + clearedBlock
+		}
+	}
+	return giveBack(used[kept:]) && wiped
+}
+
+// giveBack gives memory back to the kernel, also what it has swapped out.
+func giveBack(memory []byte) bool {
+	return len(memory) == 0 || syscall.Madvise(memory, syscall.MADV_DONTNEED) == nil
+}
+
+const smallestPage = 4 * kibibyte
+
+var untouched = []byte{0}
+
+// findResident sets the lowest bit for each page that is in memory. Others may have
+// content too, which was swapped out.
+func findResident(memory, pages []byte) bool {
+	_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])), uintptr(len(memory)),
+		uintptr(unsafe.Pointer(&pages[0])))
+	return errno == 0
 }
 
 func (m *linearMemory) unmap() {

@@ -57,13 +57,14 @@ type inspection struct {
 	elements  int
 	entries   int
 	minMemory uint64
+	counted   bool // its code may name data segments by their numbers
 }
 
 // inspect checks that the bytes are a module, that its claims are within
 // bounds, and that it imports nothing but what a function may have. It returns
-// the module as the engine gets it, with bounded tables and without custom
-// sections other than names, and the least memory that an instance has, in
-// bytes. Errors are *Error. What inspect accepts may still be invalid code.
+// the module as the engine gets it, with bounded tables, joined data and without
+// custom sections other than names, at most twice as large, and the least memory
+// that an instance has, in bytes. Errors are *Error. What inspect accepts may still be invalid code.
 func inspect(module []byte, maxSize int64) (checked []byte, minMemory uint64, err error) {
 	if int64(len(module)) > maxSize {
 		return nil, 0, failf(KindTooLarge, "the module has %d bytes, the limit is %d", len(module), maxSize)
@@ -132,14 +133,19 @@ func (p *inspection) section(id byte, content []byte) error {
 			section.u8()
 			section.u32()
 		}
-	case sectionStart, sectionDataCount:
+	case sectionStart:
 		section.u32()
+	case sectionDataCount:
+		section.u32()
+		p.counted = true
 	case sectionElement:
 		p.walkElements(section)
 	case sectionCode:
 		p.walkCode(section)
 	case sectionData:
-		walkData(section)
+		if walkData(section); section.err == nil && !p.counted {
+			content = joinData(content)
+		}
 	default:
 		return fmt.Errorf("has a section of unknown kind %d", id)
 	}
