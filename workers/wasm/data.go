@@ -1,5 +1,10 @@
 package wasm
 
+import (
+	"cmp"
+	"slices"
+)
+
 // dataSegment is bytes that are copied to a place of the memory before a call.
 type dataSegment struct {
 	at    uint32
@@ -15,31 +20,30 @@ const maxDataGap = 256
 // joinData returns a data section with segments that nearly touch as one: the linker
 // of Go cuts data wherever it has some zeros, into tens of thousands of segments. Memory
 // is the same afterwards. A section that would more than double, or whose segments have no
-// fixed places or are not in their order, is returned as it is: zeros in a gap must not
-// overwrite anything.
+// fixed places or overlap, so that their order matters, is returned as it is.
 func joinData(content []byte) []byte {
 	r := &reader{bytes: content}
-	var joined []dataSegment
-	zeros := 0
-	for n := r.count("data segments", maxData); n > 0; n-- {
-		next, fixed := r.fixedSegment()
-		if !fixed {
+	segments := make([]dataSegment, r.count("data segments", maxData))
+	for i := range segments {
+		var fixed bool
+		if segments[i], fixed = r.fixedSegment(); !fixed {
 			return content
 		}
-		if len(joined) == 0 {
-			joined = append(joined, next)
-			continue
+	}
+	slices.SortStableFunc(segments, func(a, b dataSegment) int { return cmp.Compare(a.at, b.at) })
+	zeros, joined := 0, segments[:0]
+	for _, next := range segments {
+		last := &dataSegment{}
+		if len(joined) > 0 {
+			last = &joined[len(joined)-1]
 		}
-		last := &joined[len(joined)-1]
 		switch gap := int64(next.at) - last.end(); {
-		case gap < 0:
-			return content
-		case gap > maxDataGap:
+		case len(joined) == 0, gap > maxDataGap:
 			joined = append(joined, next)
+		case gap < 0, zeros+int(gap) > len(content):
+			return content
 		default:
-			if zeros += int(gap); zeros > len(content) {
-				return content
-			}
+			zeros += int(gap)
 			last.bytes = append(append(last.bytes, make([]byte, gap)...), next.bytes...)
 		}
 	}

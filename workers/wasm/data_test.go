@@ -40,7 +40,7 @@ func TestJoinedDataIsTheSame(t *testing.T) {
 			content = append(content, segmentAt(int32(uint32(at)), text))
 			at += int64(len(text))
 		}
-		whole := bytes.Join(content, nil)
+		whole := bytes.Join(shuffled(t, content), nil)
 		whole = append(unsigned(uint64(len(content))), whole...)
 		joined := joinData(whole)
 		want, got := image(t, whole, int64(base), 20_000), image(t, joined, int64(base), 20_000)
@@ -48,6 +48,29 @@ func TestJoinedDataIsTheSame(t *testing.T) {
 		require.LessOrEqual(t, len(joined), 2*len(whole))
 		require.Equal(t, joined, joinData(joined), "what is joined stays as it is")
 	})
+}
+
+func shuffled(t *rapid.T, segments [][]byte) [][]byte {
+	if len(segments) > 0 && rapid.Bool().Draw(t, "shuffled") {
+		return rapid.Permutation(segments).Draw(t, "order")
+	}
+	return segments
+}
+
+// TestDataOfGoIsJoined holds what makes calls of Go functions cheap: else each has tens of thousands of segments.
+func TestDataOfGoIsJoined(t *testing.T) {
+	t.Parallel()
+	checked, _, err := inspect(goFunction(t, examples+"countlines"), 64*mebibyte)
+	require.NoError(t, err)
+	input := &reader{bytes: checked, at: 8}
+	for input.more() {
+		id, size := input.u8(), input.u32()
+		if content := input.take(uint64(size)); id == sectionData {
+			require.Less(t, (&reader{bytes: content}).count("data segments", maxData), 100)
+			return
+		}
+	}
+	t.Fatal("no data section")
 }
 
 func TestDataThatIsJoined(t *testing.T) {
