@@ -54,6 +54,9 @@ SCOPE := all
 UNITS = $(GO) list ./... | grep -E '$(if $(filter core,$(SCOPE)),$(CORE),.)'
 # What is tested without C, as in the binary: the processes that functions run in.
 UNC   := /workers/wasm$$
+# What is also tested on a store whose rows lie on disk; a long run has all packages that take their store from storetest.
+COLD  := ./fdbmodel $(addprefix ./fdbmodel/,lanes read results transfer)
+COLDS  = $(shell grep -rl --include='*_test.go' 'internal/storetest"' fdbmodel futures workers batch | xargs -n1 dirname | sort -u | grep -v mongostore)
 # Packages with files for FoundationDB; vet has seen the others.
 FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/chaos ./internal/fdbtest \
 	./internal/sim ./internal/storetest ./cmd/futura
@@ -87,12 +90,12 @@ TestAnyNumberOfParentsEnds|TestCallsAreFewUnderLoad)$$
 # has no files with tags it is found out once.
 VET = GOFLAGS="$$($(GO) env GOFLAGS) -tags=$(1)" $(GO) vet
 # Stages of the tests that need nothing installed.
-UNIT_STAGES = unit-raced unit-plain unit-rest $(if $(filter core,$(SCOPE)),,unit-wasm)
+UNIT_STAGES = unit-raced unit-plain unit-rest $(if $(filter core,$(SCOPE)),,unit-wasm unit-cold)
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm test-fdb test-mongo test-interop test-long \
+.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm unit-cold test-fdb test-mongo test-interop test-long \
 	long-unit long-images long-fdb long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
@@ -145,6 +148,9 @@ unit-rest:
 unit-wasm:
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) $$($(UNITS) | grep -E '$(UNC)')
 
+unit-cold:
+	FUTURA_TEST_COLD=1 $(GO) test -tags $(TAGS) $(SHORT) $(COLD)
+
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
 	$(call VET,$(FDB_TAGS)) $(FDB_TAGGED)
@@ -177,6 +183,7 @@ test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,0
 
 long-unit:
 	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) $(LONG) -p 2 -skip '$(IMAGE_TESTS)' ./...
+	FUTURA_TEST_COLD=1 $(GO) test -tags $(TAGS) $(LONG) -short -p 2 $(addprefix ./,$(COLDS))
 
 long-images:
 	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(LONG) -v -run '$(IMAGE_TESTS)' ./fdbmodel/kv/embedded ./internal/faultdisk

@@ -20,6 +20,7 @@ func newStoreCollector(store storeStats) prometheus.Collector {
 	c.Add(prometheus.GaugeValue, "sync_seconds", "Median duration of the last syncs.", nil,
 		func(s *embedded.Stats) float64 { return s.SyncMedian.Seconds() })
 	c.Gauge("keys", "Keys.", func(s *embedded.Stats) int64 { return s.Keys })
+	c.Gauge("cold_keys", "Keys that lie on disk alone.", func(s *embedded.Stats) int64 { return s.Cold })
 	c.Gauge("bytes", "Bytes of all keys and values.", func(s *embedded.Stats) int64 { return s.Bytes })
 	c.Gauge("memory_bytes", "Estimated memory of all keys and values.",
 		func(s *embedded.Stats) int64 { return s.Memory })

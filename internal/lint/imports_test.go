@@ -310,10 +310,11 @@ func importTable() map[string]imports {
 		"internal/storetest": {
 			ours: append(slices.Clone(store), "fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote",
 				"internal/fdbtest"),
-			others: tests(),
+			others: append(tests(), pebble),
 		},
 		"internal/sim": {
-			ours: append(slices.Clone(whole), "internal/seam", "fdbmodel/kv/kvtest/reference", "fdbmodel/reference",
+			ours: append(slices.Clone(whole), "internal/seam", "internal/storetest",
+				"fdbmodel/kv/kvtest/reference", "fdbmodel/reference",
 				"fdbmodel/batches", "batch", "batch/head", "batch/futurestore"),
 			others: append(tests(), uuid, pebble),
 		},
@@ -347,7 +348,7 @@ func TestImportTableIsSound(t *testing.T) {
 	t.Parallel()
 	owners := map[string][]string{
 		wazero: {"workers/wasm", "workers/wasm/wasmbench"}, bindings: {"fdbmodel/kv/fdbkv", "internal/fdbtest"},
-		pebble: {"fdbmodel/kv/embedded", "fdbmodel/modeltest", "internal/faultdisk", "internal/sim"},
+		pebble: {"fdbmodel/kv/embedded", "fdbmodel/modeltest", "internal/faultdisk", "internal/sim", "internal/storetest"},
 		blake3: {"workers/objects"},
 		btree:  {"fdbmodel/kv/embedded"}, mongo: {"batch/mongostore"},
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -239,7 +240,12 @@ func (w *world) crash(ctx context.Context) error {
 		w.faults.Recover()
 		return w.boot(ctx, w.disk)
 	}
-	clone := w.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.random.IntN(100), RNG: w.random})
+	lost := vfs.CrashCloneCfg{UnsyncedDataPercent: w.random.IntN(100), RNG: w.random}
+	if w.options.Memory > 0 {
+		// How much is drawn depends on the files, which depend on the memory.
+		lost.RNG = rand.New(rand.NewPCG(w.random.Uint64(), 0))
+	}
+	clone := w.disk.CrashClone(lost)
 	_ = w.store.Close()
 	return w.boot(ctx, clone)
 }

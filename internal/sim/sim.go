@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // Options of a run. Everything else is drawn from the seed.
@@ -33,6 +34,9 @@ type Options struct {
 	// cluster crashes, and is closed at the end. Defaults to an embedded store on
 	// a disk that forgets what was not synced.
 	Database kv.Database
+	// Memory is that store's, in bytes: what it has beyond that lies in tables on its
+	// disk. A checkpoint comes every few transactions then. Defaults to all that is needed.
+	Memory int64
 	// Bug is planted, see Bugs. Defaults to none.
 	Bug Bug
 	// Log is told each step, for finding out what a seed does. Defaults to none.
@@ -312,11 +316,15 @@ func (w *world) openStore(ctx context.Context, disk *vfs.MemFS) error {
 	}
 	store, err := embedded.Open(ctx, "store", embedded.Options{
 		FS: disk, Clock: w.clock, Inline: true, SegmentSize: 64 << 10, CheckpointBytes: 256 << 10,
+		Memory: w.options.Memory,
 	})
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
 	w.store = store
+	if w.options.Memory > 0 {
+		w.store = storetest.Checkpointed(store)
+	}
 	return nil
 }
 

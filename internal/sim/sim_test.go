@@ -113,6 +113,22 @@ func TestFewWorkersRebuild(t *testing.T) {
 	t.Logf("seeds from %d on: %v", first, all.sums)
 }
 
+// TestColdRowsChangeNothing: a run is the same whether its rows are in memory or on disk.
+func TestColdRowsChangeNothing(t *testing.T) {
+	t.Parallel()
+	from, n := seedRange(t)
+	for i := range (n + 9) / 10 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			warm, err := Run(context.Background(), Options{Seed: from + i, Memory: 1 << 30})
+			require.NoErrorf(t, err, "seed %d", from+i)
+			cold, err := Run(context.Background(), Options{Seed: from + i, Memory: 1})
+			require.NoErrorf(t, err, "seed %d", from+i)
+			require.Equalf(t, warm, cold, "seed %d", from+i)
+		})
+	}
+}
+
 func TestSeedRepeats(t *testing.T) {
 	t.Parallel()
 	a, err := Run(context.Background(), Options{Seed: 7})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -27,13 +28,24 @@ func Main(m *testing.M) { goleak.VerifyTestMain(m) }
 // New returns an empty store, which is closed at the end of the test at the
 // latest.
 func New(t testing.TB) kv.Database {
-	db := embedded.OpenMemory(embedded.Options{})
+	db := open(t)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Errorf("close the store: %v", err)
 		}
 	})
 	return db
+}
+
+// open opens a store in memory. With FUTURA_TEST_COLD=1 it lies on a disk instead, and leaves
+// all rows to its tables every few transactions.
+func open(t testing.TB) kv.Database {
+	if os.Getenv("FUTURA_TEST_COLD") != "1" {
+		return embedded.OpenMemory(embedded.Options{})
+	}
+	db, err := embedded.Open(t.Context(), "store", embedded.Options{FS: vfs.NewMem(), Inline: true, Memory: 1})
+	require.NoError(t, err)
+	return Checkpointed(db)
 }
 
 // Shared returns an empty store, and the address at which other processes open

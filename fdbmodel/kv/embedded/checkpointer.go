@@ -101,6 +101,8 @@ type Stats struct {
 	// disk alone, they are estimates: what was written or deleted there counts as new, or
 	// as still there, until a checkpoint.
 	Keys, Bytes int64
+	// Cold is how many of the keys lie on disk alone.
+	Cold int64
 	// Memory estimates the memory that rows take, with what is kept of them for
 	// running transactions.
 	Memory int64
@@ -141,7 +143,7 @@ func (s *Store) Stats() Stats {
 	s.commitLock.Unlock()
 	s.index.mu.RLock()
 	st.Keys, st.Bytes = s.index.liveKeys+s.index.cold.keys, s.index.liveBytes+s.index.cold.bytes
-	st.Memory = s.index.resident()
+	st.Cold, st.Memory = s.index.cold.keys, s.index.resident()
 	s.index.mu.RUnlock()
 	st.Watches = s.watches.count()
 	if s.disk != nil {

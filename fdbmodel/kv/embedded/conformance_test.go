@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 type stores struct {
 	options Options
 	onDisk  bool
+	// coldest leaves all rows to the tables every few transactions.
+	coldest bool
 
 	mu   sync.Mutex
 	open map[kv.Database]openStore
@@ -41,10 +44,27 @@ func (c *stores) start(t testing.TB, dir string, last **Store) kv.Database {
 	} else {
 		*last = OpenMemory(o)
 	}
+	db := kv.Database(*last)
+	if c.coldest {
+		db = &coldStore{Store: *last}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open[*last] = openStore{dir: dir, time: virtual, last: last}
-	return *last
+	c.open[db] = openStore{dir: dir, time: virtual, last: last}
+	return db
+}
+
+// coldStore is a store whose rows all lie on disk as every third transaction begins.
+type coldStore struct {
+	*Store
+	begun atomic.Int64
+}
+
+func (c *coldStore) Begin(o kv.Options) kv.Tx {
+	if c.begun.Add(1)%3 == 0 {
+		_ = c.Checkpoint(context.Background()) // a store that has failed tells its transactions
+	}
+	return c.Store.Begin(o)
 }
 
 func (c *stores) find(db kv.Database) openStore {
@@ -63,6 +83,7 @@ func (c *stores) suite() kvtest.Options {
 		},
 		ExpireTx:    func(db kv.Database) { c.find(db).time.Advance(kv.TxLifetime + time.Second) },
 		ManyWatches: true,
+		Brief:       c.coldest,
 	}
 	if c.onDisk {
 		o.Reopen = func(t testing.TB, db kv.Database) kv.Database {
@@ -95,6 +116,7 @@ func TestConformance(t *testing.T) {
 		"disk":    {onDisk: true},
 		"spilled": {onDisk: true, options: spilled},
 		"cold":    {onDisk: true, options: cold},
+		"coldest": {onDisk: true, options: cold, coldest: true},
 	})
 }
 

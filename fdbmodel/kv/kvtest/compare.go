@@ -17,7 +17,7 @@ import (
 )
 
 func programCases() []testCase {
-	return []testCase{{name: "Programs", exact: true, run: func(b *bundle) {
+	return []testCase{{name: "Programs", exact: true, earlier: true, run: func(b *bundle) {
 		ComparePrograms(b.T, b.o.New, newReference, b.o.Programs, FirstSeed())
 	}}}
 }

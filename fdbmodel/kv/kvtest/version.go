@@ -12,7 +12,7 @@ func versionCases() []testCase {
 		{name: "Version/Grows", exact: true, run: versionGrows},
 		{name: "Version/ReadVersionIsAtLeastEveryCommit", exact: true, run: versionReadsCommits},
 		{name: "Version/SetToOwnCommit", exact: true, run: versionSetToOwn},
-		{name: "Version/SetToEarlier", exact: true, run: versionSetToEarlier},
+		{name: "Version/SetToEarlier", earlier: true, exact: true, run: versionSetToEarlier},
 		{name: "Version/SetToFuture", exact: true, run: versionSetToFuture},
 		{name: "Version/SetAfterRead", exact: true, run: versionSetAfterRead},
 		{name: "Version/NoSync", exact: true, run: versionNoSync},
