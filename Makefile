@@ -205,8 +205,9 @@ long-mongo:
 test-mutants: ## plant faults in the source, one at a time, and see the tests fail; tens of minutes
 	FUTURA_MUTANTS=1 $(GO) test -tags $(TAGS) -count=1 -timeout 180m -parallel 2 -v -run TestMutantsDie ./internal/mutants
 
-bench: build-bench ## measure: each scenario once, on a store on disk
-	./$(BENCH) all
+# FoundationDB is one of the stores where its server is.
+bench: $(if $(FDB_FOUND),build-fdb,build-bench) ## measure each scenario on each kind of store, and write docs/reference/performance.md; 10 minutes
+	./$(BENCH) page
 
 fuzz: ## fuzz each decoder for half a minute
 	@set -e; for pkg in $$($(GO) list ./...); do \
@@ -214,7 +215,7 @@ fuzz: ## fuzz each decoder for half a minute
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg; done; done
 
 generate: ## write the generated pages of docs
-	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/state ./fdbmodel/layout ./internal/lint ./protocol -run TestDocs -update
+	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/state ./fdbmodel/layout ./internal/lint ./protocol ./internal/bench/page -run TestDocs -update
 
 check: test-all ## all tests, then a tidy module and a clean tree
 	$(GO) mod tidy -diff

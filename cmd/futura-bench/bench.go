@@ -48,7 +48,10 @@ func (a *app) benchCommand() *cobra.Command {
 			"              memory, and of a bare socket, to their times\n" +
 			"  hints       latency between two processes, with hints and without; their ratio\n" +
 			"  peers       a batch on peers over loopback; ratio to the same on workers of the cluster,\n" +
-			"              and with --b7s to the same on a head of b7s with workers\n\n" +
+			"              and with --b7s to the same on a head of b7s with workers\n" +
+			"  load        the latency of futures that arrive at 10 to 90 % of the peak rate\n" +
+			"  workers     the rate of functions that wait for 2 ms, with 1 to 16 workers\n" +
+			"  pending     the rate with 1,000 to 1,000,000 pending\n\n" +
 			"Rates depend on the load of the machine. The cost of a future does not: transactions, mutations and reads " +
 			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
 			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +

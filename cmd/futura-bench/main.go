@@ -97,7 +97,7 @@ func (a *app) root() *cobra.Command {
 		"the store: memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PATH, remote:tcp:HOST:PORT "+
 			"or fdb:CLUSTERFILE (default: a temporary directory)")
 	flags.BoolVar(&a.json, "json", false, "print JSON: one object or array")
-	root.AddCommand(a.demoCommand())
+	root.AddCommand(a.demoCommand(), a.pageCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		cmd.Long = console.Folded(cmd.Long)

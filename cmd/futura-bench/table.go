@@ -42,6 +42,13 @@ func benchRows(r *bench.Report) [][]string {
 			shape.MutationsPerEdge, shape.ReadsPerEdge)
 	}
 	rows = append(rows, laneRows(r.Lanes)...)
+	for _, p := range r.Points {
+		row := fmt.Sprintf("%.0f per second", p.FuturesPerSecond)
+		if p.P50 > 0 {
+			row += fmt.Sprintf(", p50 %.3g ms, p99 %.3g ms", p.P50, p.P99)
+		}
+		add(true, fmt.Sprintf("  at %.0f", p.At), "%s", row)
+	}
 	cost := func(per string, c *bench.Cost) {
 		if c != nil {
 			add(true, "processor per "+per, "%.4g µs user, %.4g µs system", c.UserMicroseconds, c.SystemMicroseconds)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/workers"
 )
 
 // backlog compares the rate with few and with very many futures pending, which
@@ -55,7 +56,7 @@ func (r *run) heldBacklog(ctx context.Context, pending, w int, period time.Durat
 		r.report.ResidentBytesPerFuture = round(float64(r.report.ResidentBytes-empty)/float64(pending), 0)
 		r.begin(fmt.Sprintf("run with %d pending", pending), 0)
 		f := newFeeders(pending)
-		return working(ctx, r.client.Cluster(), w, f.count, func() error {
+		return working(ctx, r.client.Cluster(), w, workers.Options{}, f.count, func() error {
 			select {
 			case <-f.began:
 			case <-ctx.Done():

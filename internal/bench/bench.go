@@ -67,7 +67,9 @@ type Report struct {
 	Shapes []Shape `json:"shapes,omitempty"`
 	// Lanes is what members of lanes cost.
 	Lanes []LaneCost `json:"lanes,omitempty"`
-	Cores int        `json:"cores"`
+	// Points are the curve of the scenarios load, workers and pending.
+	Points []Point `json:"points,omitempty"`
+	Cores  int     `json:"cores"`
 }
 
 // Options of Run.
@@ -80,8 +82,8 @@ type Options struct {
 	Futures int
 	// Workers overrides a scenario's number of workers. Defaults to its own.
 	Workers int
-	// Period overrides how long a backlog is held, 10 s, and how long idle workers
-	// are observed, 20 s. Defaults to these.
+	// Period overrides how long a backlog is held, 10 s, how long idle workers
+	// are observed, 20 s, and how long a point of a curve takes, 3 s. Defaults to these.
 	Period time.Duration
 	// B7S is the program of b7s's node that the scenario peers is compared with, and
 	// B7SStore the URI of a MongoDB, for nodes that keep their batches there. Default to none.
@@ -95,7 +97,7 @@ type Options struct {
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
 	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "lanes",
-		"wasm", "objects", "hints", "peers"}
+		"wasm", "objects", "hints", "peers", "load", "workers", "pending"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -105,7 +107,8 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 		"burndown": inCluster(burndown), "stream": inCluster(stream), "latency": inCluster(latency), "backlog": backlog,
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
 		"graph": graphs, "lanes": lanes, "wasm": functions, "objects": storeObjects,
-		"hints": inCluster(hints), "peers": inCluster(peers),
+		"hints": inCluster(hints), "peers": inCluster(peers), "load": inCluster(load), "workers": moreWorkers,
+		"pending": morePending,
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {
@@ -185,17 +188,20 @@ const noop = "noop"
 // working calls fn while n workers run no-ops.
 func (r *run) working(ctx context.Context, n int, fn func() error) error {
 	count := func(context.Context, []byte) ([]byte, error) { r.step(1); return nil, nil }
-	return working(ctx, r.client.Cluster(), n, count, fn)
+	return working(ctx, r.client.Cluster(), n, workers.Options{}, count, fn)
 }
 
-// working calls fn while n workers of a cluster run no-ops by function.
-func working(ctx context.Context, c *fdbmodel.Cluster, n int, function workers.Function, fn func() error) error {
+// working calls fn while n workers of a cluster, with options but for the name, run no-ops by function.
+func working(ctx context.Context, c *fdbmodel.Cluster, n int, o workers.Options, function workers.Function,
+	fn func() error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
-		w, err := workers.FromCluster(c, workers.Options{Name: fmt.Sprintf("bench-%d", i)})
+		o.Name = fmt.Sprintf("bench-%d", i)
+		w, err := workers.FromCluster(c, o)
 		if err == nil {
 			err = w.Register(noop, function)
 		}

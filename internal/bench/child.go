@@ -28,13 +28,15 @@ var canStartChild bool
 // return.
 func ChildMain() {
 	canStartChild = true
-	dir, store := os.Getenv(childDir), os.Getenv(childStore)
+	dir, store, owned := os.Getenv(childDir), os.Getenv(childStore), os.Getenv(childOwner)
 	var err error
 	switch {
 	case dir != "":
 		err = holdObjects(dir, os.Stdin, os.Stdout)
 	case store != "":
 		err = work(store, os.Getenv(childCluster), os.Stdin, os.Stdout)
+	case owned != "":
+		err = own(owned, os.Stdin, os.Stdout)
 	default:
 		return
 	}

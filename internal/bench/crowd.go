@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/workers"
 )
 
 // await has one client await very many futures, which separate workers run. It
@@ -32,7 +33,7 @@ func await(ctx context.Context, r *run) error {
 		}
 		return nil, nil
 	}
-	return working(ctx, apart, w, count, func() error {
+	return working(ctx, apart, w, workers.Options{}, count, func() error {
 		start := time.Now()
 		_, err := r.client.AwaitAll(ctx, all)
 		r.report.FuturesPerSecond = perSecond(n, time.Since(start))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/workers"
 )
 
 // Shape is what futures that use each other cost.
@@ -112,7 +113,7 @@ func (r *run) shape(ctx context.Context, name string, w int,
 			return args[:min(len(args), argsSize)], nil
 		}
 		start = time.Now()
-		return working(ctx, r.client.Cluster(), w, pass, func() error {
+		return working(ctx, r.client.Cluster(), w, workers.Options{}, pass, func() error {
 			_, err := r.client.AwaitAll(ctx, all)
 			took := time.Since(start)
 			s.RunMS, s.FuturesPerSecond = millis(took), perSecond(len(all), took)

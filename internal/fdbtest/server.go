@@ -135,6 +135,9 @@ func (s *Server) Restart(process int) error {
 	return nil
 }
 
+// Path returns the path of the cluster file.
+func (s *Server) Path() string { return s.clusterFile }
+
 // ClusterFile returns the path of the cluster file. On a nil Server it skips t.
 func (s *Server) ClusterFile(t testing.TB) string {
 	if s == nil {

@@ -40,6 +40,7 @@ const (
 	pebble      = "github.com/cockroachdb/pebble/v2"
 	pflag       = "github.com/spf13/pflag"
 	progressbar = "github.com/schollz/progressbar/v3"
+	gonum       = "gonum.org/v1/plot"
 	prometheus  = "github.com/prometheus"
 	rapid       = "pgregory.net/rapid"
 	system      = "golang.org/x/sys"
@@ -258,6 +259,7 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(whole), "internal/...", "batch", "batch/head", "batch/futurestore", "protocol/..."),
 			others: []string{uuid, prometheus},
 		},
+		"internal/bench/page": {ours: []string{"internal/bench", "internal/console"}, others: []string{gonum}},
 		"internal/demo": {
 			ours:   append(slices.Clone(whole), "internal/...", "examples/..."),
 			others: []string{uuid, msgpack},
@@ -265,7 +267,8 @@ func importTable() map[string]imports {
 		"internal/console": {others: []string{progressbar, terminal}},
 		"internal/system":  {},
 		"cmd/futura-bench": {
-			ours:   []string{"fdbmodel/kv/kvopen", "internal/bench", "internal/console", "internal/demo", "workers/wasm"},
+			ours: []string{"fdbmodel/kv/kvopen", "internal/bench", "internal/bench/page", "internal/console", "internal/demo",
+				"internal/fdbtest", "workers/wasm"},
 			others: []string{cobra, progressbar},
 		},
 		"cmd/futura": {
@@ -354,6 +357,7 @@ func TestImportTableIsSound(t *testing.T) {
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura", "cmd/futura-bench"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura", "cmd/futura-bench", "internal/console"}, libp2p: {"protocol/p2p"},
+		gonum: {"internal/bench/page"},
 	}
 	for other, want := range owners {
 		var got []string
