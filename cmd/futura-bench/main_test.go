@@ -35,6 +35,7 @@ func TestMistakes(t *testing.T) {
 		{"use memory:", []string{"latency", "--store", "nowhere:"}},
 		{"--futures -1, --workers 0", []string{"latency", "--futures", "-1"}},
 		{"--workers -1", []string{"latency", "--workers", "-1"}},
+		{"the page has no such scenario", []string{"page", "--only", "idle/fdb", "--dir", dir}},
 		{"at least 2", []string{"demo", "--workers", "1"}},
 		{"no such file", []string{"demo", "--typed", "--dir", filepath.Join(dir, "none")}},
 		{"no Go files below", []string{"demo", "--dir", text}},

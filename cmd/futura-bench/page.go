@@ -23,6 +23,7 @@ type pageFlags struct {
 	dir    string
 	only   []string
 	shared bool
+	better bool
 	quick  bool
 }
 
@@ -32,9 +33,9 @@ func (a *app) pageCommand() *cobra.Command {
 		Use:   "page",
 		Short: "Measure all scenarios on each kind of store, and write performance.md of docs/reference",
 		Long: "page runs the scenarios on an embedded store, on one that another process owns and serves at its Unix " +
-			"socket, and on a FoundationDB server that it starts, in a build with the tag fdb where fdbserver is installed. It " +
-			"writes performance.json, performance.md and its plots. With --only it measures some, and keeps the others that " +
-			"performance.json has.",
+			"socket, and on a FoundationDB server that it starts, in a build with the tag fdb where fdbserver is installed. " +
+			"It writes performance.json, performance.md and its plots. With --only it measures some, and keeps the others " +
+			"that performance.json has.",
 		Example: "  futura-bench page\n  futura-bench page --only load,workers/fdb --shared",
 		Args:    exactly(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.page(cmd.Context(), f) },
@@ -43,6 +44,8 @@ func (a *app) pageCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&f.only, "only", nil,
 		"measure only these: SCENARIO, or SCENARIO/STORE with embedded, remote or fdb")
 	cmd.Flags().BoolVar(&f.shared, "shared", false, "say on the page that the machine did other work meanwhile")
+	cmd.Flags().BoolVar(&f.better, "better", false,
+		"with --only: keep what performance.json has where its latency is lower, or its rate higher")
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "with a hundredth of the futures, to try it")
 	return cmd
 }
@@ -88,8 +91,8 @@ func chosen(only []string) ([]planned, error) {
 			}
 		}
 		if len(some) == before {
-			return nil, usageError{fmt.Errorf("--only %.50q: the page has no such scenario: use SCENARIO or SCENARIO/STORE, of %s "+
-				"and %s", text, strings.Join(bench.Scenarios(), ", "), strings.Join(page.Kinds(), ", "))}
+			return nil, usageError{fmt.Errorf("--only %.50q: the page has no such scenario: use SCENARIO or SCENARIO/STORE, of "+
+				"%s and %s", text, strings.Join(bench.Scenarios(), ", "), strings.Join(page.Kinds(), ", "))}
 		}
 	}
 	return some, nil
@@ -112,6 +115,10 @@ func (a *app) page(ctx context.Context, f pageFlags) error {
 		return err
 	}
 	d.Machine.FoundationDB, d.Machine.Shared = before, f.shared
+	put := d.Put
+	if f.better {
+		put = d.PutBetter
+	}
 	for _, p := range some {
 		if f.quick {
 			p.futures = max(p.futures/100, 100)
@@ -128,7 +135,7 @@ func (a *app) page(ctx context.Context, f pageFlags) error {
 			d.Machine.FoundationDB = version
 		}
 		report.Store = p.kind
-		d.Put(*report)
+		put(*report)
 	}
 	files, err := d.Files()
 	if err != nil {

@@ -24,8 +24,8 @@ type curve struct {
 func curves() []curve {
 	return []curve{
 		{"load", "performance-load.svg", "Latency over load", "arrivals/s",
-			"Futures arrive at random times, whether or not earlier ones have ended, at 10 to 90 % of the rate that 64 clients\n" +
-				"reach which each have one future under way. From submit to result.", true},
+			"Futures arrive at random times, whether or not earlier ones have ended, at 10 to 90 % of the rate that\n" +
+				"64 clients reach which each have one future under way. From submit to result.", true},
 		{"workers", "performance-workers.svg", "Rate over workers", "workers",
 			"Workers of one slot run functions that wait for 2 ms, as for another service. The rate follows the number of\n" +
 				"workers until the processor or the store is busy.", false},
@@ -42,13 +42,26 @@ func colorOf(kind string) color.Color {
 	}[kind]
 }
 
-// plot draws a curve. The background is white, so that it can be read on a dark page too.
+// plot draws a curve as SVG.
 func (d *Document) plot(c curve) ([]byte, error) {
+	p, err := d.lines(c)
+	if err != nil {
+		return nil, err
+	}
+	canvas := vgsvg.New(16*vg.Centimeter, 9*vg.Centimeter)
+	p.Draw(draw.New(canvas))
+	var b bytes.Buffer
+	_, err = canvas.WriteTo(&b)
+	return bytes.ReplaceAll(b.Bytes(), []byte("Liberation Sans;"), []byte("Liberation Sans,Arial,sans-serif;")), err
+}
+
+// lines are the plot of a curve. The background is white, so that it can be read on a dark page too.
+func (d *Document) lines(c curve) (*plot.Plot, error) {
 	p := plot.New()
 	p.BackgroundColor = color.White
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.x, "futures per second"
 	if c.latency {
-		p.Y.Label.Text = "milliseconds, p50 solid, p99 dashed"
+		p.Title.Text, p.Y.Label.Text = c.title+": p50, and p99 dashed", "milliseconds"
 	}
 	logarithmic(&p.X)
 	logarithmic(&p.Y)
@@ -82,21 +95,14 @@ func (d *Document) plot(c curve) ([]byte, error) {
 	if !drawn {
 		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 1, 10, 1, 10
 	}
-	widen(&p.X, 1.1)
-	widen(&p.Y, 1.6)
-	canvas := vgsvg.New(16*vg.Centimeter, 9*vg.Centimeter)
-	p.Draw(draw.New(canvas))
-	var b bytes.Buffer
-	_, err := canvas.WriteTo(&b)
-	return bytes.ReplaceAll(b.Bytes(), []byte("Liberation Sans;"), []byte("Liberation Sans,Arial,sans-serif;")), err
+	p.X.Min, p.X.Max = p.X.Min/1.1, p.X.Max*1.1
+	p.Y.Min, p.Y.Max = p.Y.Min/1.3, p.Y.Max*math.Pow(p.Y.Max/p.Y.Min, 0.4) // the legend is above the lines
+	return p, nil
 }
 
 func logarithmic(a *plot.Axis) {
 	a.Scale, a.Tick.Marker = plot.LogScale{}, ticks{}
 }
-
-// widen leaves room around what is drawn.
-func widen(a *plot.Axis, by float64) { a.Min, a.Max = a.Min/by, a.Max*by }
 
 // ticks are at 1, 2 and 5 of each power of ten, and at 1 alone where that is many.
 type ticks struct{}

@@ -17,7 +17,6 @@ func plain() []scenario {
 		{"stream", "submitted one by one by 16, run meanwhile"},
 		{"latency", "one at a time: submit, run, await"},
 		{"load", "64 clients, each one at a time"},
-		{"await", "all awaited by one client"},
 		{"batch", "an item of a batch"},
 		{"graph", "with two inputs"},
 	}
@@ -44,7 +43,8 @@ func head(first ...string) []string {
 }
 
 func (d *Document) costs(b *bytes.Buffer) {
-	b.WriteString("## Costs of a future\n\nFrom its submit to the result that its client has. Processor time is that of this\n" +
+	b.WriteString("## Costs of a future\n\n" +
+		"From its submit to the result that its client has. Processor time is that of this\n" +
 		"process, in user and system mode; that of the process with the store comes on top, in remote and FoundationDB.\n" +
 		"Conflicts are the part of transactions that are run again.\n\n")
 	var rows [][]string
@@ -60,8 +60,8 @@ func (d *Document) costs(b *bytes.Buffer) {
 				rounded(r.PerFuture.AllocatedBytes)})
 		}
 	}
-	table(b, []string{"futures", "store", "transactions", "mutations", "reads", "conflicts", "processor", "allocated bytes"},
-		rows)
+	table(b, []string{"futures", "store", "transactions", "mutations", "reads", "conflicts", "processor",
+		"allocated bytes"}, rows)
 	if r := d.find("burndown", InProcess); r != nil {
 		fmt.Fprintf(b, "A pending future takes %s bytes of memory in process (%s of them were pending).\n\n",
 			rounded(r.ResidentBytesPerFuture), figure(float64(r.Futures)))
@@ -93,7 +93,8 @@ func (d *Document) rates(b *bytes.Buffer) {
 }
 
 func (d *Document) latencies(b *bytes.Buffer) {
-	b.WriteString("## Latency of an idle cluster\n\nOne future at a time, from its submit to its result, in milliseconds;\n" +
+	b.WriteString("## Latency of an idle cluster\n\n" +
+		"One future at a time, from its submit to its result, in milliseconds;\n" +
 		"and a commit of one key on the same store, which shows what the store itself takes of it.\n\n")
 	cell := func(v func(r *bench.Report) float64) func(r *bench.Report) string {
 		return func(r *bench.Report) string { return figure(v(r)) }
@@ -120,7 +121,7 @@ func (d *Document) curve(b *bytes.Buffer, c curve) {
 			if c.latency {
 				row = append(row, figure(p.P50), figure(p.P99))
 			} else {
-				row = append(row, fmt.Sprintf("%.2f", p.FuturesPerSecond/r.Points[0].FuturesPerSecond))
+				row = append(row, fmt.Sprintf("%.2f", p.FuturesPerSecond/max(r.Points[0].FuturesPerSecond, 1)))
 			}
 			rows = append(rows, row)
 		}
@@ -184,8 +185,9 @@ func (d *Document) each(b *bytes.Buffer) {
 	}
 	if r := d.find("hints", InProcess); r != nil && r.Hints != nil {
 		h := r.Hints
-		fmt.Fprintf(b, "Between two processes a future takes %s ms with hints and %s ms without (p50), and %s and %s reads.\n\n",
-			figure(h.With.P50), figure(h.Without.P50), figure(h.With.ReadsPerFuture), figure(h.Without.ReadsPerFuture))
+		fmt.Fprintf(b, "Between two processes a future takes %s ms with hints and %s ms without (p50), "+
+			"and %s and %s reads.\n\n", figure(h.With.P50), figure(h.Without.P50),
+			figure(h.With.ReadsPerFuture), figure(h.Without.ReadsPerFuture))
 	}
 	if r := d.find("objects", InProcess); r != nil && r.Objects != nil {
 		o := r.Objects
