@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/futura-run/futura/examples/wasm/countlines/summary"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -88,7 +90,7 @@ type File struct {
 // Config is what the demo's cluster is made with: a death is noticed in
 // seconds.
 func Config() layout.Config {
-	return layout.Config{Heartbeat: 500 * time.Millisecond, DeadAfter: 2 * time.Second}
+	return layout.Config{Heartbeat: 250 * time.Millisecond, DeadAfter: time.Second}
 }
 
 const typedName = "countlines"
@@ -241,41 +243,39 @@ func (d *demo) start(ctx context.Context) (stop func() error, err error) {
 const inFlight = 256
 
 // process submits one future for each file and awaits all. One worker vanishes
-// when half have ended.
+// when a quarter have ended.
 func (d *demo) process(ctx context.Context, function string, report *Report) ([][]byte, error) {
 	results := make([][]byte, len(d.paths))
-	errs := make([]error, len(d.paths))
-	room := make(chan struct{}, inFlight)
-	var wg sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(inFlight)
 	var mu sync.Mutex
 	ended := 0
 	for i, path := range d.paths {
-		select {
-		case room <- struct{}{}:
-		case <-ctx.Done():
-			wg.Wait()
-			return nil, ctx.Err()
-		}
-		future, err := d.submit(ctx, function, path)
-		if err != nil {
-			wg.Wait()
-			return nil, err
-		}
-		wg.Go(func() {
-			r, err := future.Await(ctx)
-			results[i], errs[i] = r.Value, err
+		group.Go(func() (err error) {
+			if results[i], err = d.one(ctx, function, path); err != nil {
+				return err
+			}
 			mu.Lock()
+			defer mu.Unlock()
 			ended++
 			d.options.Progress(ended, len(d.paths))
-			if report.Vanished == "" && 2*ended >= len(d.paths) {
-				d.vanish(report, 10*ended >= 9*len(d.paths))
+			if report.Vanished == "" && 4*ended >= len(d.paths) {
+				d.vanish(report, 2*ended >= len(d.paths))
 			}
-			mu.Unlock()
-			<-room
+			return nil
 		})
 	}
-	wg.Wait()
-	return results, errors.Join(errs...)
+	return results, group.Wait()
+}
+
+// one submits the future of a file, and awaits it.
+func (d *demo) one(ctx context.Context, function, path string) ([]byte, error) {
+	future, err := d.submit(ctx, function, path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := future.Await(ctx)
+	return r.Value, err
 }
 
 func (d *demo) submit(ctx context.Context, function, path string) (*futures.Future, error) {

@@ -262,7 +262,7 @@ func importTable() map[string]imports {
 		"internal/bench/page": {ours: []string{"internal/bench", "internal/console"}, others: []string{gonum}},
 		"internal/demo": {
 			ours:   append(slices.Clone(whole), "internal/...", "examples/..."),
-			others: []string{uuid, msgpack},
+			others: []string{uuid, msgpack, xsync},
 		},
 		"internal/console": {others: []string{progressbar, terminal}},
 		"internal/system":  {},
