@@ -18,6 +18,9 @@ import (
 const (
 	clearedByHand = 16 * mebibyte
 	clearedBlock  = 64 * kibibyte // a page of WebAssembly
+	// lookEvery is how many uses of a range pass until it is looked at again which
+	// blocks have been touched. Those that are not known to be go back to the kernel.
+	lookEvery = 16
 )
 
 // memories keeps the address ranges of instances for the next ones: a range is
@@ -36,6 +39,13 @@ type linearMemory struct {
 	size      uint64
 	peak      atomic.Uint64
 	refused   bool // more than the limit was asked for
+	history   history
+}
+
+// history is what is known of the uses of a range.
+type history struct {
+	uses    int
+	touched [clearedByHand / clearedBlock]bool
 }
 
 func (m *memories) get(limit uint64) *linearMemory {
@@ -55,7 +65,7 @@ func (m *memories) put(memory *linearMemory) {
 	if !memory.wipe() {
 		memory.unmap()
 	}
-	*memory = linearMemory{reserved: memory.reserved, committed: memory.committed}
+	*memory = linearMemory{reserved: memory.reserved, committed: memory.committed, history: memory.history}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.free = append(m.free, memory)
@@ -112,20 +122,32 @@ func (m *linearMemory) Free() {}
 func (m *linearMemory) wipe() bool {
 	used := m.reserved[:m.peak.Load()]
 	near := used[:min(len(used), clearedByHand)]
-	var resident [clearedByHand / smallestPage]byte // of each page, whether it takes memory
-	if len(near) == 0 || !findResident(near, resident[:]) {
-		return giveBack(used)
+	if m.history.uses%lookEvery == 0 {
+		m.history.look(near)
 	}
-	pages := clearedBlock / os.Getpagesize()
+	m.history.uses++
 	wiped, kept := true, 0
 	for at := 0; at < len(near); at += clearedBlock {
-		if first := at / clearedBlock * pages; bytes.Count(resident[first:first+pages], untouched) < pages {
+		if m.history.touched[at/clearedBlock] {
 			wiped = giveBack(near[kept:at]) && wiped
 			clear(near[at : at+clearedBlock])
 			kept = at + clearedBlock
 		}
 	}
 	return giveBack(used[kept:]) && wiped
+}
+
+// look notes the blocks that have a page in memory. One without may have content
+// too, which was swapped out.
+func (h *history) look(memory []byte) {
+	var resident [clearedByHand / smallestPage]byte // of each page, whether it takes memory
+	if len(memory) == 0 || !findResident(memory, resident[:]) {
+		return
+	}
+	pages := clearedBlock / os.Getpagesize()
+	for block := range len(memory) / clearedBlock {
+		h.touched[block] = bytes.Count(resident[block*pages:(block+1)*pages], untouched) < pages
+	}
 }
 
 // giveBack gives memory back to the kernel, also what it has swapped out.
@@ -137,8 +159,7 @@ const smallestPage = 4 * kibibyte
 
 var untouched = []byte{0}
 
-// findResident sets the lowest bit for each page that is in memory. Others may have
-// content too, which was swapped out.
+// findResident sets the lowest bit for each page that is in memory.
 func findResident(memory, pages []byte) bool {
 	_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])), uintptr(len(memory)),
 		uintptr(unsafe.Pointer(&pages[0])))
@@ -149,5 +170,5 @@ func (m *linearMemory) unmap() {
 	if m.reserved != nil {
 		_ = syscall.Munmap(m.reserved)
 	}
-	m.reserved, m.committed = nil, 0
+	m.reserved, m.committed, m.history = nil, 0, history{}
 }
