@@ -26,6 +26,7 @@ type member struct {
 	done   chan struct{}      // closed when the worker has ended
 	ctx    context.Context    // ends after the worker, or when the peer is lost
 	cancel context.CancelFunc
+	beside beside
 
 	calls  chan *call
 	window chan struct{} // has one element for each order under way
@@ -91,8 +92,7 @@ func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
 // live runs the worker to its end.
 func (m *member) live(ctx context.Context) {
 	defer m.peer.head.lives.Done()
-	var sender sync.WaitGroup
-	sender.Go(m.send)
+	m.beside.run(m.send)
 	err := m.worker.Run(ctx)
 	if err != nil {
 		m.peer.head.options.Logger.Warn("the worker of a peer has ended", "peer", m.peer.id, "error", err)
@@ -100,8 +100,32 @@ func (m *member) live(ctx context.Context) {
 	m.peer.unset(m)
 	m.cancel()
 	m.stop()
-	sender.Wait()
+	m.beside.end()
 	close(m.done)
+}
+
+// beside is what a membership does beside the calls of its worker.
+type beside struct {
+	mu    sync.Mutex
+	ended bool
+	all   sync.WaitGroup
+}
+
+// run calls f in a goroutine, unless end was called.
+func (b *beside) run(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.all.Go(f)
+	}
+}
+
+// end returns when all goroutines have ended.
+func (b *beside) end() {
+	b.mu.Lock()
+	b.ended = true
+	b.mu.Unlock()
+	b.all.Wait()
 }
 
 func (m *member) awaitReady(ctx context.Context) error {

@@ -339,7 +339,7 @@ func (o *order) withdraw(index int) {
 	}
 	o.telling = true
 	h := o.member.peer.head
-	h.clock.AfterFunc(h.clock.Now().Add(stopTime), func() { go o.tellStops() })
+	h.clock.AfterFunc(h.clock.Now().Add(stopTime), func() { o.member.beside.run(o.tellStops) })
 }
 
 const stopTime = 5 * time.Millisecond

@@ -133,7 +133,7 @@ func (m *member) rest(now time.Time) {
 // endRest settles the limit at a time, or later if there were more faults meanwhile.
 func (m *member) endRest(at time.Time) {
 	m.peer.head.clock.AfterFunc(at, func() {
-		go func() {
+		m.beside.run(func() {
 			m.mu.Lock()
 			until := m.resting
 			if until.After(at) {
@@ -141,7 +141,7 @@ func (m *member) endRest(at time.Time) {
 			}
 			m.mu.Unlock()
 			m.settleLimit()
-		}()
+		})
 	})
 }
 

@@ -61,7 +61,7 @@ func (m *member) takeBack(o *order, p *protocol.WorkOrderProgress) {
 	o.mu.Unlock()
 	h.options.Logger.Debug("items that a peer has not begun are taken back: others are idle", "peer", m.peer.id,
 		"chunk", o.id, "items", len(places), "futures", o.named(places))
-	go m.askBack(o, places)
+	m.beside.run(func() { m.askBack(o, places) })
 }
 
 // askBack asks a peer for items. If it can't be asked, the next progress does so again.

@@ -28,7 +28,7 @@ func (m *member) watchTrial(o *order) {
 		m.offer.dialect != protocol.DialectFutura {
 		return
 	}
-	h.clock.AfterFunc(o.begun.Add(trialTime), func() { go m.endTrial(o) })
+	h.clock.AfterFunc(o.begun.Add(trialTime), func() { m.beside.run(func() { m.endTrial(o) }) })
 }
 
 // endTrial rejects what the peer says nothing of, unless no other worker could run it.

@@ -102,7 +102,7 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 			b := ballot{d, c.ID, c.Attempt}
 			h.noteDissent(heard, b)
 			if bound() {
-				go m.hearOut(votes, left, b, stop)
+				h.recruits.Go(func() { m.hearOut(votes, left, b, stop) })
 			}
 			return agreed(heard, d), nil
 		}
