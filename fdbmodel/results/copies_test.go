@@ -162,7 +162,7 @@ func rebuildGraph(s *modeltest.Stage, team []*fdbmodel.Registration, inputs map[
 		team = append(team[1:], w)
 		answer, err := w.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 3}, Max: 3})
 		require.NoError(s.T, err)
-		if idle++; len(answer.Futures) > 0 {
+		if idle++; len(answer.Futures) > 0 || s.ResolveLeft() {
 			idle = 0
 		}
 		for i := range answer.Futures {

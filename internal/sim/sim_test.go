@@ -117,7 +117,7 @@ func TestFewWorkersRebuild(t *testing.T) {
 func TestColdRowsChangeNothing(t *testing.T) {
 	t.Parallel()
 	from, n := seedRange(t)
-	for i := range (n + 9) / 10 {
+	for i := range (n + 19) / 20 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			warm, err := Run(context.Background(), Options{Seed: from + i, Memory: 1 << 30})
