@@ -59,7 +59,7 @@ COLD  := ./fdbmodel $(addprefix ./fdbmodel/,lanes read results transfer)
 COLDS  = $(shell grep -rl --include='*_test.go' 'internal/storetest"' fdbmodel futures workers batch | xargs -n1 dirname | sort -u | grep -v mongostore)
 # Packages with files for FoundationDB; vet has seen the others.
 FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/chaos ./internal/fdbtest \
-	./internal/sim ./internal/storetest ./cmd/futura
+	./internal/sim ./internal/storetest ./cmd/futura ./cmd/futura-bench
 # Tests that fail the power at every call of a workload; they run in one goroutine and print how often.
 IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages
 # Tests of those packages that a short run runs without the race detector: those that work in one goroutine, or in
