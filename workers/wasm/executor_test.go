@@ -121,6 +121,31 @@ func TestCallsShareNothing(t *testing.T) {
 	}
 }
 
+// TestCallsThatFailLeaveNothing has a module write all over a memory that it grew, and fail, before another one reads.
+func TestCallsThatFailLeaveNothing(t *testing.T) {
+	t.Parallel()
+	const pages = 300 // more than is cleared by hand on Linux
+	grow := code(constant(pages-1), growMemory, drop)
+	places := []int32{8, 65536, 70_000, 5 * mebibyte, 16*mebibyte - 4, 16 * mebibyte, pages*65536 - 4}
+	var write, read []byte
+	for _, at := range places {
+		write = append(write, code(constant(at), constant(1), store32)...)
+		read = append(read, code(constant(at), load32, []byte{0x6a})...)
+	}
+	body := func(results int, body ...[]byte) []byte {
+		return assembler{pages: 1, functions: []function{{export: "_start", results: results, body: code(body...)}}}.module()
+	}
+	writer, reader := body(0, grow, write, unreachable), body(1, grow, constant(0), read)
+	inBoth(t, Config{PoolSize: 1}, func(t *testing.T, e *Executor) {
+		for range 20 {
+			_, err := e.Run(context.Background(), of("writer", writer))
+			requireKind(t, KindPanic, err)
+			_, err = e.Run(context.Background(), of("reader", reader))
+			require.NoError(t, err)
+		}
+	})
+}
+
 func TestManyCallsAtATime(t *testing.T) {
 	t.Parallel()
 	inBoth(t, Config{PoolSize: 3, LoadedModules: 2}, func(t *testing.T, e *Executor) {
