@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/schedule"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // put makes a schedule that fires every hour.
@@ -397,6 +398,10 @@ func TestManyLookAtOnce(t *testing.T) {
 		wg.Wait()
 		s.Clock.Advance(time.Hour)
 	}
-	require.Equal(t, 4*hours, fired)
 	require.Equal(t, int64(4*hours), s.Counted(layout.Ready))
+	if storetest.OnServer {
+		require.LessOrEqual(t, fired, 4*hours, "what an unknown commit has submitted is not counted")
+	} else {
+		require.Equal(t, 4*hours, fired)
+	}
 }
