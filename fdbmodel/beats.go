@@ -1,7 +1,6 @@
 package fdbmodel
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -70,7 +69,7 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 	answers := make([]BeatAnswer, len(beats))
 	var paused *pause.Seen
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) (err error) {
-		asked := make([]kv.Pending[kv.Page], len(beats))
+		asked := make([]askedBeat, len(beats))
 		for i := range beats {
 			asked[i] = beats[i].Worker.askBeat(tx)
 		}
@@ -110,42 +109,43 @@ func (r *Registration) encodeBeat(beat layout.Heartbeat) []byte {
 	return layout.Encode(&beat)
 }
 
-// askBeat asks for the worker's sign of life and its cancelled futures, between which only a mark
-// lies, in one read.
-func (r *Registration) askBeat(tx kv.Attempt) kv.Pending[kv.Page] {
-	keys := r.cluster.keys
-	alive := keys.Worker(r.info.ID, layout.WorkerAlive)
-	tx.AddReadConflictKey(alive)
-	span := kv.Range{Begin: alive, End: kv.AfterPrefix(keys.Worker(r.info.ID, layout.WorkerCancelled))}
-	return tx.Snapshot().GetRange(span, kv.RangeOptions{Limit: cancelPage + 2})
+// askedBeat are the reads of one heartbeat.
+type askedBeat struct {
+	alive     kv.Pending[[]byte]
+	cancelled kv.Pending[kv.Page]
+}
+
+func (r *Registration) askBeat(tx kv.Attempt) askedBeat {
+	prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
+	return askedBeat{r.askAlive(tx), tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: cancelPage})}
 }
 
 // beat writes a heartbeat, unless the worker was declared dead, and collects the cancels
 // for the answer, to which attempts that may have committed have added.
-func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked kv.Pending[kv.Page], values beatValues,
-	answer *BeatAnswer,
+func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat, values beatValues, answer *BeatAnswer,
 ) error {
 	if !tx.MaybeCommitted {
 		answer.Cancelled = nil
 	}
-	page, err := asked.Wait(ctx)
+	alive, err := asked.alive.Wait(ctx)
 	if err != nil {
 		return err
 	}
-	keys := r.cluster.keys
-	alive, cancelled := keys.Worker(r.info.ID, layout.WorkerAlive), keys.Worker(r.info.ID, layout.WorkerCancelled)
-	if answer.Err = nil; len(page.Items) == 0 || !bytes.Equal(page.Items[0].Key, alive) {
+	page, err := asked.cancelled.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if answer.Err = nil; alive == nil {
 		answer.Err = r.reaped()
 		return nil
 	}
+	prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
 	for _, item := range page.Items {
-		if rest, found := bytes.CutPrefix(item.Key, cancelled); found {
-			reader := tuple.NewReader(rest)
-			answer.Cancelled = append(answer.Cancelled, layout.ID(reader.UUID()))
-			tx.Clear(item.Key)
-		}
+		rest := tuple.NewReader(item.Key[len(prefix):])
+		answer.Cancelled = append(answer.Cancelled, layout.ID(rest.UUID()))
+		tx.Clear(item.Key)
 	}
-	tx.Set(keys.Worker(r.info.ID, layout.WorkerHeartbeat), values.beat)
+	tx.Set(r.cluster.keys.Worker(r.info.ID, layout.WorkerHeartbeat), values.beat)
 	meter.Write(tx, values.used)
 	return nil
 }
