@@ -56,7 +56,8 @@ UNITS = $(GO) list ./... | grep -E '$(if $(filter core,$(SCOPE)),$(CORE),.)'
 UNC   := /workers/wasm$$
 # What is also tested on a store whose rows lie on disk; a long run has all packages that take their store from storetest.
 COLD  := ./fdbmodel $(addprefix ./fdbmodel/,lanes read results transfer)
-COLDS  = $(shell grep -rl --include='*_test.go' 'internal/storetest"' fdbmodel futures workers batch | xargs -n1 dirname | sort -u | grep -v mongostore)
+COLDS  = $(shell grep -rl --include='*_test.go' 'internal/storetest"' ./fdbmodel ./futures ./workers ./batch | \
+	xargs -n1 dirname | sort -u | grep -v mongostore)
 # Packages with files for FoundationDB; vet has seen the others.
 FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/chaos ./internal/fdbtest \
 	./internal/sim ./internal/storetest ./cmd/futura ./cmd/futura-bench
@@ -183,7 +184,7 @@ test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,0
 
 long-unit:
 	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) $(LONG) -p 2 -skip '$(IMAGE_TESTS)' ./...
-	FUTURA_TEST_COLD=1 $(GO) test -tags $(TAGS) $(LONG) -short -p 2 $(addprefix ./,$(COLDS))
+	FUTURA_TEST_COLD=1 $(GO) test -tags $(TAGS) $(LONG) -short -p 2 $(COLDS)
 
 long-images:
 	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(LONG) -v -run '$(IMAGE_TESTS)' ./fdbmodel/kv/embedded ./internal/faultdisk

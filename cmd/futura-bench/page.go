@@ -86,7 +86,7 @@ func chosen(only []string) ([]planned, error) {
 	for _, text := range only {
 		before := len(some)
 		for _, p := range all {
-			if text == p.scenario || text == p.scenario+"/"+p.kind || text == "/"+p.kind {
+			if text == p.scenario || text == p.scenario+"/"+p.kind {
 				some = append(some, p)
 			}
 		}

@@ -106,10 +106,10 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	}
 	// Requests are answered while the worker drains, those that wait at once.
 	server.stopping()
-	err = errors.Join(err, n.head.stop(), n.peers.stop(), w.stop())
+	err = errors.Join(err, n.head.stop(), n.peers.stop(), w.stop(), n.shutDown(server))
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
-	return errors.Join(err, n.shutDown(server), n.checker.close(stopping), d.close(), n.leave())
+	return errors.Join(err, n.checker.close(stopping), d.close(), n.leave())
 }
 
 // shutDown waits for the requests in progress, and cuts off those that take too long.

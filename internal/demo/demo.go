@@ -90,7 +90,7 @@ type File struct {
 // Config is what the demo's cluster is made with: a death is noticed in
 // seconds.
 func Config() layout.Config {
-	return layout.Config{Heartbeat: 250 * time.Millisecond, DeadAfter: time.Second}
+	return layout.Config{Heartbeat: 500 * time.Millisecond, DeadAfter: 2 * time.Second}
 }
 
 const typedName = "countlines"

@@ -54,8 +54,8 @@ func (c *stores) start(t testing.TB, dir string, last **Store) kv.Database {
 	return db
 }
 
-// coldStore is a store whose rows all lie on disk as every third transaction begins, until
-// its log is larger than the tests write that are not about large changes.
+// coldStore is a store whose rows all lie on disk as every third transaction begins. A log of a
+// megabyte stays: large changes are left to the other kinds.
 type coldStore struct {
 	*Store
 	begun atomic.Int64
