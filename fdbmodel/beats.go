@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
@@ -31,12 +32,11 @@ type BeatAnswer struct {
 	Err error
 }
 
-// Heartbeat writes the worker's heartbeat, whose Count and At it sets, and what Meter was
-// told since the last one, as one more mutation. Call it once
-// per heartbeat interval of the cluster. The worker's process learns with it what is
-// paused. It returns the futures for which a cancel was requested since
-// the last call, and ErrReaped if the worker was declared dead. On an unknown
-// commit some of them may be missing from the answer, but their requests are
+// Heartbeat writes the worker's heartbeat, whose Count and At it sets, and what Meter and Count
+// were told since the last one, as one more mutation each. Call it once per heartbeat interval
+// of the cluster. The worker's process learns with it what is paused. It returns the futures
+// for which a cancel was requested since the last call, and ErrReaped if the worker was declared
+// dead. On an unknown commit some of them may be missing from the answer, but their requests are
 // not lost: they are read again when the claim ends.
 func (r *Registration) Heartbeat(ctx context.Context, beat layout.Heartbeat) ([]layout.ID, error) {
 	answers, err := r.cluster.HeartbeatMany(ctx, []Beat{{r, beat}})
@@ -58,13 +58,13 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 	if len(beats) > MaxBeats {
 		return nil, fmt.Errorf("%w: %d heartbeats: at most %d at a time", ErrTooLarge, len(beats), MaxBeats)
 	}
-	values := make([]beatValues, len(beats))
+	values, now := make([]beatValues, len(beats)), c.clock.Now()
 	for i := range beats {
 		r := beats[i].Worker
 		if r.cluster != c {
 			return nil, fmt.Errorf("heartbeat of worker %s: it is registered with another Cluster", r.info.ID)
 		}
-		values[i] = beatValues{r.encodeBeat(beats[i].Heartbeat), r.metered.Unwritten(c.keys, &r.info)}
+		values[i] = beatValues{r.encodeBeat(beats[i].Heartbeat, now), r.metered.Unwritten(c.keys, &r.info, now)}
 	}
 	answers := make([]BeatAnswer, len(beats))
 	var paused *pause.Seen
@@ -100,12 +100,13 @@ type beatValues struct {
 	used []meter.Record
 }
 
-// encodeBeat returns the worker's next heartbeat.
-func (r *Registration) encodeBeat(beat layout.Heartbeat) []byte {
+// encodeBeat returns the worker's next heartbeat. With the time in it, a janitor knows which
+// minutes of the worker are closed.
+func (r *Registration) encodeBeat(beat layout.Heartbeat, now time.Time) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beats++
-	beat.Count, beat.At = r.beats, layout.Millis(r.cluster.clock.Now())
+	beat.Count, beat.At = r.beats, layout.Millis(now)
 	return layout.Encode(&beat)
 }
 

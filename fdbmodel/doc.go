@@ -30,8 +30,8 @@
 // Above it, a package each has what builds on the transactions: maintenance has the duties of
 // a janitor, mailbox the notices that clients await, results the values and copies of
 // results, fit which workers could run a future, admin what operators ask of a cluster, and
-// batches, edges, joblog, lanes, metering, modules, names, owners, pauses, quota and schedule
-// what their names say. They change futures through Change. Package audit checks the
+// activity, batches, edges, joblog, lanes, metering, modules, names, owners, pauses, quota and
+// schedule what their names say. They change futures through Change. Package audit checks the
 // store against its invariants, inspect shows what the store holds and why a future waits, and
 // transfer copies whole clusters. All of them access the store through the contract of package kv.
 //

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
-	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -51,12 +50,12 @@ type Completion struct {
 	// Block gives it back until its inputs have results: that of one was lost. No
 	// attempt counts.
 	Block bool
-	// Started is when the attempt began, the zero time if that is unknown.
+	// Started is when the attempt began, the zero time if that is unknown, for Count too.
 	Started time.Time
 	// Progress is the last one of the attempt, if it is not written yet. It counts with
 	// Result and Exception only.
 	Progress *Progress
-	// RunTime is how long the attempt ran, 0 if that is unknown, for Meter. It counts with
+	// RunTime is how long the attempt ran, 0 if that is unknown, for Meter and Count. It counts with
 	// Result and Exception only.
 	RunTime time.Duration
 	// Snooze gives it back for so long. No attempt counts.
@@ -95,8 +94,8 @@ func afterOf(row *layout.Row) After {
 // held the future, so that its result is discarded, and for all but the first
 // of several completions of one future. It returns ErrTooLarge for a value that
 // must be stored in chunks, before anything is written. What attempts have used that ended
-// with a result, or failed, and are not Lost is metered: the next Heartbeat writes it. Each MaxFinish
-// completions, or about 1 MB of them, are one transaction. An unknown commit is
+// with a result, or failed, and are not Lost is metered, and counted as activity: the next
+// Heartbeat writes it. Each MaxFinish completions, or about 1 MB of them, are one transaction. An unknown commit is
 // retried: completions that committed return Already or Lost.
 func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	outcomes, err := r.End(ctx, completions)
@@ -123,7 +122,7 @@ func (r *Registration) End(ctx context.Context, completions []Completion) ([]Out
 		if err != nil {
 			return outcomes, err
 		}
-		r.meterEnds(completions[:n], part)
+		r.countEnds(completions[:n], part)
 		outcomes, completions = append(outcomes, part...), completions[n:]
 	}
 	return outcomes, nil
@@ -210,17 +209,6 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	r.noteRefused(completions)
 	c.announce(ctx, result.Version, f.after)
 	return f.outcomes, nil
-}
-
-// meterEnds adds what attempts have used whose ends the store has.
-func (r *Registration) meterEnds(completions []Completion, outcomes []Outcome) {
-	for i, outcome := range outcomes {
-		if c := &completions[i]; outcome != Lost && (c.Result != nil || c.Exception != nil) {
-			attempt := meter.Attempt{Spec: c.Future.Spec, Inline: c.Future.Inline, RunTime: c.RunTime,
-				Result: c.Result, Exception: c.Exception}
-			r.Meter(attempt.Used())
-		}
-	}
 }
 
 // finishing is one transaction of Finish.

@@ -182,7 +182,7 @@ func (r *Registration) Leave(ctx context.Context) error {
 	if err := r.LeaveIdleRing(ctx); err != nil {
 		return err
 	}
-	dropped, used := 0, r.metered.Unwritten(r.cluster.keys, &r.info)
+	dropped, used := 0, r.metered.Unwritten(r.cluster.keys, &r.info, c.clock.Now())
 	for {
 		_, kept, err := c.endAllClaims(ctx, r.info.ID, state.EventRelinquish)
 		if err != nil {
@@ -221,7 +221,14 @@ func (r *Registration) Leave(ctx context.Context) error {
 // Meter adds what an attempt has used to what the worker has used today, by UTC. The next
 // Heartbeat or Leave writes it; until then it is in memory alone.
 func (r *Registration) Meter(use layout.Metered) {
-	r.metered.Add(layout.Day(r.cluster.clock.Now()), &use)
+	r.metered.Use(layout.Day(r.cluster.clock.Now()), &use)
+}
+
+// Count adds the end of an attempt, or of a future without one, to the activity of the present
+// minute. The next Heartbeat or Leave writes it; until then it is in memory alone. What could
+// not be written for ten minutes after its minute is forgotten.
+func (r *Registration) Count(e layout.Ended) {
+	r.metered.End(layout.MinuteOf(r.cluster.clock.Now()), &e)
 }
 
 // meterLast writes what the store does not have yet of a worker that leaves. What a worker

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/activity"
 	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
@@ -28,6 +29,7 @@ const (
 	sweepEvery         = 10 * time.Second
 	foldEvery          = time.Hour
 	foldAfter          = time.Minute // since a janitor began
+	countEvery         = time.Minute
 	expireEvery        = time.Second
 	resolveEvery       = time.Second
 	unschedulableEvery = 10 * time.Second // or a quarter of the time after which they end
@@ -70,6 +72,7 @@ type janitor struct {
 	unschedulable fit.Unschedulable
 	unplaceable   results.UnplaceableWalk
 	schedules     schedule.Walk
+	activity      activity.Keeper
 
 	sweepShard  int
 	sweepCursor []byte
@@ -131,6 +134,7 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 		{name: "freeing of unique names", every: sweepEvery, run: inBatches(names.Of(cluster).Free)},
 		{name: "folding of metered use", every: foldEvery, run: atIntervals(j.foldMetered),
 			at: cluster.Clock().Now().Add(foldAfter)},
+		{name: "record of activity", every: countEvery, run: j.keepActivity, at: cluster.Clock().Now().Add(countEvery)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
 	}
@@ -297,6 +301,11 @@ func (j *janitor) sweepLanes(ctx context.Context, _ time.Time) error {
 // foldMetered keeps what was used in few records.
 func (j *janitor) foldMetered(ctx context.Context, _ time.Time) error {
 	return metering.Fold(ctx, j.cluster)
+}
+
+// keepActivity counts futures once a minute, and keeps what happened in few records.
+func (j *janitor) keepActivity(ctx context.Context, _ time.Time) (time.Time, error) {
+	return j.activity.Keep(ctx, j.cluster)
 }
 
 // sweepChunks looks at some of the chunks, one shard after the other.

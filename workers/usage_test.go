@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/activity"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/modules"
@@ -49,6 +50,40 @@ func TestWorkersTellWhatTheyUse(t *testing.T) {
 		require.InDelta(t, 3*time.Second, used[0].RunTime, float64(time.Second))
 		used[0].RunTime = 0
 		require.Equal(t, layout.Metered{Items: 1, Failed: 1, In: 3, Out: 6}, used[0].Metered)
+		b.checkActivity()
+	})
+}
+
+// checkActivity checks that a second of waiting, three of running and a failure were counted, and
+// futures once a minute.
+func (b *bed) checkActivity() {
+	now := b.cluster.Now()
+	series, err := activity.Read(b.ctx, b.cluster, now.Add(-time.Hour), now.Add(time.Minute), time.Minute)
+	require.NoError(b.t, err)
+	require.Len(b.t, series.Pairs, 2)
+	bad, f := series.Pairs[0], series.Pairs[1]
+	require.Equal(b.t, []string{"go:bad", "go:f"}, []string{bad.Function, f.Function})
+	require.Equal(b.t, []int64{0, 1, 1}, []int64{bad.Succeeded, bad.FailedAttempts, bad.Failed})
+	require.Equal(b.t, []int64{1, 0, 0}, []int64{f.Succeeded, f.FailedAttempts, f.Failed})
+	require.InDelta(b.t, 3*time.Second, activity.Quantile(f.Runs, 0.5), float64(time.Second+100*time.Millisecond))
+	require.NotEmpty(b.t, f.Waits)
+	require.NotEmpty(b.t, bad.Waits)
+}
+
+// TestFuturesAreCounted has the janitor of a worker count them.
+func TestFuturesAreCounted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T) {
+		b := realBed(t)
+		w := b.start(Options{}, map[string]Function{"g": func(context.Context, []byte) ([]byte, error) { return nil, nil }})
+		b.submit(b.describe("go:f"))
+		require.Eventually(t, func() bool {
+			now := b.cluster.Now()
+			series, err := activity.Read(b.ctx, b.cluster, now.Add(-time.Hour), now.Add(time.Minute), time.Minute)
+			require.NoError(t, err)
+			return len(series.Counts) == 1 && series.Counts[0].Ready == 1
+		}, 3*time.Minute, time.Second)
+		w.end()
 	})
 }
 
@@ -114,8 +149,9 @@ func TestWhatMeteringCosts(t *testing.T) {
 	require.EqualValues(t, 1, idle[0])
 	for range 1000 {
 		reg.Meter(layout.Metered{Items: 1})
+		reg.Count(layout.Ended{Function: "go:f", Queue: "q", Succeeded: true})
 	}
 	busy := beat()
-	require.Equal(t, [3]int64{idle[0], idle[1], idle[2] + 1}, busy, "one mutation, and no read")
+	require.Equal(t, [3]int64{idle[0], idle[1], idle[2] + 2}, busy, "a mutation each, and no read")
 	require.Equal(t, idle, beat())
 }

@@ -118,6 +118,9 @@ const (
 	InvariantPause Invariant = "pause"
 	// InvariantMetered: what was used is no less than nothing, and on a day.
 	InvariantMetered Invariant = "metered"
+	// InvariantActivity: a record of activity begins with its minute or hour, and has nothing
+	// below 0 and no more than it may.
+	InvariantActivity Invariant = "activity"
 	// InvariantIncoming: a cluster that is being copied from elsewhere. It
 	// appears in notes only.
 	InvariantIncoming Invariant = "incoming"

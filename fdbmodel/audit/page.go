@@ -126,6 +126,8 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkPause(it)
 	case layout.SubMetered:
 		p.checkMetered(it)
+	case layout.SubActivity:
+		p.checkActivity(it)
 	}
 }
 

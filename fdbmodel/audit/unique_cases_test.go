@@ -59,6 +59,15 @@ var breakUnique = []breakage{
 		key := layout.MeteredKey{Day: "2026-02-30", Kind: layout.MeteredWorker, Name: "a"}
 		tx.Set(p.C.Keys().Metered(key), layout.Encode(&layout.Metered{Items: 1}))
 	}},
+	{"activity below 0", only(audit.InvariantActivity), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Activity(layout.ActivityKey{Step: layout.ActivityHours, At: 3600}),
+			layout.Encode(&layout.Activity{Pairs: []layout.ActivityPair{{Function: "go:f", Runs: []int64{-1}}}}))
+	}},
+	{"activity of a part of an hour", only(audit.InvariantActivity),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			key := layout.ActivityKey{Step: layout.ActivityHours, At: 60}
+			tx.Set(p.C.Keys().Activity(key), layout.Encode(&layout.Activity{}))
+		}},
 	{"limits that can't be", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Limits(), layout.Encode(&layout.Limits{Pending: -1}))
 	}},

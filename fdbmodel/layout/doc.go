@@ -17,6 +17,7 @@
 // map. What each key holds, who writes it and the names of all fields are in
 // docs/reference/keyspace.md. The kinds of keys, from the same table:
 //
+//	activity      ("activity", STEP, AT_S, MEMBERSHIP)
 //	address       ("addresses", ADDRESS)
 //	alias         ("aliases", NAME)
 //	batch         ("batches", "by-id", BATCH, "record")

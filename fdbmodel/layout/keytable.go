@@ -186,7 +186,7 @@ func in(e ...keyElement) []keyElement { return e }
 
 // Table returns all kinds of keys of a cluster, in the order of the store.
 func Table() []KeyKind {
-	return slices.Concat(globalKinds(), limitKinds(), meteredKinds(),
+	return slices.Concat(activityKinds(), globalKinds(), limitKinds(), meteredKinds(),
 		rowKinds(), placeKinds(), uniqueKinds(), memberKinds(), jobKinds())
 }
 

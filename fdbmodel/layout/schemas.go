@@ -1,6 +1,7 @@
 package layout
 
 var (
+	activitySchema         = schemaOf[Activity]()
 	aliasRecordSchema      = schemaOf[AliasRecord]()
 	attemptsSchema         = schemaOf[Attempts]()
 	batchChunkSchema       = schemaOf[BatchChunk]()
@@ -53,6 +54,7 @@ var (
 	workerInfoSchema       = schemaOf[WorkerInfo]()
 )
 
+func (*Activity) schema() *schema         { return activitySchema }
 func (*AliasRecord) schema() *schema      { return aliasRecordSchema }
 func (*Attempts) schema() *schema         { return attemptsSchema }
 func (*BatchChunk) schema() *schema       { return batchChunkSchema }

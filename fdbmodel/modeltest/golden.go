@@ -144,6 +144,12 @@ func goldenUnique() []GoldenRecord {
 		{"rate", &layout.RateRecord{Tokens: 0.5, At: 1}, false, empty[layout.RateRecord]()},
 		{"metered", &layout.Metered{Items: 1, Failed: 2, RunTime: 3, CPU: 4, In: 5, Out: 6, Memory: 7}, false,
 			empty[layout.Metered]()},
+		{"activity", &layout.Activity{Pairs: []layout.ActivityPair{{
+			Function: "go:f", Queue: "q", Succeeded: 1, FailedAttempts: 2, Failed: 3, RunTime: 4, Runs: []int64{5},
+			Waits: []int64{0, 6},
+		}}, CountedAt: 7, Counts: []layout.QueueCounts{{
+			Queue: "q", Blocked: 1, Ready: 2, Delayed: 3, Claimed: 4, Realized: 5, Failed: 6,
+		}}}, false, empty[layout.Activity]()},
 		{"usage", &layout.UsageRecord{Bytes: 1, At: 2}, false, empty[layout.UsageRecord]()},
 	}
 }
@@ -220,6 +226,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"resolve", k.Resolve(GoldenID)}, {"pending check", k.PendingCheck(GoldenID, layout.ID{15: 9})},
 		{"cluster limits", k.Limits()}, {"rate", k.Rate()}, {"usage", k.Usage()},
 		{"metered", k.Metered(layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"})},
+		{"activity", k.Activity(layout.ActivityKey{Step: layout.ActivityMinutes, At: 60, Membership: "w"})},
 		{"unique", k.Unique("0123", GoldenID)}, {"unique due", k.UniqueDue(7, "0123", GoldenID)},
 		{"copy", tuple.AppendStamp(k.CopiesOf(GoldenID), [10]byte{1}, 0)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},

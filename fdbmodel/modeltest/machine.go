@@ -95,8 +95,11 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 		Rows: map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*mailbox.Mailbox{},
 		away: map[layout.ID][]awayCopy{}, missed: map[missedCopy]bool{},
 		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
-		seen:  map[layout.SessionID]map[string]bool{},
-		peers: peerOps{map[layout.WorkerID]time.Duration{}, map[layout.WorkerID]time.Duration{}, map[string]time.Time{}},
+		seen: map[layout.SessionID]map[string]bool{},
+		peers: peerOps{
+			metered: map[layout.WorkerID]time.Duration{}, written: map[layout.WorkerID]time.Duration{},
+			told: map[layout.WorkerID][]int64{}, paced: map[string]time.Time{},
+		},
 	}
 	for _, s := range []layout.SessionID{"s1", "s2"} {
 		m.watched[s], m.owed[s], m.seen[s] = map[layout.ID]bool{}, map[string]bool{}, map[string]bool{}

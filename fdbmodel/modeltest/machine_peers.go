@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/activity"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -16,6 +17,11 @@ type peerOps struct {
 	// metered is what workers have said that they used, and written what the store has at
 	// least of it. Both are by worker.
 	metered, written map[layout.WorkerID]time.Duration
+	// told are the minutes of ends that workers have counted and the store may not have, and
+	// counted and stored how many they have counted, and the store has at least.
+	told            map[layout.WorkerID][]int64
+	counted, stored int64
+	keeper          activity.Keeper
 	// paced is when the next start of a pace may be at the earliest.
 	paced map[string]time.Time
 }
@@ -42,6 +48,12 @@ func (m *Machine) beatMany(ctx context.Context) (change, error) {
 		}
 		if !w.gone {
 			m.peers.written[w.ID()] = m.peers.metered[w.ID()]
+			for _, minute := range m.peers.told[w.ID()] {
+				if !layout.MinuteIsClosed(minute, m.Clock.Now()) {
+					m.peers.stored++
+				}
+			}
+			delete(m.peers.told, w.ID())
 		}
 		for _, id := range answers[i].Cancelled {
 			if row := m.Rows[id]; len(m.loose) == 0 && row != nil && row.State() == layout.Claimed && row.Cancel == nil &&
@@ -91,7 +103,45 @@ func (m *Machine) meter(ctx context.Context) (change, error) {
 	if err == nil && (stored < least || stored > most) {
 		m.fail("workers have told of %v to %v, and the store has %v", least, most, stored)
 	}
-	return none, err
+	if err != nil {
+		return none, err
+	}
+	return m.count(ctx)
+}
+
+// toldOf is the function of the ends that count counts.
+const toldOf = "go:told"
+
+// count has a worker count an end, and compares what the store has of all with what they have
+// counted.
+func (m *Machine) count(ctx context.Context) (change, error) {
+	now := m.Clock.Now()
+	if w := m.worker(true); w != nil && !w.gone {
+		w.Count(layout.Ended{Function: toldOf, Queue: "q", Succeeded: true, Wait: -1})
+		m.peers.told[w.ID()] = append(m.peers.told[w.ID()], layout.MinuteOf(now))
+		m.peers.counted++
+	}
+	if m.random.IntN(3) == 0 {
+		if _, err := m.peers.keeper.Keep(ctx, m.C); err != nil {
+			return none, err
+		}
+	}
+	least, stored := m.peers.stored, int64(0)
+	end := now.Add(24 * time.Hour) // the clock may be set back
+	series, err := activity.Read(ctx, m.C, end.Add(-activity.HoursFor), end, time.Hour)
+	if err != nil {
+		return none, err
+	}
+	for _, p := range series.Pairs {
+		if p.Function == toldOf {
+			stored += p.Succeeded
+		}
+	}
+	m.logf("counted: %d of %d to %d", stored, least, m.peers.counted)
+	if stored < least || stored > m.peers.counted {
+		m.fail("workers have counted %d to %d ends, and the store has %d", least, m.peers.counted, stored)
+	}
+	return none, nil
 }
 
 // reservePace reserves starts, which come after those that were reserved before.
@@ -117,5 +167,7 @@ func (m *Machine) reservePace(ctx context.Context) (change, error) {
 // forgetPeers is what a crash of the store may lose: heartbeats, and reservations.
 func (m *Machine) forgetPeers() {
 	clear(m.peers.written)
+	m.peers.stored = 0
+	clear(m.peers.told)
 	clear(m.peers.paced)
 }

@@ -158,6 +158,10 @@ func (p *Population) limit(tx kv.Tx) {
 	tx.Set(p.C.Keys().Usage(), layout.Encode(&layout.UsageRecord{Bytes: 1, At: 1}))
 	used := layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"}
 	tx.Set(p.C.Keys().Metered(used), layout.Encode(&layout.Metered{Items: 1, RunTime: time.Second}))
+	var a layout.Activity
+	a.Count(&layout.Ended{Function: "go:f", Queue: layout.DefaultQueue, Succeeded: true, Run: time.Second})
+	minute := layout.ActivityKey{Step: layout.ActivityMinutes, At: 60, Membership: "w"}
+	tx.Set(p.C.Keys().Activity(minute), layout.Encode(&a))
 }
 
 func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Unique) layout.ID {

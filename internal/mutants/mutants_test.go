@@ -43,7 +43,7 @@ func all() []mutant {
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), coldMutants(),
-		stackMutants(), wasmMutants(),
+		stackMutants(), wasmMutants(), activityMutants(),
 	} {
 		m = append(m, table...)
 	}

@@ -1,7 +1,10 @@
-// Package meter counts what the attempts of a worker use until the store has it.
+// Package meter counts what the attempts of a worker use, and how they end, until the store has it.
 package meter
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,51 +12,83 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Meter counts what one start of a worker uses. It may be used from many goroutines. The zero
+// Meter counts for one start of a worker. It may be used from many goroutines. The zero
 // value is ready to use.
 type Meter struct {
-	mu   sync.Mutex
-	days map[string]*day
+	mu      sync.Mutex
+	days    map[string]*sum[layout.Metered]
+	minutes map[int64]*sum[layout.Activity]
 }
 
-// day is what was used on a day.
-type day struct {
-	use    layout.Metered
+// sum is what was added up of a day or a minute.
+type sum[T any] struct {
+	of T
+	marks
+}
+
+// marks say how much of a sum the store has.
+type marks struct {
 	change int64 // counts what was added
 	stored int64 // change that the store has
 }
 
-// Add adds what was used on a day.
-func (m *Meter) Add(on string, use *layout.Metered) {
+// Use adds what was used on a day.
+func (m *Meter) Use(on string, use *layout.Metered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	d := m.days[on]
-	if d == nil {
-		d = &day{}
-		if m.days == nil {
-			m.days = map[string]*day{}
-		}
-		m.days[on] = d
-	}
-	d.use.Add(use)
-	d.change++
+	sumOf(&m.days, on).Add(use)
 }
 
-// Record is what the store is to have of one day.
+// End adds the end of an attempt in a minute.
+func (m *Meter) End(minute int64, e *layout.Ended) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sumOf(&m.minutes, minute).Count(e)
+}
+
+// sumOf returns the sum at a key, which is about to change.
+func sumOf[K comparable, T any](sums *map[K]*sum[T], at K) *T {
+	if *sums == nil {
+		*sums = map[K]*sum[T]{}
+	}
+	s := (*sums)[at]
+	if s == nil {
+		s = &sum[T]{}
+		(*sums)[at] = s
+	}
+	s.change++
+	return &s.of
+}
+
+// Record is what the store is to have of one day or minute.
 type Record struct {
-	day        string
 	key, value []byte
+	of         *marks
 	change     int64
 }
 
-// Unwritten returns what the store does not have yet of a worker: nothing if it has used
-// nothing since, and mostly one day.
-func (m *Meter) Unwritten(keys layout.Keyspace, info *layout.WorkerInfo) (records []Record) {
+// Unwritten returns what the store does not have yet of a worker: nothing if there was nothing
+// since, and mostly one day and one minute. Minutes that are closed by then are forgotten, with
+// what the store does not have of them: a janitor may fold their records.
+func (m *Meter) Unwritten(keys layout.Keyspace, info *layout.WorkerInfo, now time.Time) (records []Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for on, d := range m.days {
-		if d.change != d.stored {
-			records = append(records, Record{on, keys.Metered(info.MeteredBy(on)), layout.Encode(&d.use), d.change})
+	maps.DeleteFunc(m.minutes, func(at int64, _ *sum[layout.Activity]) bool { return layout.MinuteIsClosed(at, now) })
+	records = unwritten(records, m.days, func(on string, use *layout.Metered) ([]byte, []byte) {
+		return keys.Metered(info.MeteredBy(on)), layout.Encode(use)
+	})
+	return unwritten(records, m.minutes, func(at int64, a *layout.Activity) ([]byte, []byte) {
+		key := layout.ActivityKey{Step: layout.ActivityMinutes, At: at, Membership: info.ID}
+		return keys.Activity(key), layout.Encode(a)
+	})
+}
+
+func unwritten[K cmp.Ordered, T any](records []Record, sums map[K]*sum[T], encode func(K, *T) (key, value []byte),
+) []Record {
+	for _, at := range slices.Sorted(maps.Keys(sums)) {
+		if s := sums[at]; s.change != s.stored {
+			key, value := encode(at, &s.of)
+			records = append(records, Record{key, value, &s.marks, s.change})
 		}
 	}
 	return records
@@ -68,66 +103,13 @@ func Write(tx kv.Tx, records []Record) {
 	}
 }
 
-// Wrote notes what the store has. Days stay, so that a clock that is set back goes on with
-// their sums.
+// Wrote notes what the store has. Sums stay, so that a clock that is set back goes on with
+// them.
 func (m *Meter) Wrote(records []Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range records {
-		d := m.days[records[i].day]
-		d.stored = max(d.stored, records[i].change)
+		of := records[i].of
+		of.stored = max(of.stored, records[i].change)
 	}
-}
-
-// Attempt is one that ended with a result, or failed with an exception.
-type Attempt struct {
-	Spec      *layout.Spec // nil if it is unknown
-	Inline    []byte       // its arguments, if they are in the spec
-	RunTime   time.Duration
-	Result    *layout.Result
-	Exception *layout.Exception
-}
-
-// Used is what an attempt has used. The call of a bundle is no item of its own.
-func (a *Attempt) Used() layout.Metered {
-	m := layout.Metered{RunTime: max(a.RunTime, 0)}
-	usage := (*layout.Usage)(nil)
-	if v := a.Result; v != nil {
-		m.Items, m.Out, usage = 1, v.Size, v.Usage
-		m.Out += streamSize(v.Stderr, v.StderrRef)
-	} else {
-		e := a.Exception
-		m.Failed, m.Out, usage = 1, int64(len(e.Stdout)), e.Usage
-		m.Out += streamSize(e.Stderr, e.StderrRef)
-	}
-	if usage != nil {
-		m.CPU, m.Memory = max(usage.CPUUser+usage.CPUSys, 0), max(usage.Memory, 0)
-	}
-	m.In = a.argsSize()
-	if a.Spec != nil && a.Spec.Bundle {
-		m.Items, m.Failed, m.In, m.Out = 0, 0, 0, 0
-	}
-	return m
-}
-
-// argsSize is how many bytes of arguments the future has, those of its argv included.
-func (a *Attempt) argsSize() int64 {
-	n := int64(len(a.Inline))
-	if a.Spec == nil {
-		return n
-	}
-	if a.Spec.ArgsRef != nil {
-		n = a.Spec.ArgsRef.Size
-	}
-	for _, arg := range a.Spec.Argv {
-		n += int64(len(arg))
-	}
-	return n
-}
-
-func streamSize(inline []byte, ref *layout.ChunkRef) int64 {
-	if ref != nil {
-		return ref.Size
-	}
-	return int64(len(inline))
 }

@@ -1,0 +1,231 @@
+package activity
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// foldMost is the maximum number of records that one transaction adds up.
+const foldMost = 100
+
+// Keeper keeps the activity of a cluster in few records. It remembers how far it is, so that it
+// reads little again. The zero value is ready to use, in one goroutine at a time; several
+// keepers of a cluster do no harm.
+type Keeper struct {
+	counted int64 // the last minute whose futures it has counted
+	folded  int64 // minutes before this one have one record each
+	hours   int64 // minutes before this one are in records of hours
+}
+
+// Keep counts the futures of the present minute, once in a minute and cluster: that reads the
+// counters, and writes one record. It adds up the minutes that all workers have closed to one
+// record each, those of hours that ended MinutesFor ago to one of the hour, and removes
+// hours after HoursFor. It returns when to call it again. What fails does not keep the rest
+// from being done. An unknown commit is retried, and counts nothing twice.
+func (k *Keeper) Keep(ctx context.Context, c *fdbmodel.Cluster) (next time.Time, err error) {
+	now := c.Now()
+	next = now.Truncate(time.Minute).Add(time.Minute)
+	return next, errors.Join(k.count(ctx, c, now), k.foldMinutes(ctx, c, now), k.foldHours(ctx, c, now))
+}
+
+// count writes how many futures there are, unless another process has.
+func (k *Keeper) count(ctx context.Context, c *fdbmodel.Cluster, now time.Time) error {
+	minute := layout.MinuteOf(now)
+	if k.counted == minute {
+		return nil
+	}
+	counts, err := c.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	counted := &layout.Activity{CountedAt: layout.Millis(now), Counts: layout.CountsByQueue(counts)}
+	key := c.Keys().Activity(layout.ActivityKey{Step: layout.ActivityMinutes, At: minute})
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-activity", NoSync: true}, func(tx kv.Attempt) error {
+		sum := layout.Activity{}
+		if err := add(ctx, key, tx.Get(key), &sum); err != nil || sum.CountedAt != 0 {
+			return err
+		}
+		sum.Add(counted)
+		tx.Set(key, layout.Encode(&sum))
+		return nil
+	})
+	if err == nil {
+		k.counted = minute
+	}
+	return err
+}
+
+// foldMinutes adds up the records of workers, by minute, except for those that a worker may
+// still write.
+func (k *Keeper) foldMinutes(ctx context.Context, c *fdbmodel.Cluster, now time.Time) error {
+	const minute = int64(time.Minute / time.Second)
+	until := layout.MinuteOf(now)
+	for !layout.MinuteIsClosed(until-minute, now) {
+		until -= minute
+	}
+	open := until
+	stays := func(at int64) { open = min(open, at) }
+	f := folder{cluster: c, step: layout.ActivityMinutes, every: time.Minute, open: stays}
+	from := min(k.folded, until) // a clock may have been set back
+	err := each(ctx, c, layout.ActivityMinutes, from, until, func(key layout.ActivityKey, _ *layout.Activity) error {
+		if key.Membership == "" {
+			return nil
+		}
+		return f.take(ctx, key)
+	})
+	if err == nil {
+		err = f.fold(ctx)
+	}
+	if err == nil {
+		k.folded = open
+	}
+	return err
+}
+
+// foldHours adds up the minutes of hours that are over for long, and removes old hours.
+func (k *Keeper) foldHours(ctx context.Context, c *fdbmodel.Cluster, now time.Time) error {
+	until := now.Add(-MinutesFor).Truncate(time.Hour).Unix()
+	if until == k.hours {
+		return nil
+	}
+	if err := drop(ctx, c, now.Add(-HoursFor).Truncate(time.Hour).Unix()); err != nil {
+		return err
+	}
+	open := false
+	f := folder{cluster: c, step: layout.ActivityHours, every: time.Hour, open: func(int64) { open = true }}
+	err := each(ctx, c, layout.ActivityMinutes, 0, until, func(key layout.ActivityKey, _ *layout.Activity) error {
+		return f.take(ctx, key)
+	})
+	if err == nil {
+		err = f.fold(ctx)
+	}
+	if err == nil && !open {
+		k.hours = until
+	}
+	return err
+}
+
+// folder adds up records by the minute or the hour that they are in.
+type folder struct {
+	cluster *fdbmodel.Cluster
+	step    string
+	every   time.Duration
+	open    func(at int64) // is called with the time of a record that stays
+	group   []layout.ActivityKey
+}
+
+func (f *folder) start(at int64) int64 { return time.Unix(at, 0).Truncate(f.every).Unix() }
+
+// take adds a record to the group, once that of another time is folded.
+func (f *folder) take(ctx context.Context, key layout.ActivityKey) error {
+	if n := len(f.group); n > 0 && f.start(f.group[0].At) != f.start(key.At) || n == foldMost {
+		if err := f.fold(ctx); err != nil {
+			return err
+		}
+	}
+	f.group = append(f.group, key)
+	return nil
+}
+
+// fold adds the group up to one record.
+func (f *folder) fold(ctx context.Context) error {
+	group := f.group
+	if f.group = nil; len(group) == 0 {
+		return nil
+	}
+	keys := f.cluster.Keys()
+	into := keys.Activity(layout.ActivityKey{Step: f.step, At: f.start(group[0].At)})
+	var open []int64
+	_, err := f.cluster.Transact(ctx, kv.Options{Tag: "futura-activity"}, func(tx kv.Attempt) error {
+		asked := tx.Get(into)
+		var beats, records []kv.Pending[[]byte]
+		for _, key := range group {
+			// Heartbeats may change meanwhile: what one has closed stays closed.
+			beats = append(beats, tx.Snapshot().Get(keys.Worker(key.Membership, layout.WorkerHeartbeat)))
+			records = append(records, tx.Get(keys.Activity(key)))
+		}
+		sum := layout.Activity{}
+		if err := add(ctx, into, asked, &sum); err != nil {
+			return err
+		}
+		folded := 0
+		open = nil
+		for i, key := range group {
+			beat, err := beats[i].Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if key.Membership != "" && !isClosed(keys.Worker(key.Membership, layout.WorkerHeartbeat), beat, key.At) {
+				open = append(open, key.At)
+				continue
+			}
+			if value, err := records[i].Wait(ctx); err != nil || value == nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if err := add(ctx, keys.Activity(key), records[i], &sum); err != nil {
+				return err
+			}
+			tx.Clear(keys.Activity(key))
+			folded++
+		}
+		if folded > 0 {
+			tx.Set(into, layout.Encode(&sum))
+		}
+		return nil
+	})
+	for _, at := range open {
+		f.open(at)
+	}
+	return err
+}
+
+// isClosed reports whether a worker no longer writes a minute: it is no member any more, or has
+// closed the minute by the clock of its last heartbeat. Other clocks don't matter.
+func isClosed(key, beat []byte, at int64) bool {
+	if beat == nil {
+		return true
+	}
+	var last layout.Heartbeat
+	return layout.Decode(key, beat, &last) == nil && layout.MinuteIsClosed(at, time.UnixMilli(last.At))
+}
+
+// add adds a record, if there is one.
+func add(ctx context.Context, key []byte, asked kv.Pending[[]byte], to *layout.Activity) error {
+	value, err := asked.Wait(ctx)
+	if err != nil || value == nil {
+		return err
+	}
+	var a layout.Activity
+	if err := layout.Decode(key, value, &a); err != nil {
+		return err
+	}
+	to.Add(&a)
+	return nil
+}
+
+// drop removes the hours before a second.
+func drop(ctx context.Context, c *fdbmodel.Cluster, at int64) error {
+	keys := c.Keys()
+	before := kv.Range{Begin: keys.ActivityOf(layout.ActivityHours), End: keys.ActivityFrom(layout.ActivityHours, at)}
+	var page kv.Page
+	err := c.View(ctx, func(tx kv.Attempt) (err error) {
+		page, err = tx.Snapshot().GetRange(before, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		return err
+	})
+	if err != nil || len(page.Items) == 0 {
+		return err
+	}
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-activity"}, func(tx kv.Attempt) error {
+		tx.ClearRange(before)
+		return nil
+	})
+	return err
+}

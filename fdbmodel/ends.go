@@ -1,0 +1,48 @@
+package fdbmodel
+
+import (
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// countEnds adds what attempts have used, and how they ended, whose ends the store has.
+func (r *Registration) countEnds(completions []Completion, outcomes []Outcome) {
+	for i, outcome := range outcomes {
+		c := &completions[i]
+		if outcome != Lost && (c.Result != nil || c.Exception != nil) {
+			attempt := meter.Attempt{Spec: c.Future.Spec, Inline: c.Future.Inline, RunTime: c.RunTime,
+				Result: c.Result, Exception: c.Exception}
+			r.Meter(attempt.Used())
+		}
+		if e, counts := c.ended(outcome); counts {
+			r.Count(e)
+		}
+	}
+}
+
+// ended is how an attempt and its future have ended, if one of them has. The call of a bundle
+// has a run time, and no end of its own.
+func (c *Completion) ended(outcome Outcome) (e layout.Ended, counts bool) {
+	spec, of := c.Future.Spec, c.After.State
+	if outcome != Applied && outcome != Already || spec == nil {
+		return e, false
+	}
+	e = layout.Ended{Function: spec.Function, Queue: spec.Queue, Wait: -1}
+	if spec.Bundle {
+		e.Run = max(c.RunTime, 0)
+		return e, e.Run > 0
+	}
+	e.Succeeded = c.Result != nil && (outcome == Already || of == layout.Realized)
+	e.FailedAttempt = c.Exception != nil
+	e.Failed = outcome == Applied && of == layout.Failed && !c.After.Cancelled
+	if e.Succeeded || e.FailedAttempt {
+		e.Run = max(c.RunTime, 0)
+		if first := c.Future.Attempt() == 1 && c.Future.Attempts.Suspicion() == 0; first && !c.Started.IsZero() &&
+			!spec.HasInputs() {
+			e.Wait = max(c.Started.Sub(time.UnixMilli(spec.SubmittedAt)), 0)
+		}
+	}
+	return e, e.Succeeded || e.FailedAttempt || e.Failed
+}
