@@ -29,7 +29,7 @@ type Submission struct {
 	// Unique has the future be the only one with its name. Defaults to nil.
 	Unique *Unique
 	// Spec says what to run. Function is required; Queue defaults to "default",
-	// Codec to raw; SubmittedAt is filled in.
+	// Codec to raw; SubmittedAt and Later are filled in.
 	Spec layout.Spec
 	// Args are the arguments, at most MaxArgs bytes.
 	Args []byte
@@ -254,7 +254,7 @@ func (c *Cluster) CheckSubmission(ctx context.Context, s *Submission) error {
 		s.ID = layout.KeyedID(c.name, s.Key)
 	}
 	s.chosen = !s.ID.IsZero() && !s.Drawn
-	spec.SubmittedAt = layout.Millis(c.clock.Now())
+	spec.SubmittedAt, spec.Later = layout.Millis(c.clock.Now()), !s.NotBefore.IsZero()
 	if ref := spec.ArgsRef; ref != nil {
 		sound := ref.Kind == layout.ChunkArgs && ref.Size >= 0 && ref.Size <= layout.MaxPut &&
 			ref.Count == layout.Pieces(ref.Size)

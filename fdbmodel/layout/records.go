@@ -113,6 +113,9 @@ type Spec struct {
 	Schedule    string `msgpack:"sc,omitempty" json:"schedule,omitempty"`
 	ScheduledAt int64  `msgpack:"sa,omitempty" json:"scheduled_at_ms,omitempty"`
 
+	// Later says that it was not to run at once: a time was named before which it would not.
+	Later bool `msgpack:"lt,omitempty" json:"later,omitempty"`
+
 	Session     SessionID         `msgpack:"s,omitempty" json:"session,omitempty"`
 	Trace       map[string]string `msgpack:"t,omitempty" json:"trace,omitempty"`
 	SubmittedAt int64             `msgpack:"at" json:"submitted_at_ms"`
