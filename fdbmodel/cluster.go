@@ -75,6 +75,7 @@ type Cluster struct {
 
 	resolved resolvedNames
 	lost     lostListeners
+	deaths   atomic.Int64 // see Deaths
 	// lineOrder tells futures apart that get in line with one transaction, in order.
 	lineOrder atomic.Int64
 	// finishSerializer and submitSerializer are for transactions that finish and submit

@@ -66,11 +66,17 @@ func (c *Cluster) reapEarlierOpenings(ctx context.Context) error {
 // worker held, 0 for an unknown worker. An unknown commit is retried
 // and harmless.
 func (c *Cluster) ForceReap(ctx context.Context, worker layout.WorkerID) (int, error) {
+	was := false
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-		return c.unregister(ctx, tx, worker)
+		found, err := c.unregister(ctx, tx, worker)
+		was = was || found
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("unregister worker %s: %w", worker, err)
+	}
+	if was {
+		c.deaths.Add(1)
 	}
 	return c.ReapClaims(ctx, worker)
 }

@@ -83,7 +83,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 			tx.Set(c.keys.Address(info.Address), []byte(info.ID))
 		}
 		if before != "" {
-			if err := c.unregister(ctx, tx, before); err != nil {
+			if _, err := c.unregister(ctx, tx, before); err != nil {
 				return err
 			}
 		}
@@ -198,7 +198,8 @@ func (r *Registration) Leave(ctx context.Context) error {
 				return err
 			}
 			if kept {
-				return c.unregister(ctx, tx, r.info.ID)
+				_, err := c.unregister(ctx, tx, r.info.ID)
+				return err
 			}
 			return c.forget(ctx, tx, r.info)
 		})
@@ -408,7 +409,7 @@ func (m *Member) add(err error) error {
 // afterwards; ReapClaims takes back what it holds. An unknown commit is retried
 // and harmless.
 func (c *Cluster) DeclareDead(ctx context.Context, worker layout.WorkerID, observed []byte) (bool, error) {
-	dead := false
+	var dead, was bool
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		beat, err := tx.Get(c.keys.Worker(worker, layout.WorkerHeartbeat)).Wait(ctx)
 		if err != nil {
@@ -420,23 +421,32 @@ func (c *Cluster) DeclareDead(ctx context.Context, worker layout.WorkerID, obser
 		if !dead || beat == nil {
 			return nil
 		}
-		return c.unregister(ctx, tx, worker)
+		was = true
+		_, err = c.unregister(ctx, tx, worker)
+		return err
 	})
+	if err == nil && dead && was {
+		c.deaths.Add(1)
+	}
 	return dead, err
 }
 
-// unregister clears the keys that make a worker registered. Its claims stay for
-// ReapClaims.
-func (c *Cluster) unregister(ctx context.Context, tx kv.Tx, worker layout.WorkerID) error {
+// Deaths is how many workers DeclareDead and ForceReap have declared dead here, since the cluster
+// was opened.
+func (c *Cluster) Deaths() int64 { return c.deaths.Load() }
+
+// unregister clears the keys that make a worker registered, and reports whether it was. Its claims
+// stay for ReapClaims.
+func (c *Cluster) unregister(ctx context.Context, tx kv.Tx, worker layout.WorkerID) (was bool, err error) {
 	key := c.keys.Worker(worker, layout.WorkerAlive)
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if value != nil {
 		var info layout.WorkerInfo
 		if err := layout.Decode(key, value, &info); err != nil && !layout.IsUnreadable(err) {
-			return err
+			return false, err
 		}
 		for _, q := range info.Queues {
 			tx.Clear(c.keys.Idle(q, worker))
@@ -444,7 +454,7 @@ func (c *Cluster) unregister(ctx context.Context, tx kv.Tx, worker layout.Worker
 		if info.Address != "" {
 			owner, err := tx.Get(c.keys.Address(info.Address)).Wait(ctx)
 			if err != nil {
-				return err
+				return false, err
 			}
 			if layout.WorkerID(owner) == worker {
 				tx.Clear(c.keys.Address(info.Address))
@@ -454,5 +464,5 @@ func (c *Cluster) unregister(ctx context.Context, tx kv.Tx, worker layout.Worker
 	tx.Clear(key)
 	tx.Clear(c.keys.Worker(worker, layout.WorkerHeartbeat))
 	tx.Clear(c.keys.Worker(worker, layout.WorkerWake))
-	return nil
+	return value != nil, nil
 }
