@@ -106,6 +106,7 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 		return *late
 	}
 	j.start(w.cluster.Now())
+	w.countWait(j)
 	args := f.Inline
 	if f.Spec.ArgsRef != nil {
 		var err error
@@ -291,7 +292,7 @@ func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 	if r.Stderr, r.StderrRef, err = w.placeStderr(j, r.Stderr, &r.Truncated); err != nil {
 		return w.unwritten(j, err)
 	}
-	w.runs.Observe(r.RunTime.Seconds())
+	w.tallies.of(f.Spec).runs.Observe(r.RunTime.Seconds())
 	return fdbmodel.Completion{Future: f, Result: &r}
 }
 

@@ -208,8 +208,10 @@ func (m *membership) count(batch []fdbmodel.Completion, outcomes []fdbmodel.Outc
 			s.cancelled.Add(1)
 		case c.Result != nil:
 			s.ran.Add(1)
+			m.worker.tallies.of(c.Future.Spec).realized.Inc()
 		case c.Exception != nil:
 			s.failed.Add(1)
+			m.worker.tallies.of(c.Future.Spec).failed.Inc()
 			if o == fdbmodel.Applied {
 				m.worker.report(c)
 			}
@@ -218,6 +220,7 @@ func (m *membership) count(batch []fdbmodel.Completion, outcomes []fdbmodel.Outc
 		case c.Snooze != nil:
 		case c.Expire && c.After.State == layout.Failed:
 			s.failed.Add(1)
+			m.worker.tallies.of(c.Future.Spec).failed.Inc()
 			m.worker.reportLate(c)
 		default:
 			s.relinquished.Add(1)

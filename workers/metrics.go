@@ -10,15 +10,16 @@ import (
 
 // NewCollector returns the metrics of a worker, counted since it was created:
 // their names begin with futura_worker_, and the label worker is the worker's
-// name, or "worker" if it has none.
+// name, or "worker" if it has none. Attempts and their run times have the labels
+// function and queue as well, for the first 100 pairs that the worker meets; all
+// others are those of "(other)". A module is named by the last 12 characters of its
+// content id. Waits have the label queue.
 func NewCollector(w *Worker) prometheus.Collector {
 	c := series.New[Stats]("futura_worker_", labelsOf(w.options.Name))
 	count := c.Count
 	count("claims_total", "Claim transactions that took futures.", func(s *Stats) int64 { return s.Claims })
 	count("conflicts_total", "Claims that conflicted with another worker's.", func(s *Stats) int64 { return s.Conflicts })
 	count("hinted_total", "Looks for work that another process hinted at.", func(s *Stats) int64 { return s.Hinted })
-	count("realized_total", "Attempts that ended with a result.", func(s *Stats) int64 { return s.Ran })
-	count("failed_total", "Attempts that failed.", func(s *Stats) int64 { return s.Failed })
 	count("cancelled_total", "Attempts that ended because their future was cancelled.",
 		func(s *Stats) int64 { return s.Cancelled })
 	count("lost_total", "Results and failures that came too late to count.", func(s *Stats) int64 { return s.Lost })
@@ -36,7 +37,8 @@ func NewCollector(w *Worker) prometheus.Collector {
 		func(s *Stats) int64 { return int64(s.Awaiting) })
 	c.Gauge("waiting", "Claimed futures that wait for a slot.",
 		func(s *Stats) int64 { return int64(s.Waiting) })
-	return c.Collector(w.Stats, w.runs, w.waits, w.sizes)
+	return c.Collector(w.Stats, w.tallies.realized, w.tallies.failed, w.tallies.runs, w.tallies.waits,
+		w.waits, w.sizes)
 }
 
 func labelsOf(name string) prometheus.Labels {
@@ -44,21 +46,16 @@ func labelsOf(name string) prometheus.Labels {
 	return prometheus.Labels{"worker": name}
 }
 
-// newRuns returns the histogram of the time that functions take.
-func newRuns(name string) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "futura_worker_run_seconds", Help: "How long functions that returned a result took.",
-		ConstLabels: labelsOf(name),
-		Buckets:     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
-	})
+// secondsBuckets are the bounds of histograms of times.
+func secondsBuckets() []float64 {
+	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
 }
 
 // newWaits returns the histogram of the time until futures are in a bundle.
 func newWaits(name string) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "futura_worker_member_wait_seconds", Help: "From the submit of a future until it was taken into a bundle.",
-		ConstLabels: labelsOf(name),
-		Buckets:     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
+		ConstLabels: labelsOf(name), Buckets: secondsBuckets(),
 	})
 }
 

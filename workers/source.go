@@ -89,8 +89,10 @@ func (w *Worker) endAtSource(c *fdbmodel.Completion) {
 	switch {
 	case c.Result != nil:
 		w.stats.ran.Add(1)
+		w.tallies.of(c.Future.Spec).realized.Inc()
 	case c.Exception != nil:
 		w.stats.failed.Add(1)
+		w.tallies.of(c.Future.Spec).failed.Inc()
 		if c.Permanent {
 			c.After.State = layout.Failed
 		}

@@ -46,7 +46,7 @@ type Worker struct {
 	clients  clientSource
 	policy   layout.Policy // of the worker and of the cluster
 	unhear   func()        // ends hearLost; used by the goroutine of Run, or by steps
-	runs     prometheus.Histogram
+	tallies  *tallies
 	waits    prometheus.Histogram
 	sizes    prometheus.Histogram
 }
@@ -107,7 +107,7 @@ func New(c Client, o Options) (*Worker, error) {
 		paces: paces{clock: cluster.Clock(), cluster: cluster},
 		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU},
 			cluster.Config().DeadAfter, o.MaxAwaiting),
-		runs:     newRuns(o.Name),
+		tallies:  newTallies(o.Name),
 		waits:    newWaits(o.Name),
 		sizes:    newSizes(o.Name),
 		failures: newFailureLog(o.Logger, cluster.Now),
