@@ -25,6 +25,10 @@ func newStoreCollector(store storeStats) prometheus.Collector {
 	c.Gauge("memory_bytes", "Estimated memory of all keys and values.",
 		func(s *embedded.Stats) int64 { return s.Memory })
 	c.Gauge("log_bytes", "Bytes of the log.", func(s *embedded.Stats) int64 { return s.LogBytes })
+	c.Gauge("disk_bytes", "Size of the file system that has the store, 0 where this process has no store open.",
+		func(s *embedded.Stats) int64 { return s.Disk })
+	c.Gauge("disk_free_bytes", "Bytes of that file system that are free.",
+		func(s *embedded.Stats) int64 { return s.DiskFree })
 	c.Gauge("watches", "Open watches.", func(s *embedded.Stats) int64 { return int64(s.Watches) })
 	return c.Collector(store.Stats)
 }

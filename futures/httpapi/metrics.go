@@ -19,6 +19,7 @@ type clusterCollector struct {
 	client                 *futures.Client
 	futures, workers, free *prometheus.Desc
 	capacity, up           *prometheus.Desc
+	died, clock            *prometheus.Desc
 	limit, used, refused   *prometheus.Desc
 }
 
@@ -33,6 +34,8 @@ func newClusterCollector(client *futures.Client, counts *sharedCounts) *clusterC
 		workers:  desc("futura_workers", "Registered workers, and dead ones that are being reaped.", "alive"),
 		capacity: desc("futura_slots", "Slots of all registered workers."),
 		free:     desc("futura_slots_free", "Slots that are free, as of the workers' last heartbeats."),
+		died:     desc("futura_workers_died_total", "Workers that this process declared dead."),
+		clock:    desc("futura_clock_seconds", "The wall clock of this process at this scrape, since 1970."),
 		up:       desc("futura_store_up", "1 if the store answered this scrape."),
 		limit:    desc("futura_limit", "Limits of the cluster that are set.", "limit"),
 		used:     desc("futura_limit_used", "What there is of what limits are for.", "limit"),
@@ -42,7 +45,8 @@ func newClusterCollector(client *futures.Client, counts *sharedCounts) *clusterC
 
 // Describe implements prometheus.Collector.
 func (c *clusterCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.futures, c.workers, c.capacity, c.free, c.up, c.limit, c.used, c.refused} {
+	for _, d := range []*prometheus.Desc{c.futures, c.workers, c.capacity, c.free, c.up, c.limit, c.used, c.refused,
+		c.died, c.clock} {
 		ch <- d
 	}
 }
@@ -51,11 +55,16 @@ func (c *clusterCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c *clusterCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
 	defer cancel()
-	up := 1.0
+	now, up := c.client.Cluster().Now(), 1.0
 	if err := c.collect(ctx, ch); err != nil {
 		up = 0
 	}
-	ch <- prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, up)
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, kind, v)
+	}
+	send(c.up, prometheus.GaugeValue, up)
+	send(c.died, prometheus.CounterValue, float64(c.client.Cluster().Deaths()))
+	send(c.clock, prometheus.GaugeValue, float64(now.UnixMilli())/1000)
 }
 
 func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Metric) error {
@@ -99,6 +108,7 @@ func (c *clusterCollector) collectLimits(ctx context.Context, ch chan<- promethe
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, limit quota.Limit) {
 		ch <- prometheus.MustNewConstMetric(d, kind, v, string(limit))
 	}
+	refused := quota.Of(c.client.Cluster()).Refused()
 	for limit, most := range map[quota.Limit]float64{
 		quota.LimitPending: float64(limits.Pending), quota.LimitRunning: float64(limits.Running),
 		quota.LimitBytes: float64(limits.Bytes), quota.LimitRate: limits.PerSecond,
@@ -106,14 +116,12 @@ func (c *clusterCollector) collectLimits(ctx context.Context, ch chan<- promethe
 		if most > 0 {
 			send(c.limit, prometheus.GaugeValue, most, limit)
 		}
+		send(c.refused, prometheus.CounterValue, float64(refused[limit]), limit)
 	}
 	send(c.used, prometheus.GaugeValue, float64(used.Pending), quota.LimitPending)
 	send(c.used, prometheus.GaugeValue, float64(used.Running), quota.LimitRunning)
 	if used.HasBytes {
 		send(c.used, prometheus.GaugeValue, float64(used.Bytes), quota.LimitBytes)
-	}
-	for limit, n := range quota.Of(c.client.Cluster()).Refused() {
-		send(c.refused, prometheus.CounterValue, float64(n), limit)
 	}
 	return nil
 }

@@ -122,6 +122,9 @@ type Stats struct {
 	// SyncMedian is the median duration of the last 256.
 	Syncs      int
 	SyncMedian time.Duration
+	// Disk is the size of the file system with the store's directory, and DiskFree what is
+	// free of it for this user, in bytes. Both are 0 where that is not known, and in memory.
+	Disk, DiskFree int64
 }
 
 // StoredBytes returns the size of all keys and values of the store, whatever the range.
@@ -149,6 +152,9 @@ func (s *Store) Stats() Stats {
 	if s.disk != nil {
 		st.LogBytes, st.Segments = s.disk.journal.logBytes.Load(), s.disk.journal.segments()
 		st.SyncMedian, st.Syncs = s.disk.journal.latency.median()
+		if usage, err := s.options.FS.GetDiskUsage(s.disk.journal.dir.path); err == nil {
+			st.Disk, st.DiskFree = int64(usage.TotalBytes), int64(usage.AvailBytes)
+		}
 	}
 	return st
 }
