@@ -27,6 +27,8 @@ FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./f
 	./internal/sim ./internal/chaos ./batch/futurestore ./batch/head ./batch/jobqueue ./batch/grouping
 # Faults of FoundationDB's own client are a switch of the whole process.
 BUGGIFY_TESTS := -run 'TestSimOnServer|TestMachine$$|TestFewFutures|TestTwoClusters' ./internal/sim ./fdbmodel
+# A real Prometheus scrapes a cluster, and evaluates what the dashboard and the alerts ask.
+PROMETHEUS_FOUND := $(shell command -v prometheus >/dev/null && command -v promtool >/dev/null && echo yes)
 FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \
 	https://github.com/apple/foundationdb/releases, and a C compiler (for Debian: apt-get install gcc)
 # The store for MongoDB is tested on a server that is a module; it comes over the network once. A copy of the list of
@@ -134,6 +136,9 @@ lint:
 test-unit: # a stage that fails does not keep the next one from running
 ifeq ($(RACE),)
 	@echo "SKIP: no C compiler found; the tests run without the race detector"
+endif
+ifeq ($(SCOPE)$(PROMETHEUS_FOUND),all)
+	@echo "SKIP: prometheus or promtool not found, alerts and dashboard were not tested (for Debian: apt-get install prometheus)"
 endif
 	@failed=0; for stage in $(UNIT_STAGES); do $(MAKE) --no-print-directory $$stage || failed=1; done; exit $$failed
 

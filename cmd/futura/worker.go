@@ -30,8 +30,9 @@ type workerFlags struct {
 	cache   string
 	memory  int64
 	verbose bool
-	// peer is how the command worker reaches heads.
-	peer peerWorkerFlags
+	// peer is how the command worker reaches heads, and metrics where it serves its own.
+	peer    peerWorkerFlags
+	metrics metricsFlags
 }
 
 func (f *workerFlags) add(flags *pflag.FlagSet) {
@@ -205,7 +206,8 @@ func (a *app) workerCommand() *cobra.Command {
 			"  futura worker --head /p2p/12D3KooW... --discover lab",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(f.check(cmd.Flags()), f.peer.check(cmd.Flags())); err != nil {
+			err := errors.Join(f.check(cmd.Flags()), f.peer.check(cmd.Flags()), f.metrics.check(cmd.Flags()))
+			if err != nil {
 				return err
 			}
 			return a.worker(cmd.Context(), &f)
@@ -213,6 +215,7 @@ func (a *app) workerCommand() *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	f.peer.add(cmd.Flags())
+	f.metrics.add(cmd.Flags())
 	return cmd
 }
 
@@ -229,23 +232,38 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-w.Ready():
-			limit := w.ModuleTimeout()
-			err = a.say(map[string]any{"worker": w.ID(), "queues": f.options.Queues, "module_timeout_ms": limit.Milliseconds()},
-				fmt.Sprintf("worker %s serves %v; stop it with Ctrl-C\n  %s", w.ID(), f.options.Queues, describeTimeout(limit)))
-			if err != nil {
-				break
-			}
-			select {
-			case <-w.done:
-			case <-ctx.Done():
-			}
-		case <-w.done:
-		case <-ctx.Done():
+		metrics, stopMetrics, err := f.metrics.serve(f.options.Logger, workers.NewCollector(w.Worker))
+		if err == nil {
+			err = a.awaitWorker(ctx, f, w, metrics)
 		}
-		return errors.Join(err, w.stop())
+		return errors.Join(err, w.stop(), stopMetrics())
 	})
+}
+
+// awaitWorker says that a worker is there, and where its metrics are, and waits for its end.
+func (a *app) awaitWorker(ctx context.Context, f *workerFlags, w *running, metrics string) error {
+	select {
+	case <-w.Ready():
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+	limit := w.ModuleTimeout()
+	fields := map[string]any{"worker": w.ID(), "queues": f.options.Queues, "module_timeout_ms": limit.Milliseconds()}
+	text := fmt.Sprintf("worker %s serves %v; stop it with Ctrl-C\n  %s", w.ID(), f.options.Queues, describeTimeout(limit))
+	if metrics != "" {
+		fields["metrics"] = metrics
+		text += "\n  metrics at " + metrics
+	}
+	if err := a.say(fields, text); err != nil {
+		return err
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // describeTimeout says how long modules may run.

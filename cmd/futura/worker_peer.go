@@ -129,16 +129,25 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
+	metrics, stopMetrics, err := f.metrics.serve(log, peerworker.NewCollector(w))
+	if err != nil {
+		return err
+	}
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	select {
 	case <-w.Ready():
 	case err := <-done:
-		return peerWorkerError(err)
+		return errors.Join(peerWorkerError(err), stopMetrics())
 	}
-	err = a.say(map[string]any{"worker": w.ID(), "heads": headIDs(f.peer.heads), "addresses": w.Addresses()},
-		f.peer.describe(w)+"\n  "+describeTimeout(cmp.Or(o.Policy.Timeout(0), max(o.ModuleTimeout, 0))))
-	return errors.Join(err, peerWorkerError(<-done))
+	fields := map[string]any{"worker": w.ID(), "heads": headIDs(f.peer.heads), "addresses": w.Addresses()}
+	text := f.peer.describe(w) + "\n  " + describeTimeout(cmp.Or(o.Policy.Timeout(0), max(o.ModuleTimeout, 0)))
+	if metrics != "" {
+		fields["metrics"] = metrics
+		text += "\n  metrics at " + metrics
+	}
+	err = a.say(fields, text)
+	return errors.Join(err, peerWorkerError(<-done), stopMetrics())
 }
 
 // peerWorkerError says what is wrong with the flags.
