@@ -42,6 +42,13 @@ MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
 INTEROP_TESTS   := internal/interop/b7s
 INTEROP_MODULES := $(CURDIR)/bin/interop
 INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
+# The pages in a browser: what drives it is no dependency of the project. What looks for obstacles to a keyboard or a
+# screen reader comes from npm, for these tests alone.
+BROWSER_TESTS   := futures/dashboard/internal/browsertest
+BROWSER_MODULES := $(CURDIR)/bin/browsertest
+BROWSER_LIST    := -mod=mod -modfile=$(BROWSER_MODULES).mod
+BROWSER_FLAGS   := -tags $(TAGS) $(BROWSER_LIST)
+AXE             := $(CURDIR)/bin/axe/package/axe.min.js
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
 RACED := /(fdbmodel|fdbmodel/(internal/.*|$(call either,$(BUSY_ROOMS)))|fdbmodel/kv/(embedded|faultkv|remote|sharing)|$\
@@ -98,7 +105,7 @@ UNIT_STAGES = unit-raced unit-plain unit-rest $(if $(filter core,$(SCOPE)),,unit
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm unit-cold test-fdb test-mongo test-interop test-long \
+.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm unit-cold test-fdb test-mongo test-browser test-interop test-long \
 	long-unit long-images long-fdb long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
@@ -127,7 +134,7 @@ test: ## run the tests of the model, its stores, the client and the workers; abo
 	@echo "SKIP: $$($(GO) list ./... | grep -cvE '$(CORE)') packages, FoundationDB and MongoDB; make test-all tests all"
 
 test-all: lint ## run all tests, also on FoundationDB where it is installed; at most 15 minutes on two cores
-	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 test-unit test-fdb test-mongo
+	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 test-unit test-fdb test-mongo test-browser
 
 lint:
 	$(call VET,$(TAGS)) $$($(UNITS))
@@ -176,6 +183,15 @@ test-mongo: ## run the tests of the store for MongoDB, on a server that they emb
 	elif test "$$FUTURA_REQUIRE_MONGO" = 1; then cat $(MONGO_MODULES).log; exit 1; \
 	else echo "SKIP: the modules of $(MONGO_TESTS) could not be fetched, its tests did not run; see bin/ferrettest.log"; fi
 
+test-browser: ## run the tests of the pages in a Chromium, where one is
+	@mkdir -p bin/axe && cp $(BROWSER_TESTS)/go.mod $(BROWSER_MODULES).mod && cp $(BROWSER_TESTS)/go.sum $(BROWSER_MODULES).sum
+	@test -f $(AXE) || ! command -v npm >/dev/null || (cd bin/axe && npm pack --silent axe-core@4 >/dev/null 2>&1 && \
+		tar xzf axe-core-*.tgz) || true
+	@cd $(BROWSER_TESTS) && if $(GO) list $(BROWSER_FLAGS) -test -deps . >/dev/null 2>$(BROWSER_MODULES).log; then \
+		$(call VET,$(TAGS)) $(BROWSER_LIST) . && \
+		FUTURA_AXE=$$(test -f $(AXE) && echo $(AXE)) $(GO) test $(BROWSER_FLAGS) -vet=off -timeout 10m; \
+	else echo "SKIP: the modules of $(BROWSER_TESTS) could not be fetched, the pages were not tested in a browser; see bin/browsertest.log"; fi
+
 test-interop: ## run the tests with nodes of b7s that FUTURA_B7S_PERSIST and FUTURA_B7S_BATCHED name
 	@mkdir -p bin && cp $(INTEROP_TESTS)/go.mod $(INTEROP_MODULES).mod && cp $(INTEROP_TESTS)/go.sum $(INTEROP_MODULES).sum
 	@if test -z "$$FUTURA_B7S_PERSIST$$FUTURA_B7S_BATCHED"; then \
@@ -184,7 +200,7 @@ test-interop: ## run the tests with nodes of b7s that FUTURA_B7S_PERSIST and FUT
 		$(GO) test $(INTEROP_FLAGS) -vet=off -count=1 -timeout 15m -v .; fi
 
 test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,000 crash images; hours
-	@$(MAKE) --no-print-directory --keep-going long-unit long-images long-fdb long-mongo test-interop \
+	@$(MAKE) --no-print-directory --keep-going long-unit long-images long-fdb long-mongo test-browser test-interop \
 		test-mutants
 
 long-unit:

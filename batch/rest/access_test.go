@@ -48,7 +48,12 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 	least := map[string]stack.Permission{
 		"GET /api/v1/health": stack.Public, "GET /openapi.json": stack.Public, "GET /docs": stack.Public,
 		"GET /": stack.Public, "GET /metrics": stack.Read,
-		"GET " + batchesPath: stack.Read, "GET " + batchesPath + "/{id}": stack.Read, "POST " + resultPath: stack.Read,
+		"POST /api/v1/sessions": stack.Public, "GET /api/v1/sessions/this": stack.Read, "POST /api/v1/links": stack.Read,
+		"GET /api/v1/futures/{id}/arguments": stack.Read, "POST /api/v1/futures:retry": stack.Submit,
+		"POST /api/v1/futures:cancel": stack.Submit, "POST /api/v1/futures:delete": stack.Admin,
+		"DELETE /api/v1/sessions/this": stack.Read,
+		"GET " + batchesPath:           stack.Read, "GET " + batchesPath + "/{id}": stack.Read,
+		"POST " + resultPath:                   stack.Read,
 		"GET " + batchesPath + "/{id}/results": stack.Read, "GET " + batchesPath + "/{id}/events": stack.Read,
 		"GET /api/v1/futures/{id}/events":        stack.Read,
 		"POST /api/v1/functions/requests/result": stack.Read, "GET /api/v1/futures": stack.Read,

@@ -17,7 +17,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/dashboard"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/console"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
@@ -198,6 +200,7 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 		options.CheckModule = w.executor.Check
 	}
 	routes := rest.New(n.head, options)
+	dashboard.Register(routes)
 	if n.peers != nil {
 		n.peers.clients.Store(&peerClients{handler: routes.Handler(), host: listener.Addr().String(), token: n.token})
 	}
@@ -256,6 +259,19 @@ func (n *node) announce(listener net.Listener, d *door, w *running) error {
 	return n.print(&e, w, where, missing)
 }
 
+// page is where a browser finds the pages. With a terminal that is a link that logs in: elsewhere it would
+// stay in logs.
+func (n *node) page(e *endpoint) string {
+	link := ""
+	if n.tokens != nil && console.Terminal(n.app.out) != nil {
+		link = n.tokens.NewLink(n.token)
+	}
+	if link == "" {
+		return e.URL + dashboard.Path
+	}
+	return e.URL + dashboard.LoginPath + link
+}
+
 func (n *node) print(e *endpoint, w *running, where string, missing []string) error {
 	token := "in " + where
 	switch {
@@ -266,7 +282,8 @@ func (n *node) print(e *endpoint, w *running, where string, missing []string) er
 	}
 	lines := [][]string{
 		{"  store", n.app.store}, {"  cluster", n.app.cluster}, {"  http", e.URL}, {"  token", token},
-		{"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/docs"}, {"  batches", "in " + e.Batches},
+		{"  page", n.page(e)}, {"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/docs"},
+		{"  batches", "in " + e.Batches},
 	}
 	if e.Walls != nil || missing != nil {
 		lines = append(lines, []string{"  functions", describeWalls(e.Walls, missing)})

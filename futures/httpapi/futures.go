@@ -308,13 +308,7 @@ func submitted(handles []*futures.Future) []Submitted {
 }
 
 type listInput struct {
-	State    State  `query:"state"`
-	Queue    string `query:"queue"`
-	Function string `query:"function" doc:"As submitted; an alias stands for its current module"`
-	Tag      string `query:"tag" maxLength:"64"`
-	// Since and Until are parsed by the handler: an unreadable time is a problem of its own.
-	Since  string `query:"since" doc:"Submitted at this time or later, such as 2026-01-31T00:00:00Z"`
-	Until  string `query:"until" doc:"Submitted before this time"`
+	ListFilter
 	Items  bool   `query:"items" doc:"With the items of batches, in the order of their shards and ids"`
 	Oldest bool   `query:"oldest" doc:"The oldest of each shard first, in the order of the shards"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
@@ -335,37 +329,16 @@ type listOutput struct {
 }
 
 func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
-	filter := inspect.Filter{Queue: in.Queue, Tag: in.Tag, Newest: !in.Oldest}
-	if !in.Items {
-		filter.LeftOut = new(int)
-	}
-	for _, bound := range []struct {
-		name, text string
-		to         *time.Time
-	}{{"since", in.Since, &filter.Since}, {"until", in.Until, &filter.Until}} {
-		if bound.text == "" {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339, bound.text)
-		if err != nil {
-			return nil, stack.BadRequest("%s=%.40q is no time such as 2026-01-31T00:00:00Z", bound.name, bound.text)
-		}
-		*bound.to = at
-	}
-	filter.Function = in.Function
-	if err := filter.ResolveFunction(ctx, s.client.Cluster()); err != nil {
+	filter, err := in.filter(ctx, s.client.Cluster())
+	if err != nil {
 		return nil, err
 	}
-	if in.State != "" {
-		state, err := layout.ParseState(string(in.State))
-		if err != nil {
-			return nil, err
-		}
-		filter.State = state
+	if filter.Newest = !in.Oldest; !in.Items {
+		filter.LeftOut = new(int)
 	}
-	cursor, err := base64.RawURLEncoding.DecodeString(in.Cursor)
+	cursor, err := cursorOf(in.Cursor)
 	if err != nil {
-		return nil, stack.BadRequest("cursor %.40q is not one of this list", in.Cursor)
+		return nil, err
 	}
 	if err := stack.Reserve(ctx, min(int64(in.Limit)*listedBytes, listBytes)); err != nil {
 		return nil, err

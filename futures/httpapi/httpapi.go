@@ -73,7 +73,10 @@ type server struct {
 // Handler returns a handler for a client's cluster. It serves the paths below
 // /api/v1, /metrics, /openapi.json and /docs. The client remains the caller's
 // and must outlive the handler.
-func Handler(client *futures.Client, o Options) http.Handler {
+func Handler(client *futures.Client, o Options) http.Handler { return New(client, o).Handler() }
+
+// New returns the stack of Handler, to which more routes can be added.
+func New(client *futures.Client, o Options) *stack.Stack {
 	so := o.Stack
 	so.Title, so.Description, so.Errors = "Futura", "Durable futures: submit work, await results.", Errors()
 	if o.Token != "" {
@@ -82,7 +85,7 @@ func Handler(client *futures.Client, o Options) http.Handler {
 	s := stack.New(so)
 	Register(s, client, o.CheckModule)
 	registerHealth(s, client)
-	return s.Handler()
+	return s
 }
 
 // Register adds the routes of a client's cluster and its metrics to a stack,
@@ -96,6 +99,8 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerFutures()
 	server.registerPut()
 	server.registerActions()
+	server.registerArguments()
+	server.registerBulk()
 	server.registerUnique()
 	server.registerLimits()
 	server.registerUsage()

@@ -181,6 +181,8 @@ func importTable() map[string]imports {
 				"futures/httpapi/stack"),
 			others: []string{huma, prometheus},
 		},
+		"futures/dashboard":                      {ours: []string{"futures/httpapi/stack"}},
+		"futures/dashboard/internal/browsertest": {},
 		"futures/httpapi/stack": {
 			ours:   []string{"internal/budget", "internal/connlimit", "internal/trust"},
 			others: []string{huma, uuid, prometheus, xrate},
@@ -275,8 +277,8 @@ func importTable() map[string]imports {
 			others: []string{cobra, progressbar},
 		},
 		"cmd/futura": {
-			ours: append(slices.Clone(whole), "batch", "batch/...", "internal/connlimit", "internal/console",
-				"internal/series", "internal/socket", "internal/trust", "protocol", "protocol/..."),
+			ours: append(slices.Clone(whole), "batch", "batch/...", "futures/dashboard", "internal/connlimit",
+				"internal/console", "internal/series", "internal/socket", "internal/trust", "protocol", "protocol/..."),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid},
 		},
 		"examples/...": {

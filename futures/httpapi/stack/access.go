@@ -61,9 +61,9 @@ func (s *Stack) admit(r *http.Request, q *request, found *route) error {
 // authenticate finds the token of a request.
 func (s *Stack) authenticate(r *http.Request, q *request) {
 	q.authenticated = s.options.Tokens == nil
-	if secret := bearerOf(r); secret != "" && !q.authenticated {
+	if secret := bearerOf(r.Header.Get("Authorization")); secret != "" && !q.authenticated {
 		if token, known := s.options.Tokens.Find(secret); known {
-			q.bearer, q.authenticated = token, true
+			q.bearer, q.secret, q.authenticated = token, secret, true
 		}
 	}
 	if c := socketOf(q.connection); c != nil && q.authenticated {
@@ -104,9 +104,9 @@ func hostName(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-// bearerOf returns the token of a request, empty if it has none.
-func bearerOf(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+// bearerOf returns the token in an Authorization header, empty if it has none.
+func bearerOf(header string) string {
+	scheme, token, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}

@@ -135,15 +135,18 @@ func (s *Stack) registerDocuments() {
 // document is open to all. It is compressed once, for the first client that
 // accepts that.
 type document struct {
-	media, tag string
-	content    []byte
-	packed     func() []byte
+	media, tag, policy string
+	content            []byte
+	packed             func() []byte
 }
 
+// documentPolicy lets a document load nothing.
+const documentPolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
 // serveDocument answers with a document, or that it has not changed.
-func serveDocument(media string, content []byte) http.Handler {
+func serveDocument(media string, content []byte) *document {
 	return &document{
-		media: media, content: content, tag: fmt.Sprintf("%.16x", sha256.Sum256(content)),
+		media: media, content: content, policy: documentPolicy, tag: fmt.Sprintf("%.16x", sha256.Sum256(content)),
 		packed: sync.OnceValue(func() []byte {
 			var b bytes.Buffer
 			w := gzip.NewWriter(&b)
@@ -163,7 +166,7 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("Content-Type", d.media)
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", d.policy)
 	h.Set("Cache-Control", "no-cache") // a copy is kept, and asked for by its tag
 	h.Set("ETag", tag)
 	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
@@ -178,6 +181,10 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // index answers /: links for a browser, the same as JSON for others.
 func (s *Stack) index(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		if s.site != "" {
+			http.Redirect(w, r, s.site, http.StatusFound)
+			return
+		}
 		serveDocument("text/html; charset=utf-8", []byte(`<!doctype html><html lang="en"><title>Futura</title>`+
 			`<h1>Futura</h1><p>This is the HTTP API of a Futura cluster. <a href="/docs">Its documentation</a>, `+
 			`<a href="/openapi.json">its description</a>, <a href="/api/v1/health">its health</a>.</p></html>`)).

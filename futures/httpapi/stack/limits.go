@@ -136,6 +136,8 @@ type request struct {
 	// route is the pattern that was matched.
 	route  string
 	bearer Token
+	// secret is that of the bearer's token or session, empty without one.
+	secret string
 	// authenticated is set for a request with a valid token, and where none is needed.
 	authenticated bool
 	// connection is held until release is called.

@@ -67,6 +67,7 @@ type Stack struct {
 	zippers      sync.Pool
 	logs         logs
 	origins      *http.CrossOriginProtection
+	site         string // the path of the pages, empty for none
 	seal         sync.Once
 	answered     http.Handler
 }
@@ -88,6 +89,7 @@ func New(o Options) *Stack {
 	s.metrics.watch(s.memory, s.unauthenticated)
 	s.raw("GET /metrics", Read, s.metrics.handler())
 	s.raw("GET /{$}", Public, http.HandlerFunc(s.index))
+	s.registerSessions()
 	return s
 }
 

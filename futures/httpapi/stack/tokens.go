@@ -64,6 +64,8 @@ type Tokens struct {
 	stored []Token
 	looked time.Time
 	stamp  fileStamp
+
+	logins logins
 }
 
 type fileStamp struct {
@@ -153,13 +155,17 @@ func (t *Tokens) refresh() {
 	}
 }
 
-// Find returns the token of a secret, unless the secret is unknown or the token
-// has expired. It compares in constant time.
+// Find returns the token of a secret, or the one that the session with that secret stands
+// for, unless the secret is unknown or has expired. It compares in constant time.
 func (t *Tokens) Find(secret string) (found Token, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refresh()
 	sum, now := sha256.Sum256([]byte(secret)), t.time()
+	s, isSession := t.logins.session(sum, now)
+	if isSession {
+		sum = s.of
+	}
 	for _, tokens := range [][]Token{t.stored, t.own} {
 		for i := range tokens {
 			same := subtle.ConstantTimeCompare(tokens[i].sum[:], sum[:]) == 1
@@ -167,6 +173,9 @@ func (t *Tokens) Find(secret string) (found Token, ok bool) {
 				found, ok = tokens[i], true
 			}
 		}
+	}
+	if isSession && (found.Expires.IsZero() || s.until.Before(found.Expires)) {
+		found.Expires = s.until
 	}
 	return found, ok
 }

@@ -1,0 +1,125 @@
+package browsertest
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"testing"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+// fill gives a cluster some of everything, with hostile texts wherever one is allowed. It
+// returns the ids of futures by what they show.
+func (s *site) fill() map[string]string {
+	s.Helper()
+	id := map[string]string{}
+	id["done"] = s.submit("30s", map[string]any{"function": "go:price", "tags": []string{"a=b"},
+		"input": map[string]any{"name": hostile, hostile: []any{1, true, nil, map[string]any{"deep": []int{1}}}}})
+	id["text"] = s.submit("30s", map[string]any{"function": "go:price", "args": hostile + "\nsecond line"})
+	id["failed"] = s.submit("30s", map[string]any{"function": "go:fail", "args": "x", "trace": map[string]string{
+		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}})
+	id["held"] = s.submit("", map[string]any{"function": "go:held"})
+	id["lost"] = s.submit("", map[string]any{"function": "go:nowhere", "queue": "reports"})
+	id["later"] = s.submit("", map[string]any{"function": "go:price", "delay_ms": 3600000})
+	id["blocked"] = s.submit("", map[string]any{"function": "go:price", "codec": "inputs",
+		"inputs": []string{id["held"], id["done"]}})
+	s.must(http.MethodPut, "/api/v1/lanes/mail", map[string]any{"width": 1, "rate": 10})
+	for range 3 {
+		s.submit("", map[string]any{"function": "go:nowhere", "queue": "reports",
+			"lane": map[string]any{"kind": "mail", "key": "a/b " + hostile}})
+	}
+	s.must(http.MethodPost, "/api/v1/schedules", map[string]any{"name": "nightly", "cron": "30 2 * * *",
+		"future": map[string]any{"function": "go:price", "args": "n"}})
+	s.must(http.MethodPost, "/api/v1/schedules/nightly:trigger", nil)
+	s.must(http.MethodPost, "/api/v1/jobs/orders:append", map[string]any{"values": []string{"first " + hostile, "second"}})
+	s.must(http.MethodPut, "/api/v1/pauses/function/go:paused", map[string]any{"reason": "not now " + hostile})
+	s.must(http.MethodPut, "/api/v1/limits", map[string]any{"pending": 100000})
+	batch := s.must(http.MethodPost, "/api/v1/functions/execute/batch", map[string]any{
+		"template": map[string]any{"function_id": "go:price"}, "arguments": [][]string{{"one " + hostile}, {"two"}}})
+	id["batch"], _ = batch["id"].(string)
+	if id["batch"] == "" {
+		id["batch"], _ = batch["request_id"].(string)
+	}
+	require.NotEmpty(s, id["batch"], batch)
+	return id
+}
+
+// TestViews shows each view, light, dark and narrow, with texts that try to be more.
+func TestViews(t *testing.T) {
+	s := newSite(t)
+	id := s.fill()
+	p := s.newTab()
+	p.login(secrets[stack.Admin])
+	for _, view := range []struct{ place, part, text string }{
+		{"", "main", "running"},
+		{"", ".wrong", "not now"},
+		{"futures", "td", "go:fail"},
+		{"futures?state=failed", "td", "the printer is on fire " + hostile},
+		{"futures?function=go:price&tag=a%3Db", "td", "go:price"},
+		{"futures/" + id["done"], ".tree", hostile},
+		{"futures/" + id["text"], "pre", hostile + "\nsecond line"},
+		{"futures/" + id["failed"], ".bad", "the printer is on fire " + hostile},
+		{"futures/" + id["held"], ".why", "third of ten " + hostile},
+		{"futures/" + id["lost"], ".why", "reports"},
+		{"futures/" + id["later"], ".timeline", "due"},
+		{"futures/" + id["blocked"], ".graph", "claimed"},
+		{"functions", "td", "go:held"},
+		{"queues", "td", "reports"},
+		{"lanes", "td", "mail"},
+		{"lanes/mail", "td", "a/b " + hostile},
+		{"lanes/mail/" + url.PathEscape("a/b "+hostile), "h1", "a/b " + hostile},
+		{"schedules", "td", "nightly"},
+		{"schedules/nightly", "td", "by hand"},
+		{"jobs", "td", "orders"},
+		{"jobs/orders", "td", "first " + hostile},
+		{"batches", "td", "go:price"},
+		{"batches/" + id["batch"], "td", "one"},
+		{"workers", "td", "packer " + hostile},
+		{"peers", "main", "takes no peers"},
+		{"limits", "td", "100,000"},
+	} {
+		for _, look := range []struct {
+			name  string
+			width int64
+		}{{"light", 1280}, {"dark", 1280}, {"light", 360}} {
+			p.look(look.name, look.width)
+			p.open(view.place)
+			p.sees(view.part, view.text)
+			p.clean(view.place)
+			require.LessOrEqual(t, value[int](p, "document.documentElement.scrollWidth"), int(look.width), view.place)
+			p.picture(view.place + " " + look.name + map[bool]string{true: " narrow"}[look.width < 500])
+			if look.width > 500 {
+				p.accessible(view.place + " " + look.name)
+			}
+		}
+	}
+}
+
+// accessible checks a view with axe-core, if that is there.
+func (p *tab) accessible(where string) {
+	p.Helper()
+	path := os.Getenv(axeVariable)
+	if path == "" {
+		return
+	}
+	if !value[bool](p, "!!window.axe") {
+		script, err := os.ReadFile(path)
+		require.NoError(p, err)
+		p.do("axe", chromedp.Evaluate(string(script), nil))
+	}
+	var found []struct {
+		ID, Impact, Help string
+		Nodes            []struct{ HTML string }
+	}
+	await := func(o *runtime.EvaluateParams) *runtime.EvaluateParams { return o.WithAwaitPromise(true) }
+	p.do("axe", chromedp.Evaluate("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)", &found,
+		await))
+	for _, v := range found {
+		require.NotContains(p, []string{"serious", "critical"}, v.Impact, "%s: %s: %s: %+v", where, v.ID, v.Help, v.Nodes)
+	}
+}

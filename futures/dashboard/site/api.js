@@ -1,0 +1,90 @@
+// The HTTP API, with the session of this page. The session is kept by the browser for this
+// address alone, and sent in a header.
+
+const base = new URL("../", location.href.split("#")[0]);
+const kept = "futura-session";
+
+// Problem is an error that the API answered with.
+export class Problem extends Error {
+  constructor(status, code, text) {
+    super(text);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export const session = {
+  role: "", name: "", until: null,
+  may(role) {
+    const roles = ["read", "submit", "admin"];
+    return roles.indexOf(this.role) >= roles.indexOf(role);
+  },
+};
+
+// call sends a request, and returns its answer.
+async function call(method, path, { query, body, signal, headers } = {}) {
+  const url = new URL("api/v1/" + path.map(encodeURIComponent).join("/").replaceAll("%3A", ":"), base);
+  for (const [key, value] of Object.entries(query ?? {})) {
+    if (value !== undefined && value !== null && value !== "") url.searchParams.set(key, value);
+  }
+  const secret = localStorage.getItem(kept);
+  const sent = { ...headers };
+  if (secret) sent.Authorization = "Bearer " + secret;
+  if (body !== undefined) sent["Content-Type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(url, {
+      method, signal, headers: sent, body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "omit", redirect: "error", cache: "no-store",
+    });
+  } catch (err) {
+    if (err.name === "AbortError") throw err;
+    throw new Problem(0, "unreachable", "The server does not answer. It may be stopped, or restarting.");
+  }
+  if (!answer.ok) {
+    const told = await answer.json().catch(() => ({}));
+    throw new Problem(answer.status, told.code ?? "", told.detail ?? told.message ?? `The server answered ${answer.status}.`);
+  }
+  return answer;
+}
+
+const json = async (answer) => (answer.status === 204 ? null : answer.json());
+
+export const get = async (path, query, signal) => json(await call("GET", path, { query, signal }));
+export const post = async (path, body, query) => json(await call("POST", path, { body, query }));
+export const put = async (path, body) => json(await call("PUT", path, { body }));
+export const remove = async (path, query) => json(await call("DELETE", path, { query }));
+
+// open returns an answer whose bytes are read by the caller: of a range, if it is given.
+export const open = (path, range) => call("GET", path, { headers: range ? { Range: range } : {} });
+
+// orNull is null for what this server does not have, or has not yet.
+export async function orNull(asked) {
+  try {
+    return await asked;
+  } catch (err) {
+    if (err instanceof Problem && (err.status === 404 || err.status === 501)) return null;
+    throw err;
+  }
+}
+
+// begin learns what this page may do. With the secret of a link, or with a token, it logs in
+// first.
+export async function begin({ linkSecret, token } = {}) {
+  if (token) localStorage.setItem(kept, token);
+  if (linkSecret || token) {
+    const made = await post(["sessions"], linkSecret ? { link: linkSecret } : {}).catch((err) => {
+      if (token) localStorage.removeItem(kept);
+      throw err;
+    });
+    if (made.token) localStorage.setItem(kept, made.token);
+  }
+  const now = await get(["sessions", "this"]);
+  Object.assign(session, { role: now.role, name: now.name ?? "", until: now.until });
+}
+
+export async function end() {
+  await remove(["sessions", "this"]).catch(() => {});
+  localStorage.removeItem(kept);
+  session.role = "";
+}

@@ -1,0 +1,188 @@
+// The frame of all views: which one is shown, who looks at it, and how it stays up to date.
+import { h, show, link, button } from "./dom.js";
+import { begin, end, session, Problem } from "./api.js";
+import { time } from "./format.js";
+import { overview } from "./views/overview.js";
+import { list } from "./views/list.js";
+import { future } from "./views/future.js";
+import { functions, queues } from "./views/functions.js";
+import { lanes, kind, lane } from "./views/lanes.js";
+import { schedules, schedule } from "./views/schedules.js";
+import { jobs, joblog } from "./views/jobs.js";
+import { batches, batch } from "./views/batches.js";
+import { workers, peers } from "./views/workers.js";
+import { limits } from "./views/limits.js";
+
+// A view has a title, reads what it shows, and draws that. It is read again every so many
+// seconds, and drawn again if what it read has changed.
+const views = [
+  [[], overview], [["futures"], list], [["futures", "*"], future], [["functions"], functions], [["queues"], queues],
+  [["lanes"], lanes], [["lanes", "*"], kind], [["lanes", "*", "*"], lane], [["schedules"], schedules],
+  [["schedules", "*"], schedule], [["jobs"], jobs], [["jobs", "*"], joblog], [["batches"], batches],
+  [["batches", "*"], batch], [["workers"], workers], [["peers"], peers], [["limits"], limits],
+];
+const menu = [
+  ["Overview", []], ["Futures", ["futures"]], ["Functions", ["functions"]], ["Queues", ["queues"]], ["Lanes", ["lanes"]],
+  ["Schedules", ["schedules"]], ["Batches", ["batches"]], ["Jobs", ["jobs"]], ["Workers", ["workers"]],
+  ["Peers", ["peers"]], ["Limits", ["limits"]],
+];
+
+const main = document.getElementById("main");
+let shown = null; // the view that is shown, with its timer
+
+// place is where the address leads: a path and what it asks for.
+function place() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").filter(Boolean).map((part) => {
+    try { return decodeURIComponent(part); } catch { return part; }
+  });
+  return { path: parts, query: Object.fromEntries(new URLSearchParams(query ?? "")) };
+}
+
+const find = (path) => views.find(([pattern]) => pattern.length === path.length &&
+  pattern.every((part, i) => part === "*" || part === path[i]))?.[1];
+
+// say tells what happened, to those who listen too.
+export function say(text, bad) {
+  const news = document.getElementById("news");
+  news.replaceChildren(h("p", { class: bad ? "bad" : "good" }, text, button("×", () => news.replaceChildren(),
+    { "aria-label": "Dismiss" })));
+}
+
+// act does something for a person, and shows what came of it.
+export async function act(what, done) {
+  try {
+    const came = await what();
+    const text = typeof done === "function" ? done(came) : done;
+    if (text) say(text);
+    await refresh();
+    return came;
+  } catch (err) {
+    say(err.message, true);
+    return undefined;
+  }
+}
+
+function drawFrame() {
+  const { path } = place();
+  show(document.getElementById("nav"), h("nav", { id: "nav", "aria-label": "Views" }, h("ul", null,
+    menu.map(([text, to]) => h("li", { key: text }, link(to, text, {},
+      { "aria-current": (path[0] ?? "") === (to[0] ?? "") ? "page" : null }))))));
+  show(document.getElementById("who"), h("div", { id: "who" }, session.role && session.name && [
+    h("span", { title: session.until ? `until ${time(session.until)}` : "" }, `${session.name} (${session.role})`),
+    button("Log out", async () => { await end(); drawLogin("You have logged out."); }),
+  ]));
+}
+
+// drawLogin asks for a token.
+function drawLogin(text) {
+  stop();
+  drawFrame();
+  const field = h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true });
+  main.replaceChildren(h("form", { class: "login", onsubmit: async (event) => {
+    event.preventDefault();
+    try {
+      await begin({ token: field.value.trim() });
+      await go();
+    } catch (err) {
+      drawLogin(err.status === 401 ? "This token is not valid." : err.message);
+    }
+  } }, h("h1", null, "Log in"), text && h("p", { role: "alert" }, text),
+  h("label", { for: "token" }, "Token"), field, h("button", { type: "submit" }, "Log in"),
+  h("p", { class: "hint" }, "The command ", h("code", null, "futura ui"),
+    " prints a link that logs in, and the file token in the store's directory has a token.")));
+  document.title = "Log in · Futura";
+  field.focus();
+}
+
+function stop() {
+  if (!shown) return;
+  clearTimeout(shown.timer);
+  shown.control.abort();
+  shown = null;
+}
+
+// go shows the view of the address.
+async function go() {
+  stop();
+  const at = place(), view = find(at.path);
+  drawFrame();
+  if (!view) {
+    main.replaceChildren(h("h1", null, "There is no such view"), h("p", null, link([], "Back to the overview")));
+    return;
+  }
+  shown = { view, at, control: new AbortController(), timer: 0, last: "", state: {} };
+  main.replaceChildren(h("p", { class: "empty", "aria-busy": "true" }, "Loading …"));
+  document.title = `${view.title(at)} · Futura`;
+  await refresh();
+  main.focus({ preventScroll: true });
+}
+
+// refresh reads what the view shows, and draws it if it has changed.
+export async function refresh() {
+  const now = shown;
+  if (!now) return;
+  clearTimeout(now.timer);
+  let every = now.view.every ?? 3;
+  try {
+    if (!document.hidden || !now.last) await draw(now);
+  } catch (err) {
+    if (now !== shown || err.name === "AbortError") return;
+    if (err instanceof Problem && err.status === 401) {
+      drawLogin("Your session has ended, or was never begun.");
+      return;
+    }
+    every = 5;
+    drawFailure(now, err);
+  }
+  if (now === shown) now.timer = setTimeout(refresh, every * 1000);
+}
+
+function drawFailure(now, err) {
+  const text = h("p", { class: "failure", role: "alert", key: "failure" }, err.message);
+  const before = main.querySelector(".failure");
+  if (before) before.replaceWith(text);
+  else if (now.last) main.prepend(text);
+  else main.replaceChildren(h("h1", null, now.view.title(now.at)), text);
+}
+
+async function draw(now) {
+  const read = await now.view.read({ ...now.at, signal: now.control.signal, state: now.state });
+  if (now !== shown) return;
+  const minute = now.view.clock ? Math.floor(Date.now() / 1000 / (now.view.clock === true ? 1 : now.view.clock)) : 0;
+  const text = JSON.stringify([read, minute, now.state]);
+  const failed = main.querySelector(".failure");
+  if (text === now.last && !failed) return;
+  const first = now.last === "";
+  now.last = text;
+  const redraw = () => { now.last = "-"; refresh(); };
+  const content = now.view.draw(read, { ...now.at, state: now.state, redraw });
+  const fresh = h("main", { id: "main", tabindex: "-1" }, h("h1", null, now.view.heading?.(now.at, read) ?? now.view.title(now.at)),
+    content);
+  if (first) main.replaceChildren(...fresh.childNodes);
+  else show(main, fresh);
+}
+
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
+addEventListener("hashchange", () => { if (session.role) go(); });
+
+// start logs in with the secret of a link, if the address has one, and takes it away from the
+// address and from the history.
+async function start() {
+  const secret = location.hash.match(/^#login=([0-9a-f]+)$/)?.[1];
+  if (secret) history.replaceState(null, "", location.pathname + "#/");
+  try {
+    await begin({ linkSecret: secret });
+  } catch (err) {
+    if (secret && await begin().then(() => true, () => false)) {
+      await go(); // the link was used, by this browser
+      return;
+    }
+    drawLogin(secret ? err.message : err.status === 401 ? "" : err.message);
+    return;
+  }
+  await go();
+}
+
+start();

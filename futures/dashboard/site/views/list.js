@@ -1,0 +1,104 @@
+// Futures by a filter, the newest first, and what can be done with all that it finds.
+import { h, button, section } from "../dom.js";
+import { get, post } from "../api.js";
+import { number } from "../format.js";
+import { say } from "../app.js";
+import { copyable, futureTable, may, pager, question, shell } from "./parts.js";
+
+const states = ["blocked", "ready", "delayed", "claimed", "realized", "failed"];
+const fields = [["queue", "Queue"], ["function", "Function"], ["tag", "Tag"], ["since", "Since"], ["until", "Until"]];
+
+// The filter of an address. A time is one of this browser's, the API's have a zone.
+function filterOf(query) {
+  const filter = {};
+  for (const name of ["state", "queue", "function", "tag"]) if (query[name]) filter[name] = query[name];
+  for (const name of ["since", "until"]) {
+    const at = new Date(query[name] ?? "");
+    if (query[name] && !Number.isNaN(at.valueOf())) filter[name] = at.toISOString();
+  }
+  return filter;
+}
+
+export const list = {
+  title: () => "Futures",
+  every: 4,
+  clock: 10,
+  read: ({ query, signal }) => get(["futures"], { ...filterOf(query), items: query.items, cursor: query.cursor, limit: 50 }, signal),
+  draw(found, { query }) {
+    return [
+      form(query),
+      section("Found", futureTable(found.futures ?? [], "No future is like this."),
+        found.items_left_out > 0 && h("p", { class: "hint" }, `${number(found.items_left_out)} items of batches are left out.`),
+        pager(["futures"], query, found.cursor)),
+      bulk(filterOf(query)),
+      section("The same as a command", copyable(command(query))),
+    ];
+  },
+};
+
+function command(query) {
+  const filter = filterOf(query);
+  return ["futura list", ...Object.entries(filter).map(([name, value]) => `--${name} ${shell(value)}`)].join(" ");
+}
+
+function form(query) {
+  const ask = (event) => {
+    event.preventDefault();
+    const asked = [...new FormData(event.currentTarget)].filter(([, value]) => value);
+    location.hash = "#/futures" + (asked.length ? "?" + new URLSearchParams(asked) : "");
+  };
+  return h("form", { class: "filter", key: "filter", onsubmit: ask, role: "search" },
+    h("label", null, "State", h("select", { name: "state", onchange: (e) => e.currentTarget.form.requestSubmit() },
+      h("option", { value: "" }, "any"), states.map((s) => h("option", { value: s, selected: query.state === s }, s)))),
+    fields.map(([name, text]) => h("label", { key: name }, text, h("input", {
+      name, value: query[name] ?? "", type: text === "Since" || text === "Until" ? "datetime-local" : "search", spellcheck: "false",
+    }))),
+    h("button", { type: "submit" }, "Filter"));
+}
+
+// bulk changes all that the filter finds, after it was counted and shown.
+function bulk(filter) {
+  if (!Object.keys(filter).length) return may("submit", h("p", { class: "hint", key: "bulk" }, "With a filter, all that it finds can be changed at once."));
+  const open = !filter.state || !["realized", "failed"].includes(filter.state);
+  const over = !filter.state || ["realized", "failed"].includes(filter.state);
+  const failed = !filter.state || filter.state === "failed";
+  return may("submit", section("All that the filter finds", h("p", { class: "buttons" },
+    failed && button("Retry all …", () => change("retry", "Retry", filter)),
+    open && button("Cancel all …", () => change("cancel", "Cancel", filter)),
+    over && may("admin", button("Delete all …", () => change("delete", "Delete", filter))))));
+}
+
+// sweep sends a change page after page until none is left, or until it is stopped.
+async function sweep(action, filter, more, told, stopped) {
+  const sum = { matched: 0, changed: 0, of_batches: 0 };
+  for (let cursor = ""; ;) {
+    const came = await post(["futures:" + action], undefined, { ...filter, ...more, cursor });
+    for (const name of Object.keys(sum)) sum[name] += came[name];
+    told(sum);
+    cursor = came.cursor;
+    if (!cursor || stopped()) return sum;
+  }
+}
+
+async function change(action, verb, filter) {
+  let stop = false;
+  const news = h("p", { role: "status" }, "Counting …");
+  const count = sweep(action, filter, { preview: true }, (sum) => {
+    news.textContent = `${number(sum.matched)} futures so far …`;
+  }, () => stop).then((sum) => {
+    news.textContent = `${number(sum.matched)} futures` +
+      (sum.of_batches ? `; ${number(sum.of_batches)} items of batches are left alone` : "") + ".";
+  }, (err) => { news.textContent = err.message; });
+  const filters = Object.entries(filter).map(([name, value]) => `${name} ${value}`).join(", ");
+  const yes = await question(`${verb} all futures with ${filters}?`, `${verb} them`, { content: news });
+  stop = true;
+  await count;
+  if (!yes) return;
+  try {
+    const sum = await sweep(action, filter, {}, (so) => say(`${verb}: ${number(so.changed)} so far …`), () => false);
+    say(`${verb}: ${number(sum.changed)} of ${number(sum.matched)} futures were changed.`);
+  } catch (err) {
+    say(`${err.message} What was changed before stays so.`, true);
+  }
+}
+

@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+func (s *server) registerArguments() {
+	s.Handle(stack.Route{
+		Permission: stack.Read, Handle: s.arguments,
+		Operation: operation(http.MethodGet, futuresPath+"/{id}/arguments", "get-arguments", "Get a future's arguments",
+			"The bytes, up to 8 MiB; Futura-Codec names their codec. Results of others in them are as they were submitted."),
+		OutStream: map[string]any{octets: binaryBody{}, "application/json": binaryBody{}},
+	})
+}
+
+// arguments answers with the bytes of a future's arguments.
+func (s *server) arguments(w http.ResponseWriter, r *http.Request) error {
+	id, err := layout.ParseID(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	for name := range r.URL.Query() {
+		return stack.BadRequest("there is no parameter %.40q", name)
+	}
+	row, err := s.client.Cluster().Get(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if err := stack.Reserve(r.Context(), row.Spec.ArgsSize); err != nil {
+		return err
+	}
+	args, err := s.client.Cluster().Args(r.Context(), id, row.Spec)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", octets)
+	if row.Spec.Codec == layout.CodecJSON {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set("Futura-Codec", row.Spec.Codec)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(args))
+	return nil
+}

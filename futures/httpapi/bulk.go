@@ -1,0 +1,173 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+// bulkTime is how long a request changes futures before it answers with a cursor.
+const bulkTime = 2 * time.Second
+
+// ListFilter says which futures a list has, or a request for many changes.
+type ListFilter struct {
+	State    State  `query:"state"`
+	Queue    string `query:"queue"`
+	Function string `query:"function" doc:"As submitted; an alias stands for its current module"`
+	Tag      string `query:"tag" maxLength:"64"`
+	// Since and Until are parsed by the handler: an unreadable time is a problem of its own.
+	Since string `query:"since" doc:"Submitted at this time or later, such as 2026-01-31T00:00:00Z"`
+	Until string `query:"until" doc:"Submitted before this time"`
+}
+
+// filter returns the filter of the model.
+func (f *ListFilter) filter(ctx context.Context, c *fdbmodel.Cluster) (filter inspect.Filter, err error) {
+	filter = inspect.Filter{Queue: f.Queue, Tag: f.Tag, Function: f.Function}
+	for _, bound := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"since", f.Since, &filter.Since}, {"until", f.Until, &filter.Until}} {
+		if bound.text == "" {
+			continue
+		}
+		if *bound.to, err = time.Parse(time.RFC3339, bound.text); err != nil {
+			return filter, stack.BadRequest("%s=%.40q is no time such as 2026-01-31T00:00:00Z", bound.name, bound.text)
+		}
+	}
+	if f.State != "" {
+		if filter.State, err = layout.ParseState(string(f.State)); err != nil {
+			return filter, err
+		}
+	}
+	return filter, filter.ResolveFunction(ctx, c)
+}
+
+// cursorOf returns the model's cursor for that of a request.
+func cursorOf(text string) ([]byte, error) {
+	cursor, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, stack.BadRequest("cursor %.40q is not one of this list", text)
+	}
+	return cursor, nil
+}
+
+type bulkInput struct {
+	ListFilter
+	Preview bool   `query:"preview" doc:"Change nothing, and say how many there are"`
+	Reason  string `query:"reason" maxLength:"8192" doc:"The reason of a cancel, stored with the futures"`
+	Cursor  string `query:"cursor" doc:"The cursor of the previous answer" maxLength:"100"`
+}
+
+// Bulk is what became of many futures.
+type Bulk struct {
+	Matched   int    `json:"matched" doc:"Futures that the filter found and that can be changed so"`
+	Changed   int    `json:"changed" doc:"Those that were changed; running ones were asked to stop"`
+	OfBatches int    `json:"of_batches" doc:"Items of batches that the filter found, which are left alone"`
+	Cursor    string `json:"cursor,omitempty" doc:"More is left: send the request again with it"`
+}
+
+type bulkOutput struct{ Body Bulk }
+
+// bulkChange is a change of many futures.
+type bulkChange struct {
+	action, summary string
+	permission      stack.Permission
+	// wants reports whether it can be made of a future.
+	wants func(*layout.Row) bool
+	make  func(ctx context.Context, c *fdbmodel.Cluster, ids []futures.ID, reason string) (int, error)
+}
+
+// applied counts the futures that were changed.
+func applied(outcomes []fdbmodel.Outcome, err error) (n int, _ error) {
+	for _, o := range outcomes {
+		if o == fdbmodel.Applied || o == fdbmodel.Requested {
+			n++
+		}
+	}
+	return n, err
+}
+
+func bulkChanges() []bulkChange {
+	return []bulkChange{
+		{"cancel", "Cancel all futures that a filter finds", stack.Submit,
+			func(row *layout.Row) bool { return !row.State().Terminal() },
+			func(ctx context.Context, c *fdbmodel.Cluster, ids []futures.ID, reason string) (int, error) {
+				return applied(c.CancelMany(ctx, ids, reason))
+			}},
+		{"retry", "Retry all futures that a filter finds and that have failed, but not those that were cancelled",
+			stack.Submit, func(row *layout.Row) bool {
+				ending := row.Ending()
+				return row.State() == layout.Failed && !ending.Cancelled()
+			}, func(ctx context.Context, c *fdbmodel.Cluster, ids []futures.ID, _ string) (int, error) {
+				return applied(c.RetryMany(ctx, ids))
+			}},
+		{"delete", "Delete all futures that a filter finds and that are over", stack.Admin,
+			func(row *layout.Row) bool { return row.State().Terminal() },
+			func(ctx context.Context, c *fdbmodel.Cluster, ids []futures.ID, _ string) (int, error) {
+				return c.DiscardMany(ctx, ids)
+			}},
+	}
+}
+
+func (s *server) registerBulk() {
+	for _, change := range bulkChanges() {
+		stack.Register(s.Stack, change.permission, operation(http.MethodPost, futuresPath+":"+change.action,
+			change.action+"-many", change.summary, "Answers after at most some seconds, with a cursor if more is left. "+
+				"Items of batches are left alone. A filter is needed. What was changed before an error stays so."),
+			func(ctx context.Context, in *bulkInput) (*bulkOutput, error) { return s.bulk(ctx, &change, in) })
+	}
+}
+
+func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*bulkOutput, error) {
+	if in.ListFilter == (ListFilter{}) {
+		return nil, stack.BadRequest("name the futures with state, queue, function, tag, since or until")
+	}
+	c := s.client.Cluster()
+	filter, err := in.filter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	filter.Newest = filter.Tag != "" // which leads to them
+	cursor, err := cursorOf(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	if err := stack.Reserve(ctx, listBytes); err != nil {
+		return nil, err
+	}
+	out := &bulkOutput{}
+	for end := time.Now().Add(bulkTime); ; {
+		var rows []layout.Row
+		if rows, cursor, err = inspect.List(ctx, c, filter, cursor, inspect.MaxList); err != nil {
+			return nil, err
+		}
+		var ids []futures.ID
+		for i := range rows {
+			switch {
+			case !change.wants(&rows[i]):
+			case rows[i].Spec.Held():
+				out.Body.OfBatches++
+			default:
+				ids = append(ids, rows[i].ID)
+			}
+		}
+		out.Body.Matched += len(ids)
+		if len(ids) > 0 && !in.Preview {
+			n, err := change.make(ctx, c, ids, in.Reason)
+			if out.Body.Changed += n; err != nil {
+				return nil, err
+			}
+		}
+		if len(cursor) == 0 || time.Now().After(end) {
+			out.Body.Cursor = base64.RawURLEncoding.EncodeToString(cursor)
+			return out, nil
+		}
+	}
+}
