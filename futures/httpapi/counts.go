@@ -5,10 +5,9 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
 )
 
 const (
@@ -17,10 +16,6 @@ const (
 	maxQueues = 100
 	// otherQueues is the name of all other queues. No queue has this name.
 	otherQueues = "(other)"
-	// slowCount is how long a reading takes after which the next one rests, and
-	// countRest for how long, in times of it: slow readings take a tenth of the time.
-	slowCount = 50 * time.Millisecond
-	countRest = 10
 )
 
 // counts are the counters of one reading.
@@ -29,69 +24,12 @@ type counts struct {
 	all, queues []Count
 }
 
-// sharedCounts reads the counters for all who ask at a time. Its counts are those
-// of the moment as long as readings are fast.
-type sharedCounts struct {
-	from func(ctx context.Context) (layout.Counts, error)
-
-	mu      sync.Mutex
-	running *reading // nil while there is none
-	last    *reading // the last that succeeded, nil before
-}
-
-// reading is one look at the counters.
-type reading struct {
-	done   chan struct{}
-	counts counts
-	err    error
-	ended  time.Time
-	took   time.Duration
-}
-
-// read returns the counters.
-func (s *sharedCounts) read(ctx context.Context) (counts, error) {
-	for first := true; ; first = false {
-		s.mu.Lock()
-		slow := s.last != nil && s.last.took >= slowCount
-		if slow && time.Since(s.last.ended) < countRest*s.last.took {
-			defer s.mu.Unlock()
-			return s.last.counts, nil
-		}
-		// What runs already may have begun before something that the caller knows of.
-		joins := s.running != nil && first && !slow
-		if s.running == nil {
-			s.running = &reading{done: make(chan struct{})}
-			go s.look(context.WithoutCancel(ctx), s.running)
-		}
-		r := s.running
-		s.mu.Unlock()
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return counts{}, ctx.Err()
-		}
-		if !joins {
-			return r.counts, r.err
-		}
-	}
-}
-
-// look reads the counters, whoever waits for them.
-func (s *sharedCounts) look(ctx context.Context, r *reading) {
-	ctx, cancel := context.WithTimeout(ctx, collectTime)
-	defer cancel()
-	start := time.Now()
-	found, err := s.from(ctx)
-	if err == nil {
-		r.counts = countsOf(found)
-	}
-	r.err, r.ended, r.took = err, time.Now(), time.Since(start)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running = nil; err == nil {
-		s.last = r
-	}
-	close(r.done)
+// newCounts returns the counters of a cluster, for all who ask.
+func newCounts(client *futures.Client) *shared[counts] {
+	return &shared[counts]{from: func(ctx context.Context) (counts, error) {
+		found, err := client.Counts(ctx)
+		return countsOf(found), err
+	}}
 }
 
 // countsOf returns the counters that are not 0, in a fixed order. All but the

@@ -65,7 +65,8 @@ type Options struct {
 type server struct {
 	*stack.Stack
 	client      *futures.Client
-	counts      *sharedCounts
+	counts      *shared[counts]
+	activity    activityViews
 	producers   producers
 	checkModule func(ctx context.Context, cid string, module []byte) error
 }
@@ -94,7 +95,7 @@ func New(client *futures.Client, o Options) *stack.Stack {
 func Register(s *stack.Stack, client *futures.Client,
 	checkModule func(ctx context.Context, cid string, module []byte) error,
 ) {
-	counts := &sharedCounts{from: client.Counts}
+	counts := newCounts(client)
 	server := &server{Stack: s, client: client, counts: counts, checkModule: checkModule}
 	server.registerFutures()
 	server.registerPut()
@@ -104,6 +105,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerUnique()
 	server.registerLimits()
 	server.registerUsage()
+	server.registerActivity()
 	server.registerCopies()
 	server.registerFunctions()
 	server.registerSchedules()

@@ -15,7 +15,7 @@ const collectTime = 5 * time.Second
 
 // clusterCollector reads the cluster's counters on each scrape.
 type clusterCollector struct {
-	counts                 *sharedCounts
+	counts                 *shared[counts]
 	client                 *futures.Client
 	futures, workers, free *prometheus.Desc
 	capacity, up           *prometheus.Desc
@@ -23,7 +23,7 @@ type clusterCollector struct {
 	limit, used, refused   *prometheus.Desc
 }
 
-func newClusterCollector(client *futures.Client, counts *sharedCounts) *clusterCollector {
+func newClusterCollector(client *futures.Client, counts *shared[counts]) *clusterCollector {
 	labels := prometheus.Labels{"cluster": client.Cluster().Name()}
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, variable, labels)

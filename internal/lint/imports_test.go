@@ -174,7 +174,7 @@ func importTable() map[string]imports {
 		},
 		"futures/httpapi": {
 			ours: append(slices.Clone(model),
-				"fdbmodel/maintenance", "fdbmodel/names",
+				"fdbmodel/activity", "fdbmodel/maintenance", "fdbmodel/names",
 				"fdbmodel/edges", "fdbmodel/inspect", "fdbmodel/joblog",
 				"fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/results", "futures",
