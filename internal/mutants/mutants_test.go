@@ -43,7 +43,7 @@ func all() []mutant {
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), coldMutants(),
-		stackMutants(), wasmMutants(), activityMutants(),
+		stackMutants(), wasmMutants(), activityMutants(), metricMutants(),
 	} {
 		m = append(m, table...)
 	}
