@@ -23,6 +23,21 @@ func TestObjectFlags(t *testing.T) {
 	}
 }
 
+func TestMetricsFlags(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for says, args := range map[string][]string{
+		"needs --tokens or --token-file": {"--metrics-listen", "127.0.0.1:0"},
+		"--tokens needs":                 {"--tokens", "x"}, "--plain-http needs": {"--plain-http"},
+		"no such file": {"--metrics-listen", "127.0.0.1:0", "--token-file", filepath.Join(t.TempDir(), "none")},
+		"HOST:PORT":    {"--metrics-listen", "7430", "--tokens", "x"},
+		"--plain-http in a network that you trust": {"--metrics-listen", "0.0.0.0:0", "--tokens", "x"},
+	} {
+		_, e := s.run(exitUsage, "", append([]string{"worker"}, args...)...)
+		require.Contains(t, e, says)
+	}
+}
+
 // TestModuleTimeoutFlag has an hour by default, and none by an explicit 0.
 func TestModuleTimeoutFlag(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/socket"
 )
 
 const metricsListen = "metrics-listen"
@@ -41,11 +42,17 @@ func (f *metricsFlags) check(flags *pflag.FlagSet) error {
 		}
 		return nil
 	}
-	if f.access.named == "" && f.access.tokenFile == "" {
+	switch {
+	case !isAddress(f.listen):
+		return usageError{fmt.Errorf("--%s %q: use HOST:PORT, such as 127.0.0.1:7430", metricsListen, f.listen)}
+	case f.access.named == "" && f.access.tokenFile == "":
 		return usageError{fmt.Errorf("--%s needs --tokens or --token-file: name the tokens of those who may read the "+
 			"metrics; a server's are in the directory of its store", metricsListen)}
+	case !f.access.plain && socket.LeavesMachine("tcp", f.listen):
+		return usageError{fmt.Errorf("--%s %s has no encryption: others can read metrics and tokens on their way: use an "+
+			"address of loopback, or --plain-http in a network that you trust", metricsListen, f.listen)}
 	}
-	return f.access.check(f.listen, "--"+metricsListen, false)
+	return nil
 }
 
 // serve serves metrics until stop is called. The address is empty if none are served.
