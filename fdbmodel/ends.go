@@ -39,10 +39,23 @@ func (c *Completion) ended(outcome Outcome) (e layout.Ended, counts bool) {
 	e.Failed = outcome == Applied && of == layout.Failed && !c.After.Cancelled
 	if e.Succeeded || e.FailedAttempt {
 		e.Run = max(c.RunTime, 0)
-		if first := c.Future.Attempt() == 1 && c.Future.Attempts.Suspicion() == 0; first && !c.Started.IsZero() &&
-			!spec.HasInputs() {
-			e.Wait = max(c.Started.Sub(time.UnixMilli(spec.SubmittedAt)), 0)
+		if wait, known := c.Future.Waited(c.Started); known {
+			e.Wait = wait
 		}
 	}
 	return e, e.Succeeded || e.FailedAttempt || e.Failed
+}
+
+// Waited returns how long the future had waited for a worker, since its submit, when its first
+// attempt began. That is not known of others, of those that waited for something else than a
+// worker, and for the zero time.
+func (c *ClaimedFuture) Waited(began time.Time) (wait time.Duration, known bool) {
+	s, a := c.Spec, &c.Attempts
+	elsewhere := s.Later || s.HasInputs() || s.Held() || !s.Lane.IsZero()
+	again := a.Failed > 0 || a.Crashes > 0 || a.Rejected > 0 || a.Rebuilt > 0 || a.Snoozed > 0 || a.Lifted ||
+		a.Deaths.Len() > 0
+	if elsewhere || again || began.IsZero() {
+		return 0, false
+	}
+	return max(0, began.Sub(time.UnixMilli(s.SubmittedAt))), true
 }

@@ -3,7 +3,6 @@ package workers
 import (
 	"cmp"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -83,16 +82,10 @@ func (t *tallies) of(spec *layout.Spec) *tally {
 	return known
 }
 
-// countWait counts how long a future has waited whose first attempt begins. When one became ready
-// that waited for something else than a worker is not known.
+// countWait counts how long a future has waited for a worker whose first attempt begins.
 func (w *Worker) countWait(j *job) {
-	spec, a := j.future.Spec, &j.future.Attempts
-	waited := j.sourced || spec.Later || spec.HasInputs() || spec.Held() || !spec.Lane.IsZero()
-	again := a.Failed > 0 || a.Crashes > 0 || a.Rejected > 0 || a.Rebuilt > 0 || a.Snoozed > 0 || a.Lifted ||
-		a.Deaths.Len() > 0
-	if !waited && !again {
-		wait := j.started.Sub(time.UnixMilli(spec.SubmittedAt))
-		w.tallies.of(spec).waits.Observe(max(0, wait).Seconds())
+	if wait, known := j.future.Waited(j.started); known && !j.sourced {
+		w.tallies.of(j.future.Spec).waits.Observe(wait.Seconds())
 	}
 }
 

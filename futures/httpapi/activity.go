@@ -38,7 +38,7 @@ type ActivityEnds struct {
 type ActivityTimes struct {
 	RunP50MS  float64 `json:"run_p50_ms" doc:"0 if it is unknown, and so are the others"`
 	RunP99MS  float64 `json:"run_p99_ms"`
-	WaitP50MS float64 `json:"wait_p50_ms" doc:"From the submit to the first attempt, of futures without inputs"`
+	WaitP50MS float64 `json:"wait_p50_ms" doc:"From the submit to the first attempt, of what waited for a worker alone"`
 	WaitP99MS float64 `json:"wait_p99_ms"`
 }
 
