@@ -128,10 +128,16 @@ func (l *life) judge(image *faultdisk.Disk, history []map[string]string, acked i
 		if step < seen || step > acked+1 {
 			return fmt.Errorf("step %d was acknowledged, %d was seen, %d is there", acked, seen, step)
 		}
-		seen, image = step, image.Image(faultdisk.All, l.random)
+		failed := image.Image(faultdisk.All, l.random)
+		abandon(s)
+		seen, image = step, failed
 	}
 	return nil
 }
+
+// abandon frees what a store holds whose disk is not looked at any more. One that is only forgotten keeps its memory
+// over a collection of garbage, so that many of them, between collections that are far apart, take all there is.
+func abandon(s *Store) { _ = s.Close() }
 
 // TestImagesAtEveryCall fails the power before each call that changes the disk.
 func TestImagesAtEveryCall(t *testing.T) {
@@ -236,7 +242,9 @@ func (l *life) afterFailure(history []map[string]string, more int, failed error)
 			return err
 		}
 	}
-	return l.judge(disk.Image(faultdisk.All, l.random), history, step+more)
+	after := disk.Image(faultdisk.All, l.random)
+	abandon(s)
+	return l.judge(after, history, step+more)
 }
 
 // TestDamagedImages flips bits in what a power failure left: the store says so, or
@@ -272,6 +280,7 @@ func TestDamagedImages(t *testing.T) {
 				s, err := l.open(image)
 				if err == nil {
 					step, unread := stepOf(s, history)
+					abandon(s)
 					if unread == nil {
 						require.GreaterOrEqual(t, step, l.acked-1, "%s: bit %d of %s", name, bit, file)
 						harmless++
