@@ -135,6 +135,9 @@ func value[T any](t *tab, expression string) (v T) {
 	return v
 }
 
+// awaited waits for the promise that an expression is.
+func awaited(o *runtime.EvaluateParams) *runtime.EvaluateParams { return o.WithAwaitPromise(true) }
+
 // press clicks the button with a text.
 func (t *tab) press(text string) {
 	t.Helper()

@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/dashboard"
+	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/workers"
 )
@@ -45,10 +46,7 @@ func newSite(t *testing.T) *site {
 	db := embedded.OpenMemory(embedded.Options{})
 	client, err := futures.New(ctx, db, futures.Options{})
 	require.NoError(t, err)
-	s := &site{T: t, client: client, hold: make(chan struct{}), tokens: &stack.Tokens{}}
-	for role, secret := range secrets {
-		s.tokens.Add(role.String(), secret, role)
-	}
+	s := &site{T: t, client: client, hold: make(chan struct{})}
 	worker, err := workers.New(client, workers.Options{Name: "packer " + hostile, Slots: 4})
 	require.NoError(t, err)
 	for name, run := range s.functions() {
@@ -56,29 +54,46 @@ func newSite(t *testing.T) *site {
 	}
 	store := futurestore.New(client.Cluster(), futurestore.Options{})
 	h := head.New(head.Options{Store: store, Dispatcher: head.NewCluster(client.Cluster())})
-	ended := make(chan error, 3)
+	ended := make(chan error, 2)
 	go func() { ended <- worker.Run(ctx) }()
 	go func() { ended <- h.Run(ctx) }()
 	<-worker.Ready()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	routes := rest.New(h, rest.Options{Client: client, Stack: stack.Options{
-		Tokens: s.tokens, Hosts: []string{"127.0.0.1", "localhost"},
-	}})
-	dashboard.Register(routes)
-	s.url = "http://" + listener.Addr().String()
-	server := routes.Server(nil)
-	go func() { ended <- server.Serve(listener) }()
+	served := serveSite(t, client, h)
+	s.url, s.tokens = served.url, served.tokens
 	t.Cleanup(func() {
 		close(s.hold)
 		stopping, done := context.WithTimeout(context.Background(), 10*time.Second)
 		defer done()
-		err := server.Shutdown(stopping)
 		cancel()
-		for range 3 {
-			err = errors.Join(err, <-ended)
-		}
+		err := errors.Join(<-ended, <-ended)
 		require.NoError(t, errors.Join(err, store.Close(stopping), client.Close(stopping), db.Close()))
+	})
+	return s
+}
+
+// serveSite serves the pages of a client's cluster, and batches unless h is nil.
+func serveSite(t *testing.T, client *futures.Client, h rest.Head) *site {
+	s := &site{T: t, client: client, tokens: &stack.Tokens{}}
+	for role, secret := range secrets {
+		s.tokens.Add(role.String(), secret, role)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.url = "http://" + listener.Addr().String()
+	o := stack.Options{Tokens: s.tokens, Hosts: []string{"127.0.0.1", "localhost"}}
+	var routes *stack.Stack
+	if h == nil {
+		routes = httpapi.New(client, httpapi.Options{Stack: o})
+	} else {
+		routes = rest.New(h, rest.Options{Client: client, Stack: o})
+	}
+	dashboard.Register(routes)
+	server, ended := routes.Server(nil), make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		stopping, done := context.WithTimeout(context.Background(), 10*time.Second)
+		defer done()
+		require.NoError(t, errors.Join(server.Shutdown(stopping), <-ended))
 	})
 	return s
 }

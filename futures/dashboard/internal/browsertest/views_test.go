@@ -6,7 +6,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
@@ -116,9 +115,8 @@ func (p *tab) accessible(where string) {
 		ID, Impact, Help string
 		Nodes            []struct{ HTML string }
 	}
-	await := func(o *runtime.EvaluateParams) *runtime.EvaluateParams { return o.WithAwaitPromise(true) }
 	p.do("axe", chromedp.Evaluate("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)", &found,
-		await))
+		awaited))
 	for _, v := range found {
 		require.NotContains(p, []string{"serious", "critical"}, v.Impact, "%s: %s: %s: %+v", where, v.ID, v.Help, v.Nodes)
 	}
