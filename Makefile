@@ -105,7 +105,7 @@ UNIT_STAGES = unit-raced unit-plain unit-rest $(if $(filter core,$(SCOPE)),,unit
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm unit-cold test-fdb test-mongo test-browser test-interop test-long \
+.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm unit-cold test-fdb test-mongo test-browser pictures test-interop test-long \
 	long-unit long-images long-fdb long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
@@ -191,6 +191,9 @@ test-browser: ## run the tests of the pages in a Chromium, where one is
 		$(call VET,$(TAGS)) $(BROWSER_LIST) . && \
 		FUTURA_AXE=$$(test -f $(AXE) && echo $(AXE)) $(GO) test $(BROWSER_FLAGS) -vet=off -timeout 10m; \
 	else echo "SKIP: the modules of $(BROWSER_TESTS) could not be fetched, the pages were not tested in a browser; see bin/browsertest.log"; fi
+
+pictures: ## make the pictures of the documentation, in a Chromium
+	@cd $(BROWSER_TESTS) && FUTURA_DOCS_PICTURES=$(CURDIR)/docs/operating $(GO) test -tags $(TAGS) -mod=mod -count=1 -run TestPictures .
 
 test-interop: ## run the tests with nodes of b7s that FUTURA_B7S_PERSIST and FUTURA_B7S_BATCHED name
 	@mkdir -p bin && cp $(INTEROP_TESTS)/go.mod $(INTEROP_MODULES).mod && cp $(INTEROP_TESTS)/go.sum $(INTEROP_MODULES).sum

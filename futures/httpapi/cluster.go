@@ -74,10 +74,18 @@ type workersOutput struct {
 	}
 }
 
+// newMembers returns the workers of a cluster, for all who ask.
+func newMembers(client *futures.Client) *shared[[]Worker] {
+	return &shared[[]Worker]{from: func(ctx context.Context) ([]Worker, error) {
+		members, err := client.Cluster().Workers(ctx)
+		return viewsOf(members, WorkerOf), err
+	}}
+}
+
 func (s *server) workers(ctx context.Context, _ *struct{}) (*workersOutput, error) {
-	members, err := s.client.Cluster().Workers(ctx)
+	found, err := s.members.read(ctx)
 	out := &workersOutput{}
-	out.Body.Workers = viewsOf(members, WorkerOf)
+	out.Body.Workers = found
 	return out, err
 }
 

@@ -66,6 +66,7 @@ type server struct {
 	*stack.Stack
 	client      *futures.Client
 	counts      *shared[counts]
+	members     *shared[[]Worker]
 	activity    activityViews
 	producers   producers
 	checkModule func(ctx context.Context, cid string, module []byte) error
@@ -96,7 +97,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	checkModule func(ctx context.Context, cid string, module []byte) error,
 ) {
 	counts := newCounts(client)
-	server := &server{Stack: s, client: client, counts: counts, checkModule: checkModule}
+	server := &server{Stack: s, client: client, counts: counts, members: newMembers(client), checkModule: checkModule}
 	server.registerFutures()
 	server.registerPut()
 	server.registerActions()

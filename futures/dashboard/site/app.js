@@ -125,7 +125,9 @@ export async function refresh() {
   clearTimeout(now.timer);
   let every = now.view.every ?? 3;
   try {
+    const from = performance.now();
     if (!document.hidden || !now.last) await draw(now);
+    every = Math.max(every, (performance.now() - from) / 50); // a page keeps a slow server busy for a twentieth of the time
   } catch (err) {
     if (now !== shown || err.name === "AbortError") return;
     if (err instanceof Problem && err.status === 401) {

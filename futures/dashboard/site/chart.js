@@ -26,9 +26,15 @@ export function bars(title, points, series) {
   h("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}: ${summary(points, series)}` },
     h("line", { x1: left, x2: width, y1: height - bottom, y2: height - bottom }),
     label(left - 6, 12, number(most), "end"), label(left - 6, height - bottom, "0", "end"),
-    points.length > 0 && [label(left, height - 4, time(points[0].at).slice(11, 16), "start"),
-      label(width, height - 4, time(points.at(-1).at).slice(11, 16), "end")],
+    points.length > 0 && [label(left, height - 4, clock(points, points[0]), "start"),
+      label(width, height - 4, clock(points, points.at(-1)), "end")],
     drawn));
+}
+
+// clock shows the time of a point, with its day where the points are of more than one.
+function clock(points, point) {
+  const at = time(point.at), days = new Date(points.at(-1).at) - new Date(points[0].at) > 12 * 3600 * 1000;
+  return at.slice(days ? 5 : 11, 16);
 }
 
 const summary = (points, series) => series.map(([key, name]) =>

@@ -78,7 +78,7 @@ export const queues = {
       did && choose(["queues"], query.last || "1h"),
       section("All", table([
         ["Queue", (q) => queueLink(q.queue)], ["Waiting", (q) => number(q.ready), "number"],
-        ["Oldest waits", (q) => duration(of(q).oldest_waiting_ms), "number"],
+        ["Waited, p50", (q) => duration(of(q).wait_p50_ms), "number"], ["p99", (q) => duration(of(q).wait_p99_ms), "number"],
         ["Running", (q) => number(q.claimed), "number"], ["Later", (q) => number(q.delayed), "number"],
         ["Blocked", (q) => number(q.blocked), "number"], ["Done, kept", (q) => number(q.realized), "number"],
         ["Failed, kept", (q) => (q.failed ? link(["futures"], number(q.failed), { queue: q.queue, state: "failed" }) : "0"), "number"],

@@ -66,15 +66,12 @@ export function byQueue(counts = []) {
   return [...queues.values()].map((q) => ({ queue: q.queue, ...byState(q.counts) }));
 }
 
-const oldest = (now, queue) => now.hour?.queues?.find((q) => q.queue === queue)?.oldest_waiting_ms;
-
 function queues(now) {
   return table([
     ["Queue", (q) => queueLink(q.queue)],
     ["Waiting", (q) => number(q.ready), "number"], ["Running", (q) => number(q.claimed), "number"],
     ["Later", (q) => number(q.delayed), "number"], ["Blocked", (q) => number(q.blocked), "number"],
     ["Done", (q) => number(q.realized), "number"], ["Failed", (q) => number(q.failed), "number"],
-    ["Oldest waits", (q) => duration(oldest(now, q.queue)), "number"],
   ], byQueue(now.cluster.counts).sort((a, b) => b.ready + b.claimed - a.ready - a.claimed).slice(0, 10),
   { key: (q) => q.queue, empty: "There are no futures.", caption: "Queues" });
 }
@@ -105,15 +102,15 @@ function wrong(now, states, alive, free) {
   if (dead.length) add("bad", `${number(dead.length)} workers died; their futures are being taken back`, ["workers"]);
   for (const w of alive.filter((one) => one.draining)) add("warn", `Worker ${w.name || w.id} stops, and takes no more futures`, ["workers"]);
   for (const p of now.pauses) {
-    add("warn", `The ${p.what} ${name(p.name)} is paused since ${ago(p.at)}${p.reason ? ": " + p.reason : ""}`,
+    add("warn", `The ${p.what} ${name(p.name)} was paused ${ago(p.at)}${p.reason ? ": " + p.reason : ""}`,
       [p.what === "queue" ? "queues" : "functions"]);
   }
   for (const k of now.kinds.filter((one) => one.paused)) add("warn", `Lanes of ${k.name} are paused`, ["lanes", k.name]);
   for (const f of now.hour?.functions ?? []) {
     const ran = f.succeeded + f.failed_attempts;
     if (f.failed_attempts && f.failed_attempts * 10 >= ran) {
-      add("bad", `${name(f.function)} fails: ${number(f.failed_attempts)} of ${number(ran)} attempts in the last hour`,
-        ["futures"], { state: "failed", function: f.function });
+      add("bad", `${name(f.function)} in the queue ${f.queue} fails: ${number(f.failed_attempts)} of ${number(ran)} attempts in the last hour`,
+        ["futures"], { state: "failed", function: f.function, queue: f.queue });
     }
   }
   for (const log of now.logs) {
