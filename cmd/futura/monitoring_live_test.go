@@ -39,6 +39,7 @@ type watched struct {
 	node             *futura.Node
 	orders           *jobqueue.Log[string]
 	targets          []string
+	onPeers          string // the target that is the worker on the peers' network
 	api              string
 }
 
@@ -54,6 +55,7 @@ func watchedCluster(t *testing.T) *watched {
 	w.targets = []string{strings.TrimPrefix(w.dev.URL, "http://")}
 	w.startWorker("--store", w.store, "--queue", "modules")
 	w.startWorker("--head", w.dev.Peers[0], "--state", filepath.Join(dir, "peer"), "--slots", "2")
+	w.onPeers = w.targets[2]
 	w.startProgram()
 	for alias, module := range map[string][]byte{"cat": copying(), "trap": trapping()} {
 		status, answer := ask(t, &w.dev, "POST", "/api/v1/functions?alias="+alias, w.dev.Token, string(module))
@@ -246,7 +248,7 @@ func TestEveryExpressionHasData(t *testing.T) {
 		"FuturaJobsStuck": true, "FuturaJobsParked": true}
 	// These are about the machine of the test.
 	ofMachine := []string{"FuturaDiskFull", "FuturaDiskFillsSoon", "FuturaDiskSlow", "FuturaFewDescriptors"}
-	missing := dashboardExpressions(t)
+	missing := append(dashboardExpressions(t), fmt.Sprintf("futura_worker_realized_total{instance=%q} > 0", w.onPeers))
 	for _, a := range readAlerts(t) {
 		if fires[a.name] {
 			missing = append(missing, a.expression, fmt.Sprintf("ALERTS{alertname=%q}", a.name))

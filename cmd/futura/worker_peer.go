@@ -129,16 +129,19 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
-	metrics, stopMetrics, err := f.metrics.serve(log, peerworker.NewCollector(w))
-	if err != nil {
-		return err
-	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
+	go func() { done <- w.Run(running) }()
 	select {
 	case <-w.Ready():
 	case err := <-done:
-		return errors.Join(peerWorkerError(err), stopMetrics())
+		return peerWorkerError(err)
+	}
+	metrics, stopMetrics, err := f.metrics.serve(log, peerworker.NewCollector(w))
+	if err != nil {
+		stop()
+		return errors.Join(err, peerWorkerError(<-done))
 	}
 	fields := map[string]any{"worker": w.ID(), "heads": headIDs(f.peer.heads), "addresses": w.Addresses()}
 	text := f.peer.describe(w) + "\n  " + describeTimeout(cmp.Or(o.Policy.Timeout(0), max(o.ModuleTimeout, 0)))

@@ -74,10 +74,12 @@ type collector struct {
 	worker *Worker
 	all    *series.Set[Stats]
 	byHead *series.Set[HeadUse]
+	calls  prometheus.Collector // nil for a worker that was not ready
 }
 
 // NewCollector returns the metrics of a worker, whose names begin with
-// futura_peerworker_.
+// futura_peerworker_. Of a worker that is Ready, the calls of functions are among them, as
+// workers.NewCollector has them.
 func NewCollector(w *Worker) prometheus.Collector {
 	all := series.New[Stats]("futura_peerworker_", nil)
 	all.Gauge("heads", "Heads that have taken the worker and are connected.",
@@ -97,7 +99,11 @@ func NewCollector(w *Worker) prometheus.Collector {
 	all.Count("garbage_total", "Messages that could not be read.", func(s *Stats) int64 { return s.Garbage })
 	all.Count("module_bytes_total", "Bytes of modules that were fetched.",
 		func(s *Stats) int64 { return s.ModuleBytes })
-	return &collector{w, all, seriesByHead()}
+	c := &collector{worker: w, all: all, byHead: seriesByHead()}
+	if local := w.local(); local != nil {
+		c.calls = workers.NewCollector(local)
+	}
+	return c
 }
 
 // seriesByHead are what each head has. Heads that the worker does not name are one.
@@ -116,6 +122,9 @@ func seriesByHead() *series.Set[HeadUse] {
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	c.all.Describe(to)
 	c.byHead.Describe(to)
+	if c.calls != nil {
+		c.calls.Describe(to)
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -124,5 +133,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.all.Send(to, &s)
 	for i := range s.ByHead {
 		c.byHead.Send(to, &s.ByHead[i], s.ByHead[i].Head)
+	}
+	if c.calls != nil {
+		c.calls.Collect(to)
 	}
 }
