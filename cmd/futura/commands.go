@@ -20,7 +20,7 @@ func (a *app) commandGroups() []commandGroup {
 		}},
 		{"look", "Look:", []*cobra.Command{
 			a.listCommand(), a.explainCommand(), a.graphCommand(), a.workersCommand(), a.peersCommand(), a.usageCommand(),
-			a.activityCommand(), a.inspectCommand(), a.uiCommand(),
+			a.activityCommand(), a.inspectCommand(), a.topCommand(), a.uiCommand(),
 		}},
 		{"change", "Change what was submitted:", []*cobra.Command{
 			a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.cloneCommand(), a.transferCommand(), a.pinCommand(),

@@ -74,3 +74,14 @@ func Terminal(w io.Writer) *os.File {
 	}
 	return nil
 }
+
+// Interactive returns the terminal that a command reads keys from, and the one that it draws on.
+// Both are nil unless there are both, and TERM does not say that it can't draw.
+func Interactive(in io.Reader, out io.Writer) (keys, screen *os.File) {
+	keys, ok := in.(*os.File)
+	screen = Terminal(out)
+	if kind := os.Getenv("TERM"); !ok || screen == nil || kind == "" || kind == "dumb" || !term.IsTerminal(int(keys.Fd())) {
+		return nil, nil
+	}
+	return keys, screen
+}

@@ -23,15 +23,18 @@ type imports struct {
 // Modules of others.
 const (
 	blake3      = "github.com/zeebo/blake3"
+	bubbletea   = "charm.land/bubbletea/v2"
 	bindings    = "github.com/apple/foundationdb/bindings/go"
 	btree       = "github.com/tidwall/btree"
 	crontab     = "github.com/robfig/cron/v3"
 	contentID   = "github.com/ipfs/go-cid"
 	cobra       = "github.com/spf13/cobra"
+	ansi        = "github.com/charmbracelet/x/ansi"
 	goleak      = "go.uber.org/goleak"
 	huma        = "github.com/danielgtaylor/huma/v2"
 	koanf       = "github.com/knadh/koanf"
 	libp2p      = "github.com/libp2p"
+	lipgloss    = "charm.land/lipgloss/v2"
 	multiformat = "github.com/multiformats"
 	mongo       = "go.mongodb.org/mongo-driver/v2"
 	msgp        = "github.com/tinylib/msgp"
@@ -271,6 +274,11 @@ func importTable() map[string]imports {
 		},
 		"internal/console": {others: []string{progressbar, terminal}},
 		"internal/system":  {},
+		"internal/top": {
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "futures", "futures/httpapi",
+				"internal/console"),
+			others: []string{ansi, bubbletea, lipgloss, xsync},
+		},
 		"cmd/futura-bench": {
 			ours: []string{"fdbmodel/kv/kvopen", "internal/bench", "internal/bench/page", "internal/console", "internal/demo",
 				"internal/fdbtest", "workers/wasm"},
@@ -278,7 +286,8 @@ func importTable() map[string]imports {
 		},
 		"cmd/futura": {
 			ours: append(slices.Clone(whole), "batch", "batch/...", "futures/dashboard", "internal/connlimit",
-				"internal/console", "internal/series", "internal/socket", "internal/trust", "protocol", "protocol/..."),
+				"internal/console", "internal/series", "internal/socket", "internal/top", "internal/trust", "protocol",
+				"protocol/..."),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid},
 		},
 		"examples/...": {
@@ -362,7 +371,7 @@ func TestImportTableIsSound(t *testing.T) {
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura", "cmd/futura-bench"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura", "cmd/futura-bench", "internal/console"}, libp2p: {"protocol/p2p"},
-		gonum: {"internal/bench/page"},
+		gonum: {"internal/bench/page"}, bubbletea: {"internal/top"}, lipgloss: {"internal/top"},
 	}
 	for other, want := range owners {
 		var got []string
