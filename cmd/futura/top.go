@@ -54,9 +54,8 @@ func (a *app) top(ctx context.Context, f *topFlags) error {
 		return a.open(ctx, func(c *futures.Client) error { return a.printTop(ctx, top.NewReader(c), f) })
 	}
 	a.outlivesServer = true
-	notes := top.NewNotes()
-	a.err = notes // standard error is the same terminal
-	return a.open(ctx, func(c *futures.Client) error { return top.Run(ctx, in, out, top.NewReader(c), notes, f.every) })
+	a.err = io.Discard // standard error is the same terminal
+	return a.open(ctx, func(c *futures.Client) error { return top.Run(ctx, in, out, top.NewReader(c), f.every) })
 }
 
 // printTop prints a cluster until ctx ends, or once.
@@ -64,6 +63,7 @@ func (a *app) printTop(ctx context.Context, r *top.Reader, f *topFlags) error {
 	for {
 		start := time.Now()
 		s, err := r.Read(ctx, top.Query{})
+		wait := max(f.every, 4*time.Since(start))
 		switch {
 		case err == nil && a.json:
 			err = json.NewEncoder(a.out).Encode(s)
@@ -73,13 +73,13 @@ func (a *app) printTop(ctx context.Context, r *top.Reader, f *topFlags) error {
 			return nil
 		case !f.once:
 			fmt.Fprintln(a.err, "futura:", console.Printable(said(err)))
-			err = nil
+			wait, err = f.every, nil
 		}
 		if err != nil || f.once {
 			return err
 		}
 		select {
-		case <-time.After(max(f.every, 4*time.Since(start))):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return nil
 		}

@@ -80,7 +80,8 @@ func Terminal(w io.Writer) *os.File {
 func Interactive(in io.Reader, out io.Writer) (keys, screen *os.File) {
 	keys, ok := in.(*os.File)
 	screen = Terminal(out)
-	if kind := os.Getenv("TERM"); !ok || screen == nil || kind == "" || kind == "dumb" || !term.IsTerminal(int(keys.Fd())) {
+	kind := os.Getenv("TERM")
+	if !ok || screen == nil || kind == "" || kind == "dumb" || !term.IsTerminal(int(keys.Fd())) {
 		return nil, nil
 	}
 	return keys, screen

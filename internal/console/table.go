@@ -29,6 +29,13 @@ func Aligned(w io.Writer, rows [][]string) error {
 // Table writes rows as the terminal behind w has room for. What is piped is whole.
 func Table(w io.Writer, rows [][]string) error { return Aligned(w, fit(rows, Width(w), time.Now())) }
 
+// Lines are rows as there is room for in a width, one line for each unless a cell has more.
+func Lines(rows [][]string, width int) string {
+	var b strings.Builder
+	_ = Aligned(&b, fit(rows, width, time.Now())) // a builder does not fail
+	return b.String()
+}
+
 // Unbounded is the width of what does not go to a terminal.
 const Unbounded = math.MaxInt
 

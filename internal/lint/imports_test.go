@@ -71,12 +71,9 @@ func importTable() map[string]imports {
 		"fdbmodel/fit", "fdbmodel/modules",
 		"fdbmodel/quota", "fdbmodel/results", "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/admin", "fdbmodel/maintenance", "fdbmodel/names",
-		"fdbmodel/pauses",
-		"fdbmodel/lanes",
-		"fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
+		"fdbmodel/pauses", "fdbmodel/lanes", "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
-		"fdbmodel/kv/embedded",
-		"fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "fdbmodel/kv/sharing")
+		"fdbmodel/kv/embedded", "fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "fdbmodel/kv/sharing")
 	return map[string]imports{
 		"internal/bubble":      {},
 		"internal/budget":      {others: []string{xsync}},
@@ -167,11 +164,10 @@ func importTable() map[string]imports {
 
 		"futures": {
 			ours: append(slices.Clone(model), "fdbmodel/fit", "fdbmodel/names",
-				"fdbmodel/pauses",
-				"fdbmodel/lanes",
+				"fdbmodel/pauses", "fdbmodel/lanes",
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
-				"fdbmodel/activity",
-				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
+				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results",
+				"fdbmodel/schedule", "internal/seam",
 				"internal/clock", "internal/jsonpointer", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
@@ -192,11 +188,10 @@ func importTable() map[string]imports {
 		},
 		"workers": {
 			ours: append(slices.Clone(model),
-				"fdbmodel/fit", "fdbmodel/maintenance", "fdbmodel/names",
-				"fdbmodel/edges", "fdbmodel/lanes",
+				"fdbmodel/fit", "fdbmodel/maintenance", "fdbmodel/names", "fdbmodel/edges", "fdbmodel/lanes",
 				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
-				"fdbmodel/activity",
-				"fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results", "fdbmodel/schedule", "internal/seam",
+				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results",
+				"fdbmodel/schedule", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
 				"internal/ratelog", "internal/series", "internal/socket"),
 			others: []string{msgpack, uuid, prometheus, system},
@@ -303,8 +298,7 @@ func importTable() map[string]imports {
 		"fdbmodel/modeltest": {
 			ours: append(slices.Clone(model),
 				"fdbmodel/fit", "fdbmodel/maintenance", "fdbmodel/names", "fdbmodel/owners",
-				"fdbmodel/pauses",
-				"fdbmodel/lanes",
+				"fdbmodel/pauses", "fdbmodel/lanes",
 				"fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",
 				"fdbmodel/activity", "fdbmodel/joblog", "fdbmodel/mailbox", "fdbmodel/metering", "fdbmodel/modules",
 				"fdbmodel/quota", "fdbmodel/results", "fdbmodel/schedule", "fdbmodel/kv/faultkv", "fdbmodel/kv/embedded",

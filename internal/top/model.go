@@ -3,9 +3,9 @@ package top
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -26,38 +26,28 @@ const (
 
 const maxFilter = 100 // bytes
 
-// Model is the state of the terminal. Its Update and View don't block: what is read is read by
-// commands, which end with ctx.
+// Model is the state of the terminal. Update and View don't block: commands read, until ctx ends.
 type Model struct {
 	ctx   context.Context
-	cmds  gate
 	read  func(context.Context, Query) (*Snapshot, error)
 	tell  func(context.Context, futures.ID) ([]string, error)
-	notes *Notes
 	every time.Duration
 
 	width, height int
-	view          int
-	at            [views]int    // the row that is selected,
-	key           [views]string // and what it is about
+	query         Query
+	view, at      int    // the row that is selected,
+	key           string // and what it is about
 	filter        string
 	typing        bool
-	state         layout.State // of the futures that are listed, 0 for all
 	paused, help  bool
-	detail        *detail
+	detail        string   // the future that is shown over the view, empty for none
+	lines         []string // what is said of it
+	scroll        int
 
 	snapshot       *Snapshot // nil before the first
 	err            error     // of the last reading
-	note           string
-	reading, again bool // again: what is being read is not what is wanted any more
-	turn           int  // numbers the wait for the next reading
-}
-
-// detail is shown over a view.
-type detail struct {
-	key   string
-	lines []string
-	top   int
+	reading, again bool      // again: something else is wanted than what is being read
+	turn           int       // numbers the waits for the next reading
 }
 
 type (
@@ -70,78 +60,40 @@ type (
 	futureMsg struct {
 		key   string
 		lines []string
-		err   error
 	}
 	turnMsg int
-	noteMsg string
 )
 
+// Run shows a cluster on a terminal until q or Ctrl-C is pressed there or ctx ends, and returns nil
+// then. It reads again every so often.
+func Run(ctx context.Context, in, out *os.File, r *Reader, every time.Duration) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	m := &Model{ctx: reading, read: r.Read, tell: r.Future, every: every}
+	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
+		tea.WithoutSignalHandler()).Run()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // Init implements tea.Model.
-func (m *Model) Init() tea.Cmd { return tea.Batch(m.look(), m.listen()) }
+func (m *Model) Init() tea.Cmd { return m.look() }
 
-// gate counts what runs, and lets nothing begin once it is closed.
-type gate struct {
-	mu      sync.Mutex
-	closed  bool
-	running sync.WaitGroup
-}
-
-func (g *gate) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
-	}
-	g.running.Add(1)
-	return true
-}
-
-// close waits for what runs.
-func (g *gate) close() {
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
-	g.running.Wait()
-}
-
-// background is a command that reads.
-func (m *Model) background(fn func() tea.Msg) tea.Cmd {
-	return func() tea.Msg {
-		if !m.cmds.enter() {
-			return nil
-		}
-		defer m.cmds.running.Done()
-		return fn()
-	}
-}
-
-func (m *Model) query() Query { return Query{m.view == futureView, m.state} }
-
-// look reads a snapshot, unless one is being read.
+// look reads a snapshot, now or after what is being read.
 func (m *Model) look() tea.Cmd {
 	m.turn++
-	if m.reading {
-		m.again = true
+	if m.again = m.reading; m.reading {
 		return nil
 	}
 	m.reading = true
-	query := m.query()
-	return m.background(func() tea.Msg {
+	query := m.query
+	return func() tea.Msg {
 		start := time.Now()
 		s, err := m.read(m.ctx, query)
 		return snapshotMsg{query, s, err, time.Since(start)}
-	})
-}
-
-func (m *Model) listen() tea.Cmd {
-	return m.background(func() tea.Msg {
-		select {
-		case line := <-m.notes.to:
-			return noteMsg(line)
-		case <-m.ctx.Done():
-			return nil
-		}
-	})
+	}
 }
 
 // Update implements tea.Model.
@@ -152,120 +104,73 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case snapshotMsg:
 		return m, m.got(&msg)
 	case futureMsg:
-		if m.detail != nil && m.detail.key == msg.key {
-			if m.detail.lines = msg.lines; msg.err != nil {
-				m.detail.lines = []string{msg.err.Error()}
-			}
+		if m.detail == msg.key {
+			m.lines = msg.lines
 		}
 	case turnMsg:
 		if int(msg) == m.turn && !m.paused {
 			return m, m.look()
 		}
-	case noteMsg:
-		m.note = string(msg)
-		return m, m.listen()
 	case tea.KeyPressMsg:
 		return m, m.press(msg.String(), msg.Text)
 	}
 	return m, nil
 }
 
-// got takes a snapshot over, and has the next one read after a while: reading takes at most a
-// fifth of the time.
+// got takes a snapshot over, and waits for the next one: reading takes a fifth of the time at most.
 func (m *Model) got(msg *snapshotMsg) tea.Cmd {
 	m.reading = false
-	if m.err = msg.err; msg.err == nil {
-		if m.snapshot != nil && (!msg.query.List || msg.query.State != m.state) {
+	wait := m.every
+	if m.err = msg.err; m.err == nil {
+		wait = max(wait, 4*msg.took)
+		if m.snapshot != nil && msg.query != m.query {
 			msg.snapshot.futures = m.snapshot.futures
 		}
-		m.snapshot, m.note = msg.snapshot, ""
+		m.snapshot = msg.snapshot
 		m.follow()
 	}
 	if m.again {
-		m.again = false
 		return m.look()
 	}
-	return m.wait(max(m.every, 4*msg.took))
-}
-
-func (m *Model) wait(d time.Duration) tea.Cmd {
 	turn := m.turn
-	return tea.Tick(d, func(time.Time) tea.Msg { return turnMsg(turn) })
+	return tea.Tick(wait, func(time.Time) tea.Msg { return turnMsg(turn) })
 }
 
 // follow has the selection stay with what it is about.
 func (m *Model) follow() {
-	rows := m.table().rows
-	if i := slices.IndexFunc(rows, func(r row) bool { return r.key == m.key[m.view] }); i >= 0 {
-		m.at[m.view] = i
+	if i := slices.IndexFunc(m.rows(), func(r row) bool { return r.key == m.key }); i >= 0 {
+		m.at = i
 	}
 	m.move(0)
 }
 
-// move moves the selection, or what is shown of a detail.
+// move moves the selection, or what is shown of a future.
 func (m *Model) move(by int) {
-	if m.detail != nil {
-		m.detail.top = max(0, m.detail.top+by) // View bounds it
+	if m.detail != "" {
+		m.scroll = max(0, m.scroll+by) // View bounds it
 		return
 	}
-	rows := m.table().rows
-	at := max(0, min(m.at[m.view]+by, len(rows)-1))
-	if m.at[m.view] = at; at < len(rows) {
-		m.key[m.view] = rows[at].key
+	rows := m.rows()
+	if m.at = max(0, min(m.at+by, len(rows)-1)); m.at < len(rows) {
+		m.key = rows[m.at].key
 	}
 }
 
 // press does what a key says.
 func (m *Model) press(key, text string) tea.Cmd {
+	page := max(1, m.height-6)
 	switch {
-	case key == "ctrl+c":
+	case key == "ctrl+c" || key == "q" && !m.typing:
 		return tea.Quit
 	case key == "ctrl+z":
 		return tea.Suspend
 	case m.typing:
 		m.typed(key, text)
 		return nil
-	case m.help:
-		m.help = false
+	case m.help || key == "?":
+		m.help = !m.help
 		return nil
 	}
-	switch key {
-	case "q":
-		return tea.Quit
-	case "?":
-		m.help = true
-	case "p":
-		if m.paused = !m.paused; !m.paused {
-			return m.look()
-		}
-	case "esc", "backspace":
-		if m.detail == nil {
-			m.filter = ""
-		}
-		m.detail = nil
-	case "enter":
-		return m.open()
-	case "/":
-		if m.view != overview {
-			m.typing, m.detail = true, nil
-		}
-	case "s":
-		if m.view == futureView {
-			m.state, m.detail = (m.state+1)%layout.State(len(layout.States())+1), nil
-			if m.snapshot != nil {
-				m.snapshot.futures = nil
-			}
-			return m.look()
-		}
-	default:
-		return m.steer(key)
-	}
-	return nil
-}
-
-// steer moves within a view, or to another one.
-func (m *Model) steer(key string) tea.Cmd {
-	page := max(1, m.height-6)
 	switch key {
 	case "j", "down":
 		m.move(1)
@@ -275,25 +180,43 @@ func (m *Model) steer(key string) tea.Cmd {
 		m.move(page)
 	case "pgup":
 		m.move(-page)
-	case "g", "home":
-		m.move(-1 << 20)
-	case "G", "end":
-		m.move(1 << 20)
 	case "1", "2", "3", "4":
-		return m.show(int(key[0] - '1'))
-	case "tab", "right", "l":
-		return m.show((m.view + 1) % views)
-	case "shift+tab", "left", "h":
-		return m.show((m.view + views - 1) % views)
+		return m.show(int(key[0]-'1'), m.query.State)
+	case "tab", "right":
+		return m.show((m.view+1)%views, m.query.State)
+	case "shift+tab", "left":
+		return m.show((m.view+views-1)%views, m.query.State)
+	case "s":
+		return m.show(futureView, (m.query.State+1)%layout.State(len(layout.States())+1))
+	case "p":
+		if m.paused = !m.paused; !m.paused {
+			return m.look()
+		}
+	case "esc":
+		if m.detail == "" {
+			m.filter = ""
+		}
+		m.detail = ""
+		m.follow()
+	case "/":
+		m.typing, m.detail = m.view != overview, ""
+	case "enter":
+		return m.open()
 	}
 	return nil
 }
 
-// show changes the view.
-func (m *Model) show(view int) tea.Cmd {
-	m.view, m.detail, m.filter = view, nil, ""
+// show shows a view, that of futures with those of a state.
+func (m *Model) show(view int, state layout.State) tea.Cmd {
+	if m.snapshot != nil && state != m.query.State {
+		m.snapshot.futures = nil
+	}
+	if view != m.view {
+		m.at, m.key, m.filter = 0, "", ""
+	}
+	m.view, m.detail, m.query = view, "", Query{view == futureView, state}
 	m.follow()
-	if view == futureView {
+	if m.query.List {
 		return m.look()
 	}
 	return nil
@@ -315,53 +238,46 @@ func (m *Model) typed(key, text string) {
 	m.follow()
 }
 
-// open shows more of what is selected.
+// open shows more of the future that is selected.
 func (m *Model) open() tea.Cmd {
-	if m.snapshot == nil || m.detail != nil {
+	rows := m.rows()
+	if m.view != futureView || m.detail != "" || m.at >= len(rows) {
 		return nil
 	}
-	if m.view == overview {
-		m.detail = &detail{lines: problemLines(m.snapshot)}
-		return nil
-	}
-	rows := m.table().rows
-	if m.at[m.view] >= len(rows) {
-		return nil
-	}
-	r := &rows[m.at[m.view]]
-	m.detail = &detail{key: r.key, lines: r.more}
-	if m.view != futureView {
-		return nil
-	}
-	m.detail.lines = []string{"reading ..."}
-	id, err := futures.ParseID(r.key)
-	return m.background(func() tea.Msg {
-		if err != nil {
-			return futureMsg{key: r.key, err: err}
+	key := rows[m.at].key
+	m.detail, m.lines, m.scroll = key, []string{"reading ..."}, 0
+	return func() tea.Msg {
+		id, err := futures.ParseID(key)
+		var lines []string
+		if err == nil {
+			lines, err = m.tell(m.ctx, id)
 		}
-		lines, err := m.tell(m.ctx, id)
-		return futureMsg{r.key, lines, err}
+		if err != nil {
+			lines = []string{"[error] " + err.Error()}
+		}
+		return futureMsg{key, lines}
+	}
+}
+
+// rows are those of the view that have the text of the filter.
+func (m *Model) rows() []row {
+	return slices.DeleteFunc(m.table()[min(1, len(m.table())):], func(r row) bool {
+		text := r.key + " " + strings.Join(r.cells, " ")
+		return !strings.Contains(strings.ToLower(text), strings.ToLower(m.filter))
 	})
 }
 
-// matches reports whether a row has the text of the filter.
-func (m *Model) matches(r *row) bool {
-	return m.filter == "" || strings.Contains(strings.ToLower(strings.Join(r.cells, " ")+" "+r.key), strings.ToLower(m.filter))
-}
-
-// status is the last line but one: what can't be read, or what goes on.
-func (m *Model) status() string {
+// status is what can't be read, or what filters.
+func (m *Model) status() line {
 	switch {
 	case m.err != nil && m.snapshot != nil:
-		return fmt.Sprintf("[error] nothing new since %s: %v", m.snapshot.At.Format(time.TimeOnly), m.err)
+		return line{fmt.Sprintf("[error] nothing new since %s: %v", m.snapshot.At.Format(time.TimeOnly), m.err), alarm}
 	case m.err != nil:
-		return fmt.Sprintf("[error] %v", m.err)
-	case m.note != "":
-		return "[note] " + m.note
+		return line{"[error] " + m.err.Error(), alarm}
 	case m.typing:
-		return "filter: " + m.filter + "_"
+		return line{"filter: " + m.filter + "_", strong}
 	case m.filter != "":
-		return "filter: " + m.filter + " (esc ends it)"
+		return line{"filter: " + m.filter + "   (esc ends it)", strong}
 	}
-	return ""
+	return line{}
 }

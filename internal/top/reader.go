@@ -3,8 +3,9 @@ package top
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,91 +18,80 @@ import (
 )
 
 const (
-	// readTime bounds one reading.
-	readTime = 10 * time.Second
-	// slowEvery is how often at most is read what costs more, and changes with heartbeats.
+	// readTime bounds a reading.
+	readTime = 5 * time.Second
+	// slowEvery is how often at most is read what costs more and changes with heartbeats, and
+	// slowRest for how long that rests, in times of what it took.
 	slowEvery = 10 * time.Second
-	// slowRest is how long that rests after a reading, in times of what it took.
-	slowRest = 10
+	slowRest  = 10
 
 	maxFailed  = 5   // that failed lately
 	maxFutures = 100 // of a list
 	maxJobLogs = 100
 )
 
-// Query is what is read beside what all views show.
+// errSlow ends a reading.
+var errSlow = fmt.Errorf("the store did not answer within %v", readTime)
+
+// Query is what is read beside what all views show: the newest futures, of all states if State
+// is 0.
 type Query struct {
-	// List has the newest futures read, those in State unless that is 0.
 	List  bool
 	State layout.State
 }
 
-// Reader reads snapshots of a cluster. Use one reading at a time.
+// Reader reads a cluster, one reading at a time.
 type Reader struct {
 	client *futures.Client
-	slow   slowly
-}
 
-// slowly is what is read less often than the rest.
-type slowly struct {
+	// What is read less often, and when it is due.
 	functions []httpapi.ActivityFunction
 	logs      []httpapi.JobLog
-	again     time.Time
+	due       time.Time
 }
 
 // NewReader returns a reader.
 func NewReader(c *futures.Client) *Reader { return &Reader{client: c} }
 
-// Read returns what a cluster does. It reads the counters, workers, pauses, kinds of lanes, five futures
-// that failed and what q asks for; at most every 10 s, and for up to a tenth of the time, also
-// the last hour of functions and 100 logs of jobs. It fails after 10 s without an answer.
+// Read reads counters, workers, pauses, kinds of lanes, five futures that failed, and what q asks
+// for; every 10 s or less often also the last hour of functions, and 100 logs of jobs. It
+// fails after 5 s without an answer.
 func (r *Reader) Read(ctx context.Context, q Query) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readTime, errSlow)
 	defer cancel()
 	c := r.client.Cluster()
 	s := &Snapshot{Cluster: c.Name(), At: c.Now().UTC().Truncate(time.Millisecond)}
-	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error {
-		counts, err := c.Counts(ctx)
-		s.count(counts)
-		return err
-	})
-	all.Go(func() error {
-		members, err := c.Workers(ctx)
-		s.Workers = make([]httpapi.Worker, len(members))
-		for i := range members {
-			s.Workers[i] = httpapi.WorkerOf(&members[i])
-		}
-		sortWorkers(s.Workers)
-		return err
-	})
-	all.Go(func() error {
-		list, err := r.client.Pauses(ctx)
-		for i := range list {
-			s.pauses = append(s.pauses, httpapi.PauseOf(&list[i]))
-		}
-		return err
-	})
-	all.Go(func() (err error) {
-		s.kinds, err = r.client.LaneKinds(ctx)
-		return err
-	})
-	all.Go(func() (err error) {
-		s.Failed, err = r.list(ctx, layout.Failed, maxFailed)
-		return err
-	})
+	var counts layout.Counts
+	parts := []func(context.Context) error{
+		func(ctx context.Context) (err error) { counts, err = c.Counts(ctx); return err },
+		func(ctx context.Context) (err error) { s.pauses, err = r.client.Pauses(ctx); return err },
+		func(ctx context.Context) (err error) { s.kinds, err = r.client.LaneKinds(ctx); return err },
+		func(ctx context.Context) (err error) {
+			s.Failed, err = r.list(ctx, layout.Failed, maxFailed)
+			return err
+		},
+		r.readSlowly,
+		func(ctx context.Context) error {
+			members, err := c.Workers(ctx)
+			s.Workers = viewsOf(members, httpapi.WorkerOf)
+			return err
+		},
+	}
 	if q.List {
-		all.Go(func() (err error) {
+		parts = append(parts, func(ctx context.Context) (err error) {
 			s.futures, err = r.list(ctx, q.State, maxFutures)
 			return err
 		})
 	}
-	all.Go(func() error { return r.readSlowly(ctx) })
+	all, within := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		all.Go(func() error { return part(within) })
+	}
 	if err := all.Wait(); err != nil {
 		return nil, slowCause(ctx, err)
 	}
-	s.Functions, s.logs = r.slow.functions, r.slow.logs
-	s.Wrong = wrong(s)
+	s.Functions, s.logs = r.functions, r.logs
+	s.sum(counts)
 	return s, nil
 }
 
@@ -109,41 +99,31 @@ func (r *Reader) Read(ctx context.Context, q Query) (*Snapshot, error) {
 func (r *Reader) list(ctx context.Context, state layout.State, limit int) ([]httpapi.Future, error) {
 	filter := inspect.Filter{State: state, Newest: true, LeftOut: new(int)}
 	rows, _, err := inspect.List(ctx, r.client.Cluster(), filter, nil, limit)
-	views := make([]httpapi.Future, len(rows))
-	for i := range rows {
-		views[i] = httpapi.ListView(&rows[i])
-	}
-	return views, err
+	return viewsOf(rows, httpapi.ListView), err
 }
 
-// readSlowly reads what is due.
 func (r *Reader) readSlowly(ctx context.Context) error {
 	start := time.Now()
-	if start.Before(r.slow.again) {
+	if start.Before(r.due) {
 		return nil
 	}
-	c := r.client.Cluster()
 	hour, err := httpapi.ReadActivity(ctx, r.client, time.Hour, time.Minute)
 	if err != nil {
 		return err
 	}
-	list, err := joblog.Of(c).Page(ctx, "", maxJobLogs)
+	logs, err := joblog.Of(r.client.Cluster()).Page(ctx, "", maxJobLogs)
 	if err != nil {
 		return err
-	}
-	logs := make([]httpapi.JobLog, len(list))
-	for i := range list {
-		logs[i] = httpapi.JobLogOf(&list[i])
 	}
 	slices.SortStableFunc(hour.Functions, func(a, b httpapi.ActivityFunction) int {
 		return cmp.Or(cmp.Compare(b.FailedAttempts, a.FailedAttempts), cmp.Compare(b.Succeeded, a.Succeeded))
 	})
-	end := time.Now()
-	r.slow = slowly{hour.Functions, logs, end.Add(max(slowEvery, slowRest*end.Sub(start)))}
+	r.functions, r.logs = hour.Functions, viewsOf(logs, httpapi.JobLogOf)
+	r.due = time.Now().Add(max(slowEvery, slowRest*time.Since(start)))
 	return nil
 }
 
-// Future returns what there is to say of a future, line by line: where it is and why, and its
+// Future returns what there is to say of a future, line by line: why it is where it is, and its
 // last error.
 func (r *Reader) Future(ctx context.Context, id futures.ID) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readTime, errSlow)
@@ -156,34 +136,31 @@ func (r *Reader) Future(ctx context.Context, id futures.ID) ([]string, error) {
 	if err != nil {
 		return nil, slowCause(ctx, err)
 	}
-	return describe(&e, &v), nil
-}
-
-// Notes passes the lines that are written to it on, without waiting: it drops those that are not
-// read in time. The zero value drops all.
-type Notes struct {
-	mu   sync.Mutex
-	rest []byte
-	to   chan string
-}
-
-// NewNotes returns notes.
-func NewNotes() *Notes { return &Notes{to: make(chan string, 16)} }
-
-// Write implements io.Writer.
-func (n *Notes) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.rest = append(n.rest, p...)
-	for {
-		line, rest, whole := cutLine(n.rest)
-		if !whole {
-			return len(p), nil
-		}
-		n.rest = rest
-		select {
-		case n.to <- line:
-		default:
-		}
+	lines := []string{
+		fmt.Sprintf("%s (%s): %s", e.State, e.Reason, e.Text), "", "function   " + v.Function, "queue      " + v.Queue,
+		"submitted  " + v.SubmittedAt.UTC().Format(time.RFC3339),
+		fmt.Sprintf("attempt    %d of %d", v.Attempt, v.MaxAttempts),
+		"worker     " + cmp.Or(string(v.Worker), "none"),
 	}
+	if f := v.Failure; f != nil {
+		lines = append(lines, "", fmt.Sprintf("last error, of attempt %d at %s: %s%s", f.Attempt,
+			f.At.UTC().Format(time.RFC3339), f.Kind, after(f.Message)))
+	}
+	return lines, nil
+}
+
+// slowCause is errSlow for what the time limit of a reading ended, otherwise the error.
+func slowCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errSlow) {
+		return cause
+	}
+	return err
+}
+
+func viewsOf[T, V any](list []T, view func(*T) V) []V {
+	views := make([]V, len(list))
+	for i := range list {
+		views[i] = view(&list[i])
+	}
+	return views
 }

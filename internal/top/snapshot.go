@@ -1,13 +1,11 @@
+// Package top shows a cluster in a terminal, live: what it does and what is wrong with it. Names
+// and errors come from others: no control character of them reaches the terminal.
 package top
 
 import (
-	"bytes"
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,38 +17,23 @@ import (
 
 // Snapshot is what a cluster does, and what is wrong with it.
 type Snapshot struct {
-	Cluster string    `json:"cluster"`
-	At      time.Time `json:"at"`
-	Total   States    `json:"futures"`
-	Slots   int64     `json:"slots"` // of the workers that are alive
-	Free    int64     `json:"free_slots"`
-	Wrong   []Problem `json:"wrong"`  // at most 20
-	Queues  []Queue   `json:"queues"` // the fullest first; at most 51, the last of which has the rest
+	Cluster string               `json:"cluster"`
+	At      time.Time            `json:"at"`
+	Total   layout.QueueCounts   `json:"total"` // of all queues
+	Alive   int                  `json:"workers_alive"`
+	Slots   int64                `json:"slots"` // of the workers that are alive
+	Free    int64                `json:"free_slots"`
+	Wrong   []Problem            `json:"wrong"`  // at most 20
+	Queues  []layout.QueueCounts `json:"queues"` // the busiest first: 50, and (other)
 	// Functions are those of the last hour, those that fail first.
 	Functions []httpapi.ActivityFunction `json:"functions"`
 	Workers   []httpapi.Worker           `json:"workers"` // the dead first
 	Failed    []httpapi.Future           `json:"failed"`  // the last five
 
 	futures []httpapi.Future
-	pauses  []httpapi.Pause
+	pauses  []futures.Pause
 	kinds   []futures.LaneKind
 	logs    []httpapi.JobLog
-}
-
-// States is how many futures are in each state.
-type States struct {
-	Ready    int64 `json:"ready"`
-	Claimed  int64 `json:"claimed"`
-	Delayed  int64 `json:"delayed"`
-	Blocked  int64 `json:"blocked"`
-	Realized int64 `json:"realized"`
-	Failed   int64 `json:"failed"`
-}
-
-// Queue is how many futures a queue has.
-type Queue struct {
-	Queue string `json:"queue"`
-	States
 }
 
 // Problem is something to look at.
@@ -61,23 +44,31 @@ type Problem struct {
 }
 
 const (
-	bad  = "bad"
-	warn = "warn"
-
+	bad      = "bad"
+	warn     = "warn"
 	maxWrong = 20
 )
 
-// count adds counters up by queue.
-func (s *Snapshot) count(counts layout.Counts) {
-	s.Queues = []Queue{}
-	for _, n := range layout.CountsByQueue(counts) {
-		q := Queue{n.Queue, States{n.Ready, n.Claimed, n.Delayed, n.Blocked, n.Realized, n.Failed}}
-		s.Queues = append(s.Queues, q)
-		t := &s.Total
-		*t = States{t.Ready + q.Ready, t.Claimed + q.Claimed, t.Delayed + q.Delayed, t.Blocked + q.Blocked,
-			t.Realized + q.Realized, t.Failed + q.Failed}
+// sum adds up what was read, and puts first what is to be looked at first.
+func (s *Snapshot) sum(counts layout.Counts) {
+	s.Queues = layout.CountsByQueue(counts)
+	for i := range s.Queues {
+		s.Total.Add(&s.Queues[i])
 	}
-	slices.SortStableFunc(s.Queues, func(a, b Queue) int { return cmp.Compare(b.Ready+b.Claimed, a.Ready+a.Claimed) })
+	slices.SortStableFunc(s.Queues, func(a, b layout.QueueCounts) int {
+		return cmp.Compare(b.Ready+b.Claimed, a.Ready+a.Claimed)
+	})
+	for i := range s.Workers {
+		if w := &s.Workers[i]; w.Alive {
+			s.Alive, s.Slots, s.Free = s.Alive+1, s.Slots+int64(w.Capacity.Slots), s.Free+int64(w.Free.Slots)
+		}
+	}
+	slices.SortStableFunc(s.Workers, func(a, b httpapi.Worker) int {
+		const order = "dead draining alive"
+		return cmp.Or(cmp.Compare(strings.Index(order, stateOf(&a)), strings.Index(order, stateOf(&b))),
+			cmp.Compare(nameOf(&a), nameOf(&b)))
+	})
+	s.Wrong = s.wrong()
 }
 
 // stateOf says whether a worker takes futures.
@@ -91,51 +82,22 @@ func stateOf(w *httpapi.Worker) string {
 	return "alive"
 }
 
-// sortWorkers puts those first that are dead, then those that stop.
-func sortWorkers(workers []httpapi.Worker) {
-	slices.SortStableFunc(workers, func(a, b httpapi.Worker) int {
-		return cmp.Or(-cmp.Compare(stateOf(&a), stateOf(&b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
-}
-
 func nameOf(w *httpapi.Worker) string { return cmp.Or(w.Name, string(w.ID)) }
 
-// wrong adds up slots, and returns what an operator should look at.
-func wrong(s *Snapshot) []Problem {
+// wrong is what an operator should look at, what is bad first.
+func (s *Snapshot) wrong() []Problem {
 	all := []Problem{}
 	add := func(severity, format string, args ...any) {
-		if len(all) < maxWrong {
-			all = append(all, Problem{severity, fmt.Sprintf(format, args...)})
-		}
-	}
-	alive := 0
-	for i := range s.Workers {
-		if w := &s.Workers[i]; w.Alive {
-			alive, s.Slots, s.Free = alive+1, s.Slots+int64(w.Capacity.Slots), s.Free+int64(w.Free.Slots)
-		}
+		all = append(all, Problem{severity, fmt.Sprintf(format, args...)})
 	}
 	switch wait := console.Count(s.Total.Ready, "waiting future"); {
-	case s.Total.Ready > 0 && alive == 0:
+	case s.Total.Ready > 0 && s.Alive == 0:
 		add(bad, "%s, and no worker is alive", wait)
 	case s.Total.Ready > 0 && s.Free > 0 && s.Total.Claimed == 0:
 		add(warn, "%s, and %s: futura explain says why", wait, console.Count(s.Free, "free slot"))
 	}
-	if dead := len(s.Workers) - alive; dead > 0 {
+	if dead := len(s.Workers) - s.Alive; dead > 0 {
 		add(bad, "%s died; what they held is being taken back", console.Count(dead, "worker"))
-	}
-	for i := range s.Workers {
-		if w := &s.Workers[i]; stateOf(w) == "draining" {
-			add(warn, "worker %s stops, and takes no more futures", nameOf(w))
-		}
-	}
-	for i := range s.pauses {
-		p := &s.pauses[i]
-		add(warn, "the %s %s was paused %s ago%s", p.What, short(p.Name), brief(s.At.Sub(p.At)), after(p.Reason))
-	}
-	for i := range s.kinds {
-		if s.kinds[i].Paused {
-			add(warn, "lanes of %s are paused", s.kinds[i].Name)
-		}
 	}
 	for i := range s.Functions {
 		f := &s.Functions[i]
@@ -153,26 +115,21 @@ func wrong(s *Snapshot) []Problem {
 			}
 		}
 	}
-	return all
-}
-
-// describe says of a future where it is and why, and its last error.
-func describe(e *futures.Explanation, v *futures.View) []string {
-	lines := []string{fmt.Sprintf("%s (%s): %s", e.State, e.Reason, e.Text), "",
-		"function  " + v.Function, "queue     " + v.Queue,
-		"submitted " + v.SubmittedAt.UTC().Format(time.RFC3339), fmt.Sprintf("attempt   %d of %d", v.Attempt, v.MaxAttempts)}
-	if v.Lane.Kind != "" {
-		lines = append(lines, "lane      "+v.Lane.String())
+	for i := range s.Workers {
+		if w := &s.Workers[i]; stateOf(w) == "draining" {
+			add(warn, "worker %s stops, and takes no more futures", nameOf(w))
+		}
 	}
-	if v.Worker != "" {
-		lines = append(lines, "worker    "+string(v.Worker))
+	for _, p := range s.pauses {
+		add(warn, "the %s %s was paused %s ago%s", p.What, short(p.Name), brief(s.At.Sub(p.At)), after(p.Reason))
 	}
-	if f := v.Failure; f != nil {
-		lines = append(lines, "", fmt.Sprintf("last error, of attempt %d at %s: %s", f.Attempt, f.At.UTC().Format(time.RFC3339),
-			f.Kind))
-		lines = append(lines, strings.Split(f.Message, "\n")...)
+	for _, k := range s.kinds {
+		if k.Paused {
+			add(warn, "lanes of %s are paused", k.Name)
+		}
 	}
-	return lines
+	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(a.Severity, b.Severity) })
+	return all[:min(len(all), maxWrong)]
 }
 
 // short cuts the middle of long names of modules.
@@ -199,31 +156,6 @@ func brief(d time.Duration) string {
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	case d < 2*time.Hour:
 		return fmt.Sprintf("%dmin", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
-
-var errSlow = fmt.Errorf("the store did not answer within %v", readTime)
-
-// slowCause is errSlow for what the time limit of a reading ended, otherwise the error.
-func slowCause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSlow) {
-		return cause
-	}
-	return err
-}
-
-// cutLine cuts off the first whole line; a line of a log is its message.
-func cutLine(text []byte) (line string, rest []byte, whole bool) {
-	first, rest, whole := bytes.Cut(text, []byte("\n"))
-	line = string(first)
-	if _, message, ok := strings.Cut(line, " msg="); ok {
-		line = message
-	}
-	if quoted, err := strconv.QuotedPrefix(line); err == nil {
-		line, _ = strconv.Unquote(quoted)
-	}
-	return line, rest, whole
+	return fmt.Sprintf("%dh", int(d.Hours()))
 }

@@ -2,6 +2,9 @@ package top
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,10 +17,17 @@ import (
 	"github.com/futura-run/futura/internal/console"
 )
 
-// line is a line of the screen. Its text is shown, not obeyed: clean makes it so.
+// line is a line of the screen.
 type line struct {
 	text string
 	look look
+}
+
+// row is a row of a table, about what key names.
+type row struct {
+	key   string
+	cells []string
+	look  look
 }
 
 // look is how a line is coloured. What it stands for is in the text as well.
@@ -26,33 +36,33 @@ type look int
 const (
 	plain look = iota
 	strong
-	faint
 	alarm
 	caution
 	selected
 )
 
-func (l look) style() lipgloss.Style {
+// render returns a line that fits a width. What its text has of others is shown, not obeyed.
+func (l line) render(width int) string {
 	style := lipgloss.NewStyle()
-	switch l {
+	switch l.look {
 	case strong:
-		return style.Bold(true)
-	case faint:
-		return style.Faint(true)
+		style = style.Bold(true)
 	case alarm:
-		return style.Foreground(lipgloss.Red).Bold(true)
+		style = style.Foreground(lipgloss.Red).Bold(true)
 	case caution:
-		return style.Foreground(lipgloss.Yellow)
+		style = style.Foreground(lipgloss.Yellow)
 	case selected:
-		return style.Reverse(true)
-	default:
-		return style
+		style = style.Reverse(true)
 	}
+	return style.Render(ansi.Truncate(clean(l.text), width, "…"))
 }
 
-const maxText = 4 << 10 // bytes of a text that are looked at
+const (
+	maxText = 4 << 10 // bytes of a text that are looked at
+	maxCell = 200     // characters
+)
 
-// clean makes one line of printable characters of a text that comes from others.
+// clean makes one line of printable characters of a text.
 func clean(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText] + "…"
@@ -62,214 +72,247 @@ func clean(s string) string {
 
 // View implements tea.Model.
 func (m *Model) View() tea.View {
-	view := tea.NewView("")
+	shown := []string{}
+	for i, l := range m.screen() {
+		if i < m.height {
+			shown = append(shown, l.render(m.width))
+		}
+	}
+	view := tea.NewView(strings.Join(shown, "\n"))
 	view.AltScreen = true
-	if m.width <= 0 || m.height <= 0 {
-		return view
-	}
-	shown := make([]string, 0, m.height)
-	for _, l := range m.screen() {
-		shown = append(shown, l.look.style().Render(ansi.Truncate(clean(l.text), m.width, "…")))
-	}
-	view.Content = strings.Join(shown[:min(len(shown), m.height)], "\n")
 	return view
 }
 
-// screen are as many lines as the terminal has, or fewer.
+// screen are the lines of a screen.
 func (m *Model) screen() []line {
-	head := "futura top"
+	head, tabs := "futura top", ""
 	if s := m.snapshot; s != nil {
-		head = fmt.Sprintf("futura top  cluster %s  %s  every %v", s.Cluster, s.At.Format("15:04:05Z"), m.every)
+		head += fmt.Sprintf("  cluster %s  %s  every %v", s.Cluster, s.At.Format("15:04:05Z"), m.every)
 	}
 	if m.paused {
 		head += "  [paused]"
 	}
-	lines := []line{{head, strong}, {m.tabs(), plain}, {}}
-	room := max(1, m.height-len(lines)-2)
-	body := m.body(room)
-	body = body[:min(len(body), room)]
-	lines = append(lines, body...)
-	for range room - len(body) {
-		lines = append(lines, line{})
-	}
-	look := caution
-	if m.err != nil {
-		look = alarm
-	}
-	return append(lines, line{m.status(), look},
-		line{"1-4 view  j/k move  enter more  / filter  s state  p pause  ? help  q quit", faint})
-}
-
-func (m *Model) tabs() string {
-	text := ""
 	for i, name := range []string{"overview", "workers", "functions", "futures"} {
 		if i == m.view {
 			name = "[" + name + "]"
 		}
-		text += fmt.Sprintf("%d %s  ", i+1, name)
+		tabs += fmt.Sprintf("%d %s  ", i+1, name)
 	}
-	if m.view == futureView && m.state != 0 {
-		text += " only " + m.state.String()
+	if m.query.List && m.query.State != 0 {
+		tabs += " only " + m.query.State.String()
 	}
-	return text
+	room := max(1, m.height-5)
+	body := m.body(room)
+	body = append(body, make([]line, max(0, room-len(body)))...)
+	return slices.Concat([]line{{head, strong}, {text: tabs}, {}}, body[:room], []line{m.status(),
+		{text: "1-4 view  j/k move  enter more  / filter  s state  p pause  ? help  q quit"}})
 }
 
-func (m *Model) body(room int) []line {
+func (m *Model) body(room int) (lines []line) {
 	switch {
 	case m.help:
-		return helpLines()
-	case m.detail != nil:
-		return m.detailLines(room)
+		return linesOf(helpText)
+	case m.detail != "":
+		texts := []string{m.detail}
+		for _, text := range m.lines {
+			texts = append(texts, ansi.Wrap(clean(text), m.width, ""))
+		}
+		lines = linesOf(strings.Join(texts, "\n"))
+		m.scroll = max(0, min(m.scroll, len(lines)-room))
+		return lines[m.scroll:]
 	case m.snapshot == nil:
-		return []line{{"reading ...", faint}}
+		return linesOf("reading ...")
 	case m.view == overview:
-		return fit(overviewSections(m.snapshot, m.width), room)
+		return fit(sections(m.snapshot, m.width), room)
 	}
-	return m.tableLines(room)
+	rows := m.rows()
+	if len(rows) == 0 {
+		return linesOf("nothing")
+	}
+	lines = aligned(append(m.table()[:1], rows...), m.width-2)
+	for i := range lines {
+		lines[i].text = "  " + lines[i].text
+	}
+	lines[m.at+1] = line{">" + lines[m.at+1].text[1:], selected}
+	from := max(0, min(m.at+1-room/2, len(lines)-room))
+	return append(lines[:1], lines[1+from:]...)
 }
 
-func (m *Model) detailLines(room int) []line {
-	var all []line
-	for _, text := range m.detail.lines {
-		for part := range strings.SplitSeq(ansi.Wrap(clean(text), m.width, ""), "\n") {
-			all = append(all, line{text: part})
-		}
-	}
-	all = append([]line{{m.detail.key, strong}}, all...)
-	m.detail.top = max(0, min(m.detail.top, len(all)-room))
-	return all[m.detail.top:]
-}
-
-func (m *Model) tableLines(room int) []line {
-	t := m.table()
-	if len(t.rows) == 0 {
-		return []line{{"nothing", faint}}
-	}
-	texts := t.align(m.width - 2)
-	lines := []line{{"  " + texts[0], strong}}
-	at := min(m.at[m.view], len(t.rows)-1)
-	from := max(0, min(at-room/2, len(t.rows)-room+1))
-	for i := from; i < len(t.rows) && len(lines) < room; i++ {
-		if i == at {
-			lines = append(lines, line{"> " + texts[i+1], selected})
-			continue
-		}
-		lines = append(lines, line{"  " + texts[i+1], t.rows[i].look})
+func linesOf(text string) (lines []line) {
+	for part := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, line{text: part})
 	}
 	return lines
 }
 
-// table is the table of the view.
-func (m *Model) table() table {
-	s, t := m.snapshot, table{}
-	if s == nil {
-		return t
-	}
-	switch m.view {
-	case workerView:
-		t = workerTable(s)
-	case functionView:
-		t = functionTable(s.Functions)
-	case futureView:
-		t = futureTable(s.futures, s.At, m.width)
-	}
-	kept := t.rows[:0:0]
-	for i := range t.rows {
-		if m.matches(&t.rows[i]) {
-			kept = append(kept, t.rows[i])
+// aligned are the rows of a table, whose first is its heading, as lines of a width.
+func aligned(rows []row, width int) []line {
+	cells := make([][]string, len(rows))
+	for i, r := range rows {
+		for _, cell := range r.cells {
+			cells[i] = append(cells[i], console.Cut(clean(cell), maxCell))
 		}
 	}
-	t.rows = kept
-	return t
+	lines := linesOf(console.Lines(cells, width))[:len(rows)]
+	for i := range lines {
+		lines[i].look = rows[i].look
+	}
+	return lines
 }
 
-func workerTable(s *Snapshot) table {
-	t := table{head: []string{"STATE", "WORKER", ">SLOTS", ">HEARTBEAT", "QUEUES", "FUNCTIONS"}}
+// table is the table of the view, its heading first.
+func (m *Model) table() []row {
+	switch s := m.snapshot; {
+	case s == nil:
+		return nil
+	case m.view == workerView:
+		return workerTable(s, m.width)
+	case m.view == functionView:
+		return functionTable(s, m.width)
+	case m.view == futureView:
+		return futureTable(s.futures, s.At, m.width)
+	}
+	return nil
+}
+
+func workerTable(s *Snapshot, width int) []row {
+	rows := []row{{cells: []string{"WORKER", "STATE", "SLOTS", "HEARTBEAT", "QUEUES", "FUNCTIONS"}, look: strong}}
 	for i := range s.Workers {
 		w := &s.Workers[i]
-		queues, functions := strings.Join(w.Queues, ","), strings.Join(w.Functions, ",")
-		beat, running := brief(s.At.Sub(w.BeatAt))+" ago", fmt.Sprintf("%d of %d", w.Capacity.Slots-w.Free.Slots, w.Capacity.Slots)
-		t.add(row{key: string(w.ID), look: map[string]look{"dead": alarm, "draining": caution}[stateOf(w)],
-			cells: []string{stateOf(w), nameOf(w), running, beat, queues, functions},
-			more: []string{"worker    " + nameOf(w), "state     " + stateOf(w), "slots     " + running + " in use",
-				fmt.Sprintf("running   %d, of which %d await other futures", w.Running, w.Awaiting), "heartbeat " + beat,
-				"started   " + w.StartedAt.Format(time.RFC3339), "version   " + w.Version, "queues    " + queues,
-				"functions " + functions}})
+		look := map[string]look{"dead": alarm, "draining": caution}[stateOf(w)]
+		rows = append(rows, row{string(w.ID), []string{first(nameOf(w), width), stateOf(w),
+			fmt.Sprintf("%d of %d", w.Capacity.Slots-w.Free.Slots, w.Capacity.Slots), brief(s.At.Sub(w.BeatAt)) + " ago",
+			strings.Join(w.Queues, ","), strings.Join(w.Functions, ",")}, look})
 	}
-	return t
+	return rows
 }
 
-func functionTable(functions []httpapi.ActivityFunction) table {
-	t := table{head: []string{"FUNCTION", "QUEUE", ">DONE", ">ERRORS", ">FAILED", ">RUN", ">99%", ">WAIT", ">99%"}}
-	for i := range functions {
-		f := &functions[i]
-		r := row{key: f.Function + " " + f.Queue, cells: []string{short(f.Function), f.Queue}}
-		for _, n := range []int64{f.Succeeded, f.FailedAttempts, f.Failed} {
-			r.cells = append(r.cells, fmt.Sprint(n))
-		}
+func functionTable(s *Snapshot, width int) []row {
+	rows := []row{{look: strong,
+		cells: []string{"FUNCTION", "QUEUE", "DONE", "ERRORS", "FAILED", "RUN", "99%", "WAIT", "99%"}}}
+	for i := range s.Functions {
+		f := &s.Functions[i]
+		r := row{key: f.Function + " " + f.Queue, cells: append([]string{first(short(f.Function), width), f.Queue},
+			numbers(f.Succeeded, f.FailedAttempts, f.Failed)...)}
 		for _, ms := range []float64{f.RunP50MS, f.RunP99MS, f.WaitP50MS, f.WaitP99MS} {
-			text := "-"
-			if ms > 0 {
-				text = brief(time.Duration(ms * float64(time.Millisecond)))
-			}
-			r.cells = append(r.cells, text)
+			r.cells = append(r.cells, brief(time.Duration(ms*float64(time.Millisecond))))
 		}
-		if f.Failed > 0 {
+		switch {
+		case f.Failed > 0:
 			r.look = alarm
-		} else if f.FailedAttempts > 0 {
+		case f.FailedAttempts > 0:
 			r.look = caution
 		}
-		r.more = []string{"function  " + f.Function, "queue     " + f.Queue, "", "in the last hour:",
-			fmt.Sprintf("done %d, failed attempts %d, failed for good %d", f.Succeeded, f.FailedAttempts, f.Failed),
-			fmt.Sprintf("half of the attempts ran %s or less, 99 %% %s", r.cells[5], r.cells[6]),
-			fmt.Sprintf("half of them had waited %s or less, 99 %% %s", r.cells[7], r.cells[8])}
-		t.add(r)
+		rows = append(rows, r)
 	}
-	return t
+	return rows
 }
 
 // wide is the width of a terminal that has room for whole ids.
 const wide = 120
 
-func futureTable(list []httpapi.Future, now time.Time, width int) table {
-	t := table{head: []string{"STATE", "FUTURE", ">TRY", ">AGE", "FUNCTION", "ERROR"}}
+func futureTable(list []httpapi.Future, now time.Time, width int) []row {
+	rows := []row{{cells: []string{"FUTURE", "STATE", "TRY", "AGE", "FUNCTION", "ERROR"}, look: strong}}
 	for i := range list {
 		f := &list[i]
-		id := f.ID.String()
-		if width < wide {
-			id = "…" + id[len(id)-12:] // the end tells those of one moment apart
+		key, text := f.ID.String(), ""
+		if f.Failure != nil {
+			text = string(f.Failure.Kind) + after(f.Failure.Message)
 		}
-		r := row{key: f.ID.String(), cells: []string{string(f.State), id, fmt.Sprint(f.Attempt),
-			brief(now.Sub(f.SubmittedAt)), short(f.Function), errorOf(f)}}
-		if f.State == httpapi.State(layout.Failed.String()) {
+		r := row{key: key, cells: []string{key, string(f.State), strconv.Itoa(f.Attempt), brief(now.Sub(f.SubmittedAt)),
+			short(f.Function), text}}
+		if width < wide {
+			r.cells[0] = "…" + key[len(key)-12:] // the end tells those of one moment apart
+		}
+		if string(f.State) == layout.Failed.String() {
 			r.look = alarm
 		}
-		t.add(r)
+		rows = append(rows, r)
 	}
-	return t
+	return rows
 }
 
-func errorOf(f *httpapi.Future) string {
-	if f.Failure == nil {
-		return ""
+// first is the cell of the first column, which would else leave the others no room.
+func first(name string, width int) string { return console.Cut(clean(name), max(20, width-60)) }
+
+func numbers(all ...int64) (texts []string) {
+	for _, n := range all {
+		texts = append(texts, strconv.FormatInt(n, 10))
 	}
-	return string(f.Failure.Kind) + after(f.Failure.Message)
+	return texts
 }
 
-func helpLines() (lines []line) {
-	for text := range strings.SplitSeq(`1 2 3 4        overview, workers, functions of the last hour, newest futures
-tab, h l, < >  the next view, the one before
-j k, arrows    move; pgup pgdn, g G: a page, to the ends
-enter          more of what is selected: why a future is not running, its error
-esc            back; ends a filter
-/              show only rows with a text
-s              futures: those of one state, of the next one, of all
-p              pause reading, go on
-q, Ctrl-C      quit
+// Text is the overview in plain lines, of which the last is empty.
+func Text(s *Snapshot, width int) string {
+	text := s.At.Format(time.RFC3339) + "  cluster " + s.Cluster + "\n"
+	for _, l := range fit(sections(s, width), math.MaxInt) {
+		text += clean(l.text) + "\n"
+	}
+	return text + "\n"
+}
+
+// sections are the parts of the overview, each with its heading.
+func sections(s *Snapshot, width int) [][]line {
+	ended := httpapi.ActivityEnds{}
+	for i := range s.Functions {
+		ended.Succeeded, ended.Failed = ended.Succeeded+s.Functions[i].Succeeded, ended.Failed+s.Functions[i].Failed
+	}
+	now := linesOf(fmt.Sprintf("waiting %d   running %d   later %d   blocked %d\n"+
+		"workers %d   slots free %d of %d   last hour: done %d, failed %d", s.Total.Ready, s.Total.Claimed, s.Total.Delayed,
+		s.Total.Blocked, s.Alive, s.Free, s.Slots, ended.Succeeded, ended.Failed))
+	wrong := []line{{"What is wrong", strong}}
+	for _, p := range s.Wrong {
+		look := map[string]look{bad: alarm, warn: caution}[p.Severity]
+		wrong = append(wrong, line{fmt.Sprintf("[%s] %s", p.Severity, p.Text), look})
+	}
+	if len(wrong) == 1 {
+		wrong = append(wrong, line{text: "nothing"})
+	}
+	queues := []row{{cells: []string{"QUEUE", "WAITING", "RUNNING", "LATER", "BLOCKED", "DONE", "FAILED"}, look: strong}}
+	for _, q := range s.Queues {
+		queues = append(queues, row{cells: append([]string{first(q.Queue, width)},
+			numbers(q.Ready, q.Claimed, q.Delayed, q.Blocked, q.Realized, q.Failed)...)})
+	}
+	parts := [][]line{now, wrong, aligned(queues, width)}
+	if len(s.Failed) > 0 {
+		failed := aligned(futureTable(s.Failed, s.At, width), width)
+		parts = append(parts, append([]line{{"Failed lately", strong}}, failed...))
+	}
+	return parts
+}
+
+// fit leaves out lines of the longest parts until all have room, and says how many it left out.
+func fit(parts [][]line, room int) (lines []line) {
+	left := make([]int, len(parts))
+	for {
+		lines = nil
+		longest := 0
+		for i, part := range parts {
+			lines = append(lines, part...)
+			if left[i] > 0 {
+				lines = append(lines, line{text: fmt.Sprintf("(%d more)", left[i])})
+			}
+			// The first parts keep more lines.
+			if lines = append(lines, line{}); len(part)+2*i >= len(parts[longest])+2*longest && len(part) > 2 {
+				longest = i
+			}
+		}
+		if len(lines)-1 <= room || len(parts[longest]) <= 2 {
+			return lines[:len(lines)-1]
+		}
+		parts[longest] = parts[longest][:len(parts[longest])-1]
+		left[longest]++
+	}
+}
+
+const helpText = `1 2 3 4      overview, workers, functions of the last hour, newest futures
+tab, arrows  the next view, the one before
+j k, arrows  move; pgup, pgdn: a page
+enter        why a future is not running, and its last error; esc goes back
+/            only rows with a text; esc ends it
+s            futures of one state, of the next one, of all
+p            stop reading, go on
+q, Ctrl-C    quit
 
 [bad] is to be looked at, [warn] may be meant to be so. RUN and WAIT are how long
-half of the attempts took at most, the column behind each what 99 of 100 took.`, "\n") {
-		lines = append(lines, line{text: text})
-	}
-	return lines
-}
+half of the attempts took at most, the columns behind them what 99 of 100 took.`
