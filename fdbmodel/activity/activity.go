@@ -149,16 +149,25 @@ func Quantile(histogram []int64, part float64) time.Duration {
 func each(ctx context.Context, c *fdbmodel.Cluster, step string, from, to int64,
 	fn func(layout.ActivityKey, *layout.Activity) error,
 ) error {
+	return eachKey(ctx, c, step, from, to, func(key layout.ActivityKey, item kv.KeyValue) error {
+		var a layout.Activity
+		if err := layout.Decode(item.Key, item.Value, &a); err != nil {
+			return err
+		}
+		return fn(key, &a)
+	})
+}
+
+// eachKey is each for records that are not decoded.
+func eachKey(ctx context.Context, c *fdbmodel.Cluster, step string, from, to int64,
+	fn func(layout.ActivityKey, kv.KeyValue) error,
+) error {
 	keys := c.Keys()
 	within := kv.Range{Begin: keys.ActivityFrom(step, from), End: keys.ActivityFrom(step, to)}
 	return c.EachKey(ctx, within, func(item kv.KeyValue) error {
-		var a layout.Activity
 		key, err := keys.ParseActivity(item.Key)
 		if err == nil {
-			err = layout.Decode(item.Key, item.Value, &a)
-		}
-		if err == nil {
-			err = fn(key, &a)
+			err = fn(key, item)
 		}
 		return err
 	})

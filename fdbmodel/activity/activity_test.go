@@ -189,6 +189,38 @@ func TestMinutesAreAddedUp(t *testing.T) {
 	require.EqualValues(t, 154, succeeded(s))
 }
 
+// TestAnUnreadableRecordStays has a newer version of a worker write one.
+func TestAnUnreadableRecordStays(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	newer := layout.ActivityKey{Step: layout.ActivityMinutes, At: layout.MinuteOf(s.Clock.Now()), Membership: "newer"}
+	_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(s.C.Keys().Activity(newer), []byte{layout.RecordVersion + 1})
+		return nil
+	})
+	require.NoError(t, err)
+	plus(s.Worker)
+	require.NoError(t, s.Worker.Leave(s.Ctx))
+	var k activity.Keeper
+	for _, wait := range []time.Duration{11 * time.Minute, 4 * time.Hour} {
+		s.Clock.Advance(wait)
+		keep(s, &k)
+		var left []layout.ActivityKey
+		require.NoError(t, s.C.EachKey(s.Ctx, kv.Prefix(s.C.Keys().Global(layout.SubActivity)), func(i kv.KeyValue) error {
+			key, err := s.C.Keys().ParseActivity(i.Key)
+			if left = append(left, key); key == newer {
+				return err
+			}
+			var a layout.Activity
+			return layout.Decode(i.Key, i.Value, &a)
+		}))
+		require.Contains(t, left, newer)
+		require.LessOrEqual(t, len(left), 4, "the newer one, the others, and counts")
+	}
+	_, err = activity.Read(s.Ctx, s.C, s.Clock.Now().Add(-24*time.Hour), s.Clock.Now(), time.Hour)
+	require.ErrorIs(t, err, layout.ErrNewerRecord)
+}
+
 // TestWhatCannotBeWrittenIsForgotten has a worker without a store for longer than a minute is
 // open.
 func TestWhatCannotBeWrittenIsForgotten(t *testing.T) {

@@ -25,8 +25,9 @@ type Keeper struct {
 // Keep counts the futures of the present minute, once in a minute and cluster: that reads the
 // counters, and writes one record. It adds up the minutes that all workers have closed to one
 // record each, those of hours that ended MinutesFor ago to one of the hour, and removes
-// hours after HoursFor. It returns when to call it again. What fails does not keep the rest
-// from being done. An unknown commit is retried, and counts nothing twice.
+// hours after HoursFor. Records that it can't read stay. It returns when to call it again.
+// What fails does not keep the rest from being done. An unknown commit is retried, and counts
+// nothing twice.
 func (k *Keeper) Keep(ctx context.Context, c *fdbmodel.Cluster) (next time.Time, err error) {
 	now := c.Now()
 	next = now.Truncate(time.Minute).Add(time.Minute)
@@ -47,7 +48,7 @@ func (k *Keeper) count(ctx context.Context, c *fdbmodel.Cluster, now time.Time) 
 	key := c.Keys().Activity(layout.ActivityKey{Step: layout.ActivityMinutes, At: minute})
 	_, err = c.Transact(ctx, kv.Options{Tag: "futura-activity", NoSync: true}, func(tx kv.Attempt) error {
 		sum := layout.Activity{}
-		if err := add(ctx, key, tx.Get(key), &sum); err != nil || sum.CountedAt != 0 {
+		if _, err := add(ctx, key, tx.Get(key), &sum); err != nil || sum.CountedAt != 0 {
 			return err
 		}
 		sum.Add(counted)
@@ -72,7 +73,7 @@ func (k *Keeper) foldMinutes(ctx context.Context, c *fdbmodel.Cluster, now time.
 	stays := func(at int64) { open = min(open, at) }
 	f := folder{cluster: c, step: layout.ActivityMinutes, every: time.Minute, open: stays}
 	from := min(k.folded, until) // a clock may have been set back
-	err := each(ctx, c, layout.ActivityMinutes, from, until, func(key layout.ActivityKey, _ *layout.Activity) error {
+	err := eachKey(ctx, c, layout.ActivityMinutes, from, until, func(key layout.ActivityKey, _ kv.KeyValue) error {
 		if key.Membership == "" {
 			return nil
 		}
@@ -98,7 +99,7 @@ func (k *Keeper) foldHours(ctx context.Context, c *fdbmodel.Cluster, now time.Ti
 	}
 	open := false
 	f := folder{cluster: c, step: layout.ActivityHours, every: time.Hour, open: func(int64) { open = true }}
-	err := each(ctx, c, layout.ActivityMinutes, 0, until, func(key layout.ActivityKey, _ *layout.Activity) error {
+	err := eachKey(ctx, c, layout.ActivityMinutes, 0, until, func(key layout.ActivityKey, _ kv.KeyValue) error {
 		return f.take(ctx, key)
 	})
 	if err == nil {
@@ -149,12 +150,14 @@ func (f *folder) fold(ctx context.Context) error {
 			beats = append(beats, tx.Snapshot().Get(keys.Worker(key.Membership, layout.WorkerHeartbeat)))
 			records = append(records, tx.Get(keys.Activity(key)))
 		}
-		sum := layout.Activity{}
-		if err := add(ctx, into, asked, &sum); err != nil {
+		sum, folded := layout.Activity{}, 0
+		open = nil
+		if _, err := add(ctx, into, asked, &sum); layout.IsUnreadable(err) {
+			open = append(open, group[0].At)
+			return nil
+		} else if err != nil {
 			return err
 		}
-		folded := 0
-		open = nil
 		for i, key := range group {
 			beat, err := beats[i].Wait(ctx)
 			if err != nil {
@@ -164,17 +167,18 @@ func (f *folder) fold(ctx context.Context) error {
 				open = append(open, key.At)
 				continue
 			}
-			if value, err := records[i].Wait(ctx); err != nil || value == nil {
-				if err != nil {
-					return err
-				}
+			found, err := add(ctx, keys.Activity(key), records[i], &sum)
+			if layout.IsUnreadable(err) {
+				open = append(open, key.At)
 				continue
 			}
-			if err := add(ctx, keys.Activity(key), records[i], &sum); err != nil {
+			if err != nil {
 				return err
 			}
-			tx.Clear(keys.Activity(key))
-			folded++
+			if found {
+				tx.Clear(keys.Activity(key))
+				folded++
+			}
 		}
 		if folded > 0 {
 			tx.Set(into, layout.Encode(&sum))
@@ -197,18 +201,18 @@ func isClosed(key, beat []byte, at int64) bool {
 	return layout.Decode(key, beat, &last) == nil && layout.MinuteIsClosed(at, time.UnixMilli(last.At))
 }
 
-// add adds a record, if there is one.
-func add(ctx context.Context, key []byte, asked kv.Pending[[]byte], to *layout.Activity) error {
+// add adds a record, and reports whether there is one.
+func add(ctx context.Context, key []byte, asked kv.Pending[[]byte], to *layout.Activity) (found bool, err error) {
 	value, err := asked.Wait(ctx)
 	if err != nil || value == nil {
-		return err
+		return false, err
 	}
 	var a layout.Activity
 	if err := layout.Decode(key, value, &a); err != nil {
-		return err
+		return false, err
 	}
 	to.Add(&a)
-	return nil
+	return true, nil
 }
 
 // drop removes the hours before a second.
