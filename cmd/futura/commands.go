@@ -28,7 +28,7 @@ func (a *app) commandGroups() []commandGroup {
 		}},
 		{"operate", "Operate a cluster:", []*cobra.Command{
 			a.clusterCommand(), a.pauseCommand(), a.resumeCommand(), a.laneCommand(), a.limitsCommand(), a.tokenCommand(),
-			a.checkCommand(), a.backupCommand(), a.restoreCommand(), a.migrateCommand(),
+			a.checkCommand(), a.supportCommand(), a.backupCommand(), a.restoreCommand(), a.migrateCommand(),
 		}},
 		{"other", "Other:", []*cobra.Command{a.versionCommand()}},
 	}
