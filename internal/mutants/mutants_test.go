@@ -42,7 +42,7 @@ func all() []mutant {
 		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
-		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), coldMutants(),
+		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
 		stackMutants(), wasmMutants(), activityMutants(), metricMutants(),
 	} {
 		m = append(m, table...)

@@ -1,0 +1,21 @@
+package mutants
+
+// topMutants are faults of what a terminal shows.
+func topMutants() []mutant {
+	const dir = "internal/top/"
+	by := suites{{of: "internal/top", run: "Test"}}
+	return []mutant{
+		{name: "a screen obeys names", file: dir + "view.go", by: by,
+			old: `strings.ReplaceAll(console.Printable(s), "\n", " ")`, new: `strings.ReplaceAll(s, "\n", " ")`},
+		{name: "a line is wider than its screen", file: dir + "view.go", by: by,
+			old: `ansi.Truncate(clean(l.text), width, "…")`, new: `clean(l.text)`},
+		{name: "a list has futures of another state", file: dir + "model.go", by: by,
+			old: "msg.query != m.query", new: "!m.query.List"},
+		{name: "an error of the store is the last reading", file: dir + "model.go", by: by,
+			old: "m.reading = false\n", new: "m.reading = msg.err != nil\n"},
+		{name: "a paused screen reads", file: dir + "model.go", by: by,
+			old: "int(msg) == m.turn && !m.paused", new: "int(msg) == m.turn"},
+		{name: "a screen reads an hour every time", file: dir + "reader.go", by: by,
+			old: "start.Before(r.due)", new: "start.Before(r.due.Add(-2 * time.Hour))"},
+	}
+}
