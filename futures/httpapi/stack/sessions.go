@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"crypto/sha256"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -16,7 +17,8 @@ const (
 	LinkTime = time.Hour
 	// SessionTime is how long a session lasts.
 	SessionTime = 24 * time.Hour
-	// maxLogins bounds the links, and the sessions, of a server. The oldest gives way.
+	// maxLogins bounds the links, and the sessions, of a server. The oldest of the token that
+	// has most gives way.
 	maxLogins = 1000
 )
 
@@ -27,6 +29,9 @@ const sessionsPath = "/api/v1/sessions"
 type session struct {
 	of    [sha256.Size]byte // the token's secret
 	until time.Time
+	// last is when all that begins with it ends too, zero for never: who has a session can't
+	// prolong it.
+	last time.Time
 }
 
 // logins are secrets that stand for tokens, by their sums. A sum is of 256 random bits, so
@@ -43,31 +48,42 @@ func (l *logins) put(to *map[[sha256.Size]byte]session, s session, now time.Time
 	if *to == nil {
 		*to = map[[sha256.Size]byte]session{}
 	}
-	oldest, first := [sha256.Size]byte{}, time.Time{}
-	for sum, one := range *to {
-		if !now.Before(one.until) {
-			delete(*to, sum)
-		} else if first.IsZero() || one.until.Before(first) {
-			oldest, first = sum, one.until
-		}
-	}
+	maps.DeleteFunc(*to, func(_ [sha256.Size]byte, one session) bool { return !now.Before(one.until) })
 	if len(*to) >= maxLogins {
-		delete(*to, oldest)
+		makeRoom(*to)
 	}
 	secret := NewSecret()
 	(*to)[sha256.Sum256([]byte(secret))] = s
 	return secret
 }
 
+// makeRoom removes the oldest login of the token that has most of them, so that the holder
+// of one token can't push out those of others.
+func makeRoom(all map[[sha256.Size]byte]session) {
+	count := map[[sha256.Size]byte]int{}
+	for _, one := range all {
+		count[one.of]++
+	}
+	var oldest [sha256.Size]byte
+	for sum, one := range all {
+		was, most := all[oldest], count[all[oldest].of]
+		if n := count[one.of]; n > most || n == most && one.until.Before(was.until) {
+			oldest = sum
+		}
+	}
+	delete(all, oldest)
+}
+
 // NewLink returns the secret of a link: Login takes it once, within LinkTime, and it stands
-// for the token with a secret. It is empty if that is no valid token.
+// for the token with a secret, or for the session with it and no longer. It is empty if that
+// is no valid token.
 func (t *Tokens) NewLink(secret string) string {
 	token, ok := t.Find(secret)
 	if !ok {
 		return ""
 	}
 	now := t.time()
-	return t.logins.put(&t.logins.links, session{token.sum, now.Add(LinkTime)}, now)
+	return t.logins.put(&t.logins.links, session{token.sum, now.Add(LinkTime), token.Expires}, now)
 }
 
 // Login returns the secret of a new session for that of a link, which is used up. It is
@@ -82,12 +98,17 @@ func (t *Tokens) Login(link string) (secret string, ok bool) {
 	if !ok || !t.time().Before(found.until) {
 		return "", false
 	}
-	return t.newSession(found.of), true
+	return t.newSession(found.of, found.last), true
 }
 
-func (t *Tokens) newSession(of [sha256.Size]byte) string {
+// newSession begins a session of a token, which ends at last if that is not zero.
+func (t *Tokens) newSession(of [sha256.Size]byte, last time.Time) string {
 	now := t.time()
-	return t.logins.put(&t.logins.sessions, session{of, now.Add(SessionTime)}, now)
+	until := now.Add(SessionTime)
+	if !last.IsZero() && last.Before(until) {
+		until = last
+	}
+	return t.logins.put(&t.logins.sessions, session{of, until, last}, now)
 }
 
 // Logout ends a session.
@@ -182,7 +203,7 @@ func (s *Stack) login(ctx context.Context, in *loginInput) (*sessionOutput, erro
 	case link != "":
 		secret, ok = tokens.Login(link)
 	case ok:
-		secret = tokens.newSession(q.bearer.sum)
+		secret = tokens.newSession(q.bearer.sum, q.bearer.Expires)
 	}
 	switch {
 	case ok:

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -93,6 +94,64 @@ func TestSessionsAreBounded(t *testing.T) {
 	_, ok := tokens.Login(tokens.NewLink("secret"))
 	require.True(t, ok)
 	require.Len(t, tokens.logins.sessions, 1)
+}
+
+// TestSessionsOfOneToken begins more than there may be with one token: those of others stay.
+func TestSessionsOfOneToken(t *testing.T) {
+	t.Parallel()
+	tokens, now := NewTokens("boss", "secret"), time.Now()
+	tokens.now = func() time.Time { return now }
+	tokens.Add("reader", "public", Read)
+	s := New(Options{Tokens: tokens})
+	boss, ok := tokens.Login(tokens.NewLink("secret"))
+	require.True(t, ok)
+	link := tokens.NewLink("secret")
+	var first, last string
+	for i := range maxLogins + 20 {
+		now = now.Add(time.Millisecond)
+		require.NotEmpty(t, tokens.NewLink("public"))
+		last = tokens.newSession(s.options.Tokens.own[1].sum, time.Time{})
+		if i == 0 {
+			first = last
+		}
+	}
+	require.Len(t, tokens.logins.sessions, maxLogins)
+	require.Len(t, tokens.logins.links, maxLogins)
+	for secret, lives := range map[string]bool{boss: true, first: false, last: true} {
+		_, ok = tokens.Find(secret)
+		require.Equal(t, lives, ok)
+	}
+	_, ok = tokens.Login(link)
+	require.True(t, ok)
+}
+
+// TestSessionIsNotProlonged begins a session with a session, and with a link of that: both end
+// with it.
+func TestSessionIsNotProlonged(t *testing.T) {
+	t.Parallel()
+	tokens, now := NewTokens("own", "secret"), time.Now()
+	tokens.now = func() time.Time { return now }
+	s := New(Options{Tokens: tokens})
+	secretOf := func(w *httptest.ResponseRecorder) string {
+		require.Equal(t, http.StatusCreated, w.Code, w.Body)
+		var made Session
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &made))
+		return made.Token
+	}
+	stolen := secretOf(ask(s, "POST", "/api/v1/sessions", "secret", ""))
+	now = now.Add(SessionTime - time.Minute)
+	again := secretOf(ask(s, "POST", "/api/v1/sessions", stolen, ""))
+	byLink, ok := tokens.Login(tokens.NewLink(again))
+	require.True(t, ok)
+	for _, secret := range []string{stolen, again, byLink} {
+		_, ok = tokens.Find(secret)
+		require.True(t, ok)
+	}
+	now = now.Add(time.Minute)
+	for _, secret := range []string{stolen, again, byLink} {
+		_, ok = tokens.Find(secret)
+		require.False(t, ok)
+	}
 }
 
 // ask sends a request to a stack.
