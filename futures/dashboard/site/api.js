@@ -2,7 +2,10 @@
 // address alone, and sent in a header.
 
 const base = new URL("../", location.href.split("#")[0]);
-const kept = "futura-session";
+export const kept = "futura-session";
+
+// How long a server may take to begin an answer, in milliseconds: to a read, and to a change.
+const patience = { GET: 15000, other: 60000 };
 
 // Problem is an error that the API answered with.
 export class Problem extends Error {
@@ -23,24 +26,31 @@ export const session = {
 
 // call sends a request, and returns its answer.
 async function call(method, path, { query, body, signal, headers } = {}) {
+  if (path.some((part) => part === "." || part === "..")) {
+    throw new Problem(400, "bad_name", "No address can contain the name . or .. alone: use the command futura.");
+  }
   const url = new URL("api/v1/" + path.map(encodeURIComponent).join("/").replaceAll("%3A", ":"), base);
   for (const [key, value] of Object.entries(query ?? {})) {
     if (value !== undefined && value !== null && value !== "") url.searchParams.set(key, value);
   }
   const secret = localStorage.getItem(kept);
-  const sent = { ...headers };
-  if (secret) sent.Authorization = "Bearer " + secret;
+  const sent = { ...(secret && { Authorization: "Bearer " + secret }), ...headers };
   if (body !== undefined) sent["Content-Type"] = "application/json";
+  const late = new AbortController(), timer = setTimeout(() => late.abort(), patience[method] ?? patience.other);
   let answer;
   try {
     answer = await fetch(url, {
-      method, signal, headers: sent, body: body === undefined ? undefined : JSON.stringify(body),
-      credentials: "omit", redirect: "error", cache: "no-store",
+      method, signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal, headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body), credentials: "omit", redirect: "error", cache: "no-store",
     });
   } catch (err) {
+    if (late.signal.aborted) {
+      throw new Problem(0, "unreachable", "The server does not answer. It is busy, or was stopped." +
+        (method === "GET" ? "" : " What was asked for may yet be done."));
+    }
     if (err.name === "AbortError") throw err;
     throw new Problem(0, "unreachable", "The server does not answer. It may be stopped, or restarting.");
-  }
+  } finally { clearTimeout(timer); }
   if (!answer.ok) {
     const told = await answer.json().catch(() => ({}));
     throw new Problem(answer.status, told.code ?? "", told.detail ?? told.message ?? `The server answered ${answer.status}.`);
@@ -69,14 +79,12 @@ export async function orNull(asked) {
 }
 
 // begin learns what this page may do. With the secret of a link, or with a token, it logs in
-// first.
+// first. The token itself is not kept.
 export async function begin({ linkSecret, token } = {}) {
-  if (token) localStorage.setItem(kept, token);
+  if (token && /[^\x21-\x7e]/.test(token)) throw new Problem(401, "unauthorized", "This is no token.");
   if (linkSecret || token) {
-    const made = await post(["sessions"], linkSecret ? { link: linkSecret } : {}).catch((err) => {
-      if (token) localStorage.removeItem(kept);
-      throw err;
-    });
+    const made = await json(await call("POST", ["sessions"], linkSecret ? { body: { link: linkSecret } }
+      : { body: {}, headers: { Authorization: "Bearer " + token } }));
     if (made.token) localStorage.setItem(kept, made.token);
   }
   const now = await get(["sessions", "this"]);

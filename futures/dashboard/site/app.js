@@ -1,6 +1,6 @@
 // The frame of all views: which one is shown, who looks at it, and how it stays up to date.
 import { h, show, link, button } from "./dom.js";
-import { begin, end, session, Problem } from "./api.js";
+import { begin, end, kept, session, Problem } from "./api.js";
 import { time } from "./format.js";
 import { overview } from "./views/overview.js";
 import { list } from "./views/list.js";
@@ -42,11 +42,11 @@ function place() {
 const find = (path) => views.find(([pattern]) => pattern.length === path.length &&
   pattern.every((part, i) => part === "*" || part === path[i]))?.[1];
 
-// say tells what happened, to those who listen too.
-export function say(text, bad) {
+// say tells what happened, to those who listen too, with what can be done about it.
+export function say(text, bad, ...more) {
   const news = document.getElementById("news");
-  news.replaceChildren(h("p", { class: bad ? "bad" : "good" }, text, button("×", () => news.replaceChildren(),
-    { "aria-label": "Dismiss" })));
+  show(news, h("div", { id: "news", role: "status", "aria-live": "polite" }, h("p", { class: bad ? "bad" : "good" }, text, ...more,
+    button("×", () => news.replaceChildren(), { "aria-label": "Dismiss" }))));
 }
 
 // act does something for a person, and shows what came of it.
@@ -74,18 +74,23 @@ function drawFrame() {
   ]));
 }
 
+// linkIn is the secret of a link that logs in.
+const linkIn = (text) => text.match(/#login=([0-9a-f]+)$/)?.[1];
+
 // drawLogin asks for a token.
 function drawLogin(text) {
   stop();
+  session.role = "";
   drawFrame();
   const field = h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true });
   main.replaceChildren(h("form", { class: "login", onsubmit: async (event) => {
     event.preventDefault();
     try {
-      await begin({ token: field.value.trim() });
+      const token = field.value.trim(), linkSecret = linkIn(token);
+      await begin(linkSecret ? { linkSecret } : { token });
       await go();
     } catch (err) {
-      drawLogin(err.status === 401 ? "This token is not valid." : err.message);
+      drawLogin(err.status === 401 && !linkIn(field.value.trim()) ? "This token is not valid." : err.message);
     }
   } }, h("h1", null, "Log in"), text && h("p", { role: "alert" }, text),
   h("label", { for: "token" }, "Token"), field, h("button", { type: "submit" }, "Log in"),
@@ -127,11 +132,12 @@ export async function refresh() {
   try {
     const from = performance.now();
     if (!document.hidden || !now.last) await draw(now);
-    every = Math.max(every, (performance.now() - from) / 50); // a page keeps a slow server busy for a twentieth of the time
+    // A page keeps a slow server busy for a twentieth of the time, but is no older than half a minute.
+    every = Math.max(every, Math.min(30, (performance.now() - from) / 50));
   } catch (err) {
     if (now !== shown || err.name === "AbortError") return;
     if (err instanceof Problem && err.status === 401) {
-      drawLogin("Your session has ended, or was never begun.");
+      drawLogin("Your session has ended: it lasts a day, and until the server is started again.");
       return;
     }
     every = 5;
@@ -167,13 +173,17 @@ async function draw(now) {
 
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
-addEventListener("hashchange", () => { if (session.role) go(); });
+addEventListener("hashchange", (event) => {
+  if (linkIn(location.hash)) start(new URL(event.oldURL).hash);
+  else if (session.role) go();
+});
+addEventListener("storage", (event) => { if (event.key === kept && event.newValue && !session.role) start(); });
 
 // start logs in with the secret of a link, if the address has one, and takes it away from the
-// address and from the history.
-async function start() {
-  const secret = location.hash.match(/^#login=([0-9a-f]+)$/)?.[1];
-  if (secret) history.replaceState(null, "", location.pathname + "#/");
+// address and from the history: a place that was shown takes its place.
+async function start(before = "") {
+  const secret = linkIn(location.hash);
+  if (secret) history.replaceState(null, "", location.pathname + (linkIn(before) ? "#/" : before || "#/"));
   try {
     await begin({ linkSecret: secret });
   } catch (err) {

@@ -10,7 +10,8 @@ const downloadBytes = 512 << 20; // how much a browser is asked to hold
 export async function load(path, size) {
   if (!size) return { data: new Uint8Array(0), codec: "" };
   const answer = await open(path, size > shownBytes ? `bytes=0-${shownBytes - 1}` : null);
-  return { data: new Uint8Array(await answer.arrayBuffer()), codec: answer.headers.get("Futura-Codec") ?? "" };
+  const data = new Uint8Array(await answer.arrayBuffer());
+  return { data, codec: answer.headers.get("Futura-Codec") ?? "", toJSON: () => data.length }; // it does not change
 }
 
 const images = [["image/png", [0x89, 0x50, 0x4e, 0x47]], ["image/jpeg", [0xff, 0xd8, 0xff]],
@@ -34,10 +35,14 @@ function inner(data, codec, whole) {
   const text = asText(data, whole);
   if (text === null) return h("pre", { class: "value" }, hex(data));
   if (whole && (codec === "json" || /^\s*[[{]/.test(text))) {
-    try { return tree(JSON.parse(text)); } catch { /* shown as text */ }
+    try { return tree(JSON.parse(text, exact)); } catch { /* shown as text */ }
   }
   return h("pre", { class: "value" }, text);
 }
+
+// exact keeps the digits of integers that a number of a browser would round.
+const exact = (_, value, { source } = {}) =>
+  (Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(source ?? "") ? BigInt(source) : value);
 
 function asText(data, whole) {
   try {
@@ -97,16 +102,20 @@ export function unpack(data) {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength), text = new TextDecoder();
   let at = 0;
   const take = (n) => { at += n; if (at > data.length) throw new Error("it is cut off"); return at - n; };
+  const long = (n) => (Number.isSafeInteger(Number(n)) ? Number(n) : n);
   const uint = (n) => ({ 1: () => view.getUint8(take(1)), 2: () => view.getUint16(take(2)), 4: () => view.getUint32(take(4)),
-    8: () => Number(view.getBigUint64(take(8))) })[n]();
+    8: () => long(view.getBigUint64(take(8))) })[n]();
   const sint = (n) => ({ 1: () => view.getInt8(take(1)), 2: () => view.getInt16(take(2)), 4: () => view.getInt32(take(4)),
-    8: () => Number(view.getBigInt64(take(8))) })[n]();
+    8: () => long(view.getBigInt64(take(8))) })[n]();
   const str = (n) => { const from = take(n); return text.decode(data.subarray(from, from + n)); };
   const bin = (n) => { const from = take(n); return `(${n} bytes) ` + hex(data.subarray(from, from + Math.min(n, 32))).slice(8, 56).trim(); };
   const array = (n, depth) => { const all = []; for (let i = 0; i < n; i++) all.push(any(depth)); return all; };
   const map = (n, depth) => {
     const all = Object.create(null);
-    for (let i = 0; i < n; i++) { const key = any(depth); all[typeof key === "object" ? JSON.stringify(key) : String(key)] = any(depth); }
+    for (let i = 0; i < n; i++) {
+      const key = any(depth); // one that is no text has a name of bounded size: its text could be exponential in its depth
+      all[key !== null && typeof key === "object" ? `(a key with ${Object.keys(key).length} parts, ${i})` : String(key)] = any(depth);
+    }
     return all;
   };
   const ext = (n) => { const kind = sint(1); return `(extension ${kind}) ${bin(n)}`; };

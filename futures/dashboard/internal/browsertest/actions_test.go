@@ -229,8 +229,8 @@ func TestServerThatGoesAway(t *testing.T) {
 	p := s.newTab()
 	p.login(secrets[stack.Read])
 	p.do("offline", chromedp.Evaluate("window.real = window.fetch; "+
-		"window.fetch = () => Promise.reject(new TypeError('gone'))", nil))
+		"window.fetch = () => Promise.reject(new TypeError('gone'))", nil), look)
 	p.sees("[role=alert]", "The server does not answer.")
-	p.do("online", chromedp.Evaluate("window.fetch = window.real", nil))
+	p.do("online", chromedp.Evaluate("window.fetch = window.real; null", nil), look)
 	p.holds("!document.querySelector('.failure')")
 }

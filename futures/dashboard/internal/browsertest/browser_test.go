@@ -75,6 +75,15 @@ func (s *site) newTab() *tab {
 	return t
 }
 
+// beside opens another tab of the same browser.
+func (t *tab) beside() *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(t.ctx)
+	t.Cleanup(cancel)
+	require.NoError(t, chromedp.Run(ctx))
+	return &tab{site: t.site, ctx: ctx}
+}
+
 // hear notes what goes wrong in a page: exceptions, dialogs, and what its policy refused.
 func (t *tab) hear(event any) {
 	problem := ""

@@ -94,9 +94,11 @@ async function change(action, verb, filter) {
   stop = true;
   await count;
   if (!yes) return;
+  stop = false;
+  const stopping = button("Stop", () => { stop = true; });
   try {
-    const sum = await sweep(action, filter, {}, (so) => say(`${verb}: ${number(so.changed)} so far …`), () => false);
-    say(`${verb}: ${number(sum.changed)} of ${number(sum.matched)} futures were changed.`);
+    const sum = await sweep(action, filter, {}, (so) => say(`${verb}: ${number(so.changed)} so far …`, false, stopping), () => stop);
+    say(`${verb}: ${number(sum.changed)} of ${number(sum.matched)} futures were changed${stop ? ", then it was stopped" : ""}.`);
   } catch (err) {
     say(`${err.message} What was changed before stays so.`, true);
   }
