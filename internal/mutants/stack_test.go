@@ -1,6 +1,6 @@
 package mutants
 
-// stackMutants are faults in what requests without a token may take.
+// stackMutants are faults in what requests without a token, and logins, may take.
 func stackMutants() []mutant {
 	const dir = "futures/httpapi/stack/"
 	on := func(tests string) suites { return suites{{of: "futures/httpapi/stack", run: tests}} }
@@ -13,5 +13,9 @@ func stackMutants() []mutant {
 			by: on("HasFewRequests"), old: "return c.answered >= unauthenticatedRequests", new: "return false"},
 		{name: "a document never stays the same", file: dir + "document.go", by: on("CompressedOnce"),
 			old: `h.Set("ETag", tag)`, new: `h.Set("ETag", "\"new\"")`},
+		{name: "one token pushes out the logins of others", file: dir + "sessions.go", by: on("Sessions"),
+			old: "count[one.of]++", new: "count[one.of] = 1"},
+		{name: "a session prolongs itself", file: dir + "sessions.go", by: on("Session"),
+			old: "if !last.IsZero() && last.Before(until) {", new: "if false {"},
 	}
 }

@@ -22,22 +22,25 @@ import (
 // returns what it got.
 const attacks = `(async (at, id) => {
   const got = {}, all = [];
-  const attack = (name, what) => all.push((async () => what())().then((v) => { got[name] = v; }, () => { got[name] = "refused"; }));
+  const attack = (name, what) => all.push((async () => what())().then(
+    (v) => { got[name] = v; }, () => { got[name] = "refused"; }));
   const post = { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}", credentials: "include" };
   attack("read", async () => (await fetch(at + "/api/v1/cluster", { credentials: "include" })).status);
-  attack("blind", async () => (await fetch(at + "/api/v1/futures/" + id + ":cancel", { method: "POST", mode: "no-cors", credentials: "include" })).status);
-  attack("json", async () => (await fetch(at + "/api/v1/futures/" + id + ":cancel", post)).status);
+  const cancel = at + "/api/v1/futures/" + id + ":cancel";
+  attack("blind", async () => (await fetch(cancel, { method: "POST", mode: "no-cors" })).status);
+  attack("json", async () => (await fetch(cancel, post)).status);
   attack("script", async () => (await import(at + "/ui/api.js")).session);
-  const opened = (source, good, bad) => new Promise((yes, no) => { source[good] = () => yes("open"); source[bad] = () => no(); });
-  attack("events", () => opened(new EventSource(at + "/api/v1/futures/" + id + "/events", { withCredentials: true }), "onopen", "onerror"));
-  attack("socket", () => opened(new WebSocket(at.replace("http", "ws") + "/api/v1/futures"), "onopen", "onerror"));
+  const opened = (to) => new Promise((yes, no) => { to.onopen = () => yes("open"); to.onerror = () => no(); });
+  attack("events", () => opened(new EventSource(at + "/api/v1/futures/" + id + "/events", { withCredentials: true })));
+  attack("socket", () => opened(new WebSocket(at.replace("http", "ws") + "/api/v1/futures")));
   attack("frame", async () => {
     const frame = document.createElement("iframe");
     await new Promise((yes) => { frame.onload = yes; frame.src = at + "/ui/"; document.body.append(frame); });
     try { return frame.contentWindow.localStorage.length; } catch { return "refused"; }
   });
   const form = document.createElement("form");
-  Object.assign(form, { method: "POST", action: at + "/api/v1/futures:cancel?state=ready", target: "sink", enctype: "text/plain" });
+  Object.assign(form, { method: "POST", target: "sink", enctype: "text/plain" });
+  form.action = at + "/api/v1/futures:cancel?state=ready";
   const sink = document.createElement("iframe");
   sink.name = "sink";
   document.body.append(sink, form);
@@ -115,14 +118,19 @@ func TestServerThatHangs(t *testing.T) {
 	p.login(secrets[stack.Admin])
 	p.do("hang", chromedp.Evaluate(`window.real = [window.fetch, window.setTimeout];
 		window.setTimeout = (f, ms) => window.real[1].call(window, f, ms === 15000 ? 50 : ms);
-		window.fetch = (_, { signal }) => new Promise((_, no) => signal.addEventListener("abort", () => no(signal.reason)));`, nil))
+		window.fetch = (_, { signal }) =>
+			new Promise((_, no) => signal.addEventListener("abort", () => no(signal.reason)));`, nil))
 	p.do("now", look)
 	p.sees("[role=alert]", "It is busy, or was stopped.")
 	p.do("goes on", chromedp.Evaluate("[window.fetch, window.setTimeout] = window.real; null", nil))
 	p.do("now", look)
 	p.holds("!document.querySelector('.failure')")
 	p.do("slow", chromedp.Evaluate(`window.waits = []; window.late = 0; performance.now = () => window.late += 1e6;
-		window.setTimeout = (f, ms) => { window.waits.push(ms); return window.real[1].call(window, f, ms); }; null`, nil), look)
+		window.setTimeout = (f, ms) => {
+			window.waits.push(ms);
+			return window.real[1].call(window, f, ms);
+		};
+		null`, nil), look)
 	p.holds("window.waits.includes(30000)") // it asks again soon, however late the answer was
 	p.clean("hang")
 }
@@ -158,17 +166,18 @@ func TestHostileValues(t *testing.T) {
 	keys := strings.Repeat("\x81", 60) + "\xa1x" + strings.Repeat("\xc0", 60) // maps whose keys are maps
 	for _, value := range []struct{ name, codec, content, part, text string }{
 		{"keys that are maps", "msgpack", keys, ".tree", "1 parts"},
-		{"long integers", "msgpack", "\x92\xcf\xff\xff\xff\xff\xff\xff\xff\xff\xd3\x80\x00\x00\x00\x00\x00\x00\x01", ".tree",
-			"18446744073709551615"},
+		{"long integers", "msgpack", "\x91\xcf" + strings.Repeat("\xff", 8), ".tree", "18446744073709551615"},
 		{"an array of 4 billion", "msgpack", "\xdd\xff\xff\xff\xff", "pre", "dd ff ff ff ff"},
 		{"deep msgpack", "msgpack", strings.Repeat("\x91", 60000) + "\xc0", "pre", "91 91"},
 		{"prototypes", "msgpack", "\x81\xa9__proto__\x81\xa5pwned\xc3", ".tree", "__proto__"},
 		{"deep JSON", "raw", strings.Repeat("[", 30000) + strings.Repeat("]", 30000), "pre", "[[[["},
-		{"deep JSON with fields", "json", strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000), "pre", `{"a":{"a":`},
+		{"deep JSON with fields", "json", strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000), "pre",
+			`{"a":{"a":`},
 		{"long integers of JSON", "json", `{"id":12345678901234567890,"r":1e400,"__proto__":{"pwned":1}}`, ".tree",
 			"12345678901234567890"},
 		{"a page", "raw", "<!doctype html><script>window.pwned=1</script>", "pre", "<script>"},
-		{"an image with a script", "raw", `<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"/>`, "pre", "onload"},
+		{"an image with a script", "raw", `<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"/>`, "pre",
+			"onload"},
 		{"an image of 2 gigapixels", "raw", string(bomb(20000, 20000)), "section", "codec raw"},
 		{"a broken image", "raw", "\x89PNG\r\n\x1a\n", "section", "8 B"},
 		{"text of the other direction", "raw", "\u202egnp.exe\u2066\x1b[2J", "pre", "exe"},
