@@ -43,6 +43,7 @@ type Model struct {
 	detail        string   // the future that is shown over the view, empty for none
 	lines         []string // what is said of it
 	scroll        int
+	asking        bool
 
 	snapshot       *Snapshot // nil before the first
 	err            error     // of the last reading
@@ -104,6 +105,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case snapshotMsg:
 		return m, m.got(&msg)
 	case futureMsg:
+		m.asking = false
 		if m.detail == msg.key {
 			m.lines = msg.lines
 		}
@@ -133,7 +135,11 @@ func (m *Model) got(msg *snapshotMsg) tea.Cmd {
 		return m.look()
 	}
 	turn := m.turn
-	return tea.Tick(wait, func(time.Time) tea.Msg { return turnMsg(turn) })
+	next := tea.Tick(wait, func(time.Time) tea.Msg { return turnMsg(turn) })
+	if m.detail != "" && !m.asking {
+		return tea.Batch(next, m.ask())
+	}
+	return next
 }
 
 // follow has the selection stay with what it is about.
@@ -244,8 +250,14 @@ func (m *Model) open() tea.Cmd {
 	if m.view != futureView || m.detail != "" || m.at >= len(rows) {
 		return nil
 	}
-	key := rows[m.at].key
-	m.detail, m.lines, m.scroll = key, []string{"reading ..."}, 0
+	m.detail, m.lines, m.scroll = rows[m.at].key, []string{"reading ..."}, 0
+	return m.ask()
+}
+
+// ask asks what there is to say of the future that is shown.
+func (m *Model) ask() tea.Cmd {
+	key := m.detail
+	m.asking = true
 	return func() tea.Msg {
 		id, err := futures.ParseID(key)
 		var lines []string
@@ -261,9 +273,10 @@ func (m *Model) open() tea.Cmd {
 
 // rows are those of the view that have the text of the filter.
 func (m *Model) rows() []row {
-	return slices.DeleteFunc(m.table()[min(1, len(m.table())):], func(r row) bool {
+	table := m.table()
+	return slices.DeleteFunc(table[min(1, len(table)):], func(r row) bool {
 		text := r.key + " " + strings.Join(r.cells, " ")
-		return !strings.Contains(strings.ToLower(text), strings.ToLower(m.filter))
+		return m.filter != "" && !strings.Contains(strings.ToLower(text), strings.ToLower(m.filter))
 	})
 }
 

@@ -215,6 +215,11 @@ func TestFuturesByState(t *testing.T) {
 	s.answer(s.press("j", "enter"))
 	require.Contains(t, s.shown(), "why "+futures.ID{15: 1}.String())
 	require.Contains(t, s.shown(), "last error [2J")
+	s.Update(futureMsg{s.detail, []string{"old"}})
+	for _, cmd := range s.answer(s.look())().(tea.BatchMsg)[1:] {
+		s.answer(cmd)
+	}
+	require.Contains(t, s.shown(), "why ", "it is asked again")
 	s.press("esc")
 	require.Contains(t, s.shown(), "> …000000000001")
 

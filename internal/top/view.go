@@ -217,7 +217,7 @@ func futureTable(list []httpapi.Future, now time.Time, width int) []row {
 		f := &list[i]
 		key, text := f.ID.String(), ""
 		if f.Failure != nil {
-			text = string(f.Failure.Kind) + after(f.Failure.Message)
+			text = string(f.Failure.Kind) + after(f.Failure.Message[:min(len(f.Failure.Message), 4*maxCell)])
 		}
 		r := row{key: key, cells: []string{key, string(f.State), strconv.Itoa(f.Attempt), brief(now.Sub(f.SubmittedAt)),
 			short(f.Function), text}}
