@@ -87,7 +87,7 @@ func TestWaitsAreThoseForAWorker(t *testing.T) {
 		})
 		naps := b.many(2, "go:nap")
 		b.awaitOver(naps...)
-		b.awaitOver(b.one("go:nap", func(s *fdbmodel.Submission) { s.NotBefore = b.cluster.Now().Add(time.Hour) }),
+		b.awaitOver(b.one("go:nap", func(s *fdbmodel.Submission) { s.NotBefore = b.cluster.Now().Add(time.Minute) }),
 			b.one("go:nap", func(s *fdbmodel.Submission) { s.Inputs = naps }))
 		b.awaitOver(b.one("go:fall", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 2 }))
 		b.await("them to be counted", func() bool { return w.Stats().Failed == 3 })
