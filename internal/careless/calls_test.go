@@ -96,6 +96,9 @@ func makers() []maker {
 		{"limits show", 1, fixed("limits show")},
 		{"limits set", 2, limitsSet},
 		{"usage", 1, (*walk).usage},
+		{"activity", 1, (*walk).activity},
+		{"top", 1, (*walk).top},
+		{"support", 1, (*walk).support},
 		{"unique show", 1, fixed("unique show u1")},
 		{"unique release", 2, unique},
 		{"workers", 3, fixed("workers")},
@@ -103,8 +106,8 @@ func makers() []maker {
 	}, jobCalls()...)
 }
 
-// servers are the commands that go on until they are stopped. begin starts them.
-func servers() []string { return []string{"dev", "serve", "worker", "head"} }
+// servers are the commands that go on until they are stopped. begin starts them, but for ui.
+func servers() []string { return []string{"dev", "serve", "worker", "head", "ui"} }
 
 // checkCoverage requires that the walk knows all commands.
 func (w *walk) checkCoverage() {

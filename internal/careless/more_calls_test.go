@@ -62,6 +62,32 @@ func (w *walk) usage() call {
 	}
 }
 
+func (w *walk) activity() call {
+	return call{
+		args: append([]string{"activity"}, pick(w, [][]string{
+			{}, {"--last", "24h"}, {"--last", "7d", "--json"}, {"--last", "7d", "--by", "minute"},
+			{"--last", "x"},
+		})...),
+		codes: []int{codeOK, codeUsage, codeNotFound},
+	}
+}
+
+func (w *walk) top() call {
+	return call{
+		args:  append([]string{"top", "--once"}, pick(w, [][]string{{}, {"--json"}, {"--every", "1"}, {"--every", "x"}})...),
+		codes: []int{codeOK, codeUsage, codeNotFound},
+	}
+}
+
+func (w *walk) support() call {
+	w.copies++
+	name := filepath.Join(w.dir, "support-"+strconv.Itoa(w.copies)+".zip")
+	if w.chance(25) {
+		name = w.file(pick(w, []string{"text", "directory", "none/none"}))
+	}
+	return call{args: []string{"support", "--output", name}, codes: []int{codeOK, codeUsage, codeNotFound}}
+}
+
 func (w *walk) listPeers() call {
 	return call{
 		args:  append([]string{"peers"}, pick(w, [][]string{{}, {"--limit", "1"}, {"--limit", "-1"}, {"--after", "x"}})...),
