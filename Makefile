@@ -134,7 +134,8 @@ test: ## run the tests of the model, its stores, the client and the workers; abo
 	@echo "SKIP: $$($(GO) list ./... | grep -cvE '$(CORE)') packages, FoundationDB and MongoDB; make test-all tests all"
 
 test-all: lint ## run all tests, also on FoundationDB where it is installed; at most 15 minutes on two cores
-	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 test-unit test-fdb test-mongo test-browser
+	@failed=0; $(MAKE) --no-print-directory --keep-going --output-sync=target -j3 test-unit test-fdb test-mongo || failed=1; \
+	$(MAKE) --no-print-directory test-browser || failed=1; exit $$failed
 
 lint:
 	$(call VET,$(TAGS)) $$($(UNITS))

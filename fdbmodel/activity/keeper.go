@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -48,7 +49,7 @@ func (k *Keeper) count(ctx context.Context, c *fdbmodel.Cluster, now time.Time) 
 	key := c.Keys().Activity(layout.ActivityKey{Step: layout.ActivityMinutes, At: minute})
 	_, err = c.Transact(ctx, kv.Options{Tag: "futura-activity", NoSync: true}, func(tx kv.Attempt) error {
 		sum := layout.Activity{}
-		if _, err := add(ctx, key, tx.Get(key), &sum); err != nil || sum.CountedAt != 0 {
+		if _, err := meter.AddStored(ctx, key, tx.Get(key), &sum); err != nil || sum.CountedAt != 0 {
 			return err
 		}
 		sum.Add(counted)
@@ -94,7 +95,11 @@ func (k *Keeper) foldHours(ctx context.Context, c *fdbmodel.Cluster, now time.Ti
 	if until == k.hours {
 		return nil
 	}
-	if err := drop(ctx, c, now.Add(-HoursFor).Truncate(time.Hour).Unix()); err != nil {
+	old := kv.Range{
+		Begin: c.Keys().ActivityOf(layout.ActivityHours),
+		End:   c.Keys().ActivityFrom(layout.ActivityHours, now.Add(-HoursFor).Truncate(time.Hour).Unix()),
+	}
+	if err := meter.Drop(ctx, c, "futura-activity", old); err != nil {
 		return err
 	}
 	open := false
@@ -152,7 +157,7 @@ func (f *folder) fold(ctx context.Context) error {
 		}
 		sum, folded := layout.Activity{}, 0
 		open = nil
-		if _, err := add(ctx, into, asked, &sum); layout.IsUnreadable(err) {
+		if _, err := meter.AddStored(ctx, into, asked, &sum); layout.IsUnreadable(err) {
 			open = append(open, group[0].At)
 			return nil
 		} else if err != nil {
@@ -167,7 +172,7 @@ func (f *folder) fold(ctx context.Context) error {
 				open = append(open, key.At)
 				continue
 			}
-			found, err := add(ctx, keys.Activity(key), records[i], &sum)
+			found, err := meter.AddStored(ctx, keys.Activity(key), records[i], &sum)
 			if layout.IsUnreadable(err) {
 				open = append(open, key.At)
 				continue
@@ -199,37 +204,4 @@ func isClosed(key, beat []byte, at int64) bool {
 	}
 	var last layout.Heartbeat
 	return layout.Decode(key, beat, &last) == nil && layout.MinuteIsClosed(at, time.UnixMilli(last.At))
-}
-
-// add adds a record, and reports whether there is one.
-func add(ctx context.Context, key []byte, asked kv.Pending[[]byte], to *layout.Activity) (found bool, err error) {
-	value, err := asked.Wait(ctx)
-	if err != nil || value == nil {
-		return false, err
-	}
-	var a layout.Activity
-	if err := layout.Decode(key, value, &a); err != nil {
-		return false, err
-	}
-	to.Add(&a)
-	return true, nil
-}
-
-// drop removes the hours before a second.
-func drop(ctx context.Context, c *fdbmodel.Cluster, at int64) error {
-	keys := c.Keys()
-	before := kv.Range{Begin: keys.ActivityOf(layout.ActivityHours), End: keys.ActivityFrom(layout.ActivityHours, at)}
-	var page kv.Page
-	err := c.View(ctx, func(tx kv.Attempt) (err error) {
-		page, err = tx.Snapshot().GetRange(before, kv.RangeOptions{Limit: 1}).Wait(ctx)
-		return err
-	})
-	if err != nil || len(page.Items) == 0 {
-		return err
-	}
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-activity"}, func(tx kv.Attempt) error {
-		tx.ClearRange(before)
-		return nil
-	})
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -20,7 +21,8 @@ const (
 // retried and harmless.
 func Fold(ctx context.Context, c *fdbmodel.Cluster) error {
 	now, keys := c.Now(), c.Keys()
-	if err := drop(ctx, c, layout.Day(now.AddDate(0, 0, -MaxDays))); err != nil {
+	old := kv.Range{Begin: keys.MeteredOn(""), End: keys.MeteredOn(layout.Day(now.AddDate(0, 0, -MaxDays)))}
+	if err := meter.Drop(ctx, c, "futura-metered", old); err != nil {
 		return err
 	}
 	within := kv.Range{
@@ -62,7 +64,7 @@ func foldGroup(ctx context.Context, c *fdbmodel.Cluster, starts []layout.Metered
 			records = append(records, tx.Get(keys.Metered(key)))
 		}
 		sum := layout.Metered{}
-		if err := add(ctx, keys.Metered(folded), into, &sum); err != nil {
+		if _, err := meter.AddStored(ctx, keys.Metered(folded), into, &sum); err != nil {
 			return err
 		}
 		ended := 0
@@ -78,7 +80,7 @@ func foldGroup(ctx context.Context, c *fdbmodel.Cluster, starts []layout.Metered
 			if key.Membership == "" || alive != nil || value == nil {
 				continue
 			}
-			if err := add(ctx, keys.Metered(key), records[i], &sum); err != nil {
+			if _, err := meter.AddStored(ctx, keys.Metered(key), records[i], &sum); err != nil {
 				return err
 			}
 			tx.Clear(keys.Metered(key))
@@ -87,38 +89,6 @@ func foldGroup(ctx context.Context, c *fdbmodel.Cluster, starts []layout.Metered
 		if ended > 0 {
 			tx.Set(keys.Metered(folded), layout.Encode(&sum))
 		}
-		return nil
-	})
-	return err
-}
-
-// add adds a record, if there is one.
-func add(ctx context.Context, key []byte, asked kv.Pending[[]byte], to *layout.Metered) error {
-	value, err := asked.Wait(ctx)
-	if err != nil || value == nil {
-		return err
-	}
-	var use layout.Metered
-	if err := layout.Decode(key, value, &use); err != nil {
-		return err
-	}
-	to.Add(&use)
-	return nil
-}
-
-// drop removes what was used before a day.
-func drop(ctx context.Context, c *fdbmodel.Cluster, day string) error {
-	before := kv.Range{Begin: c.Keys().MeteredOn(""), End: c.Keys().MeteredOn(day)}
-	var page kv.Page
-	err := c.View(ctx, func(tx kv.Attempt) (err error) {
-		page, err = tx.Snapshot().GetRange(before, kv.RangeOptions{Limit: 1}).Wait(ctx)
-		return err
-	})
-	if err != nil || len(page.Items) == 0 {
-		return err
-	}
-	_, err = c.Transact(ctx, kv.Options{Tag: "futura-metered"}, func(tx kv.Attempt) error {
-		tx.ClearRange(before)
 		return nil
 	})
 	return err

@@ -81,7 +81,7 @@ func TestWrong(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	attempts := func(name string, done, failed int64) httpapi.ActivityFunction {
-		f := httpapi.ActivityFunction{Function: name}
+		f := httpapi.ActivityFunction{Function: name, Queue: "default"}
 		f.Succeeded, f.FailedAttempts = done, failed
 		return f
 	}
@@ -96,8 +96,8 @@ func TestWrong(t *testing.T) {
 	}
 	require.Equal(t, []Problem{
 		{bad, "1 worker died; what they held is being taken back"},
-		{bad, "go:often fails: 1 of 10 attempts in the last hour"},
-		{bad, "wasm:bafybe…y55fbzdi fails: 1 of 1 attempts in the last hour"},
+		{bad, "go:often in the queue default fails: 1 of 10 attempts in the last hour"},
+		{bad, "wasm:bafybe…y55fbzdi in the queue default fails: 1 of 1 attempts in the last hour"},
 		{bad, "consumer x of the job log orders is held by job 7: full"},
 		{warn, "consumer y of the job log orders has parked 2 jobs"},
 		{warn, "worker b stops, and takes no more futures"},

@@ -102,7 +102,8 @@ func (s *Snapshot) wrong() []Problem {
 	for i := range s.Functions {
 		f := &s.Functions[i]
 		if ran := f.Succeeded + f.FailedAttempts; f.FailedAttempts > 0 && f.FailedAttempts*10 >= ran {
-			add(bad, "%s fails: %d of %d attempts in the last hour", short(f.Function), f.FailedAttempts, ran)
+			add(bad, "%s in the queue %s fails: %d of %d attempts in the last hour", short(f.Function), f.Queue,
+				f.FailedAttempts, ran)
 		}
 	}
 	for i := range s.logs {
