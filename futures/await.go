@@ -129,23 +129,26 @@ func (c *Client) AwaitEach(ctx context.Context, fs []*Future) iter.Seq2[*Future,
 			yield(nil, Settled{Err: err})
 			return
 		}
+		var interrupted error
+		ended := c.traceAwait(ctx, fs)
+		defer func() { ended(interrupted) }()
 		g := newGroup(len(fs), true)
 		waiters := c.join(fs, g)
 		defer c.leave(fs, waiters)
 		over := make([]bool, len(fs))
 		for left := len(fs); left > 0; {
-			ended := g.take()
-			for _, i := range ended {
+			settled := g.take()
+			for _, i := range settled {
 				over[i] = true
 				if !yield(fs[i], *fs[i].client.registry.settledOf(fs[i])) {
 					return
 				}
 			}
-			if left -= len(ended); left == 0 || len(ended) > 0 {
+			if left -= len(settled); left == 0 || len(settled) > 0 {
 				continue
 			}
-			if err := c.wait(ctx, g); err != nil {
-				c.yieldLeft(ctx, fs, over, err, yield)
+			if interrupted = c.wait(ctx, g); interrupted != nil {
+				c.yieldLeft(ctx, fs, over, interrupted, yield)
 				return
 			}
 		}
@@ -182,9 +185,11 @@ func checkFutures(fs []*Future) error {
 }
 
 // await returns nil when all of fs are over.
-func (c *Client) await(ctx context.Context, fs []*Future, g *group) error {
+func (c *Client) await(ctx context.Context, fs []*Future, g *group) (err error) {
 	waiters := c.join(fs, g)
 	if !g.over() {
+		ended := c.traceAwait(ctx, fs)
+		defer func() { ended(err) }()
 		if err := c.blockedByCaller(ctx, fs); err != nil {
 			c.leave(fs, waiters)
 			return err

@@ -50,6 +50,9 @@ type Options struct {
 	NoHints bool
 	// Logger receives what is retried in the background. Defaults to none.
 	Logger *slog.Logger
+	// Tracer is told of submits and awaits. Package futures/tracing has one for OpenTelemetry.
+	// Defaults to none.
+	Tracer Tracer
 	// Seam is for packages of this module; others can't construct one.
 	Seam *seam.Client
 }
@@ -96,7 +99,7 @@ func New(ctx context.Context, db kv.Database, o Options) (*Client, error) {
 }
 
 // FromCluster returns a client of an open cluster. Of the options, only Logger,
-// NoHints and Seam have an effect.
+// NoHints, Tracer and Seam have an effect.
 func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	session, err := cluster.DrawSessionID()
 	if err != nil {

@@ -19,6 +19,17 @@ import (
 // the transaction, the error is ErrUnknownResult joined with ctx's: the future
 // may exist. Give the task a Key to be able to submit it again.
 func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
+	if c.options.Tracer == nil {
+		return c.submit(ctx, t)
+	}
+	made, err := c.traced(ctx, []Task{t}, func(ctx context.Context) ([]*Future, error) {
+		f, err := c.submit(ctx, t)
+		return []*Future{f}, err
+	})
+	return made[0], err
+}
+
+func (c *Client) submit(ctx context.Context, t Task) (*Future, error) {
 	if err := c.prepare(t.NoNotify); err != nil {
 		return nil, err
 	}
@@ -47,6 +58,10 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 // returns the handles of the futures that certainly exist: those of the first
 // tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
+	return c.traced(ctx, tasks, func(ctx context.Context) ([]*Future, error) { return c.submitMany(ctx, tasks) })
+}
+
+func (c *Client) submitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
 	subs, err := c.submissions(ctx, tasks)
 	if err == nil {
 		err = c.requireFit(ctx, tasks, subs)
@@ -175,7 +190,17 @@ type TxFutures struct {
 // Within kv.Transact it is called in each run, and draws new ids in each. Give
 // the tasks IDs or Keys, so that a retry after an unknown result submits the
 // same futures.
-func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutures, error) {
+func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (s *TxFutures, err error) {
+	_, err = c.traced(ctx, tasks, func(ctx context.Context) ([]*Future, error) {
+		if s, err = c.submitTx(ctx, tx, tasks); err != nil {
+			return nil, err
+		}
+		return s.Futures, nil
+	})
+	return s, err
+}
+
+func (c *Client) submitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutures, error) {
 	subs, err := c.submissions(ctx, tasks)
 	if err == nil {
 		err = c.requireFit(ctx, tasks, subs)

@@ -20,6 +20,8 @@ type Member struct {
 	Codec string
 	// Attempt counts its attempts from 1, of Attempts at most.
 	Attempt, Attempts int
+	// Trace is the context of the trace that the future is part of, as in Info.
+	Trace map[string]string
 
 	ctx context.Context
 }
@@ -46,7 +48,7 @@ func (w *Worker) RegisterBundle(name string, fn BundleFunction) error {
 	err := w.Register(name, func(ctx context.Context, args []byte) ([]byte, error) {
 		info, _ := InfoFrom(ctx)
 		ends, err := fn(ctx, "", []Member{{ID: info.ID, Args: args, Codec: info.Codec, Attempt: info.Attempt,
-			Attempts: info.Attempts, ctx: ctx}})
+			Attempts: info.Attempts, Trace: info.Trace, ctx: ctx}})
 		if err == nil && len(ends) != 1 {
 			err = wrongEnds(len(ends), 1)
 		}
@@ -200,7 +202,7 @@ func (w *Worker) runMembers(j *job, fn BundleFunction, all []*job) (ids []layout
 			}
 		}
 		members = append(members, Member{ID: m.future.ID, Args: args, Codec: m.codec(), Attempt: m.future.Attempt(),
-			Attempts: m.future.Spec.MaxRetries + 1, ctx: m.ctx})
+			Attempts: m.future.Spec.MaxRetries + 1, Trace: m.future.Spec.Trace, ctx: m.ctx})
 		jobs = append(jobs, m)
 	}
 	if len(members) == 0 {

@@ -15,7 +15,7 @@ func TestApplicationsLinkLittle(t *testing.T) {
 	t.Parallel()
 	heavy := []string{wazero, libp2p, "github.com/quic-go", "github.com/pion", "go.uber.org/fx",
 		bindings, pebble, huma, cobra, koanf, testify, rapid, "go.mongodb.org",
-		"github.com/multiformats", "lukechampine.com/blake3", "golang.org/x/crypto", "github.com/spaolacci/murmur3"}
+		openTele, "github.com/multiformats", "lukechampine.com/blake3", "golang.org/x/crypto", "github.com/spaolacci/murmur3"}
 	for name, allowed := range map[string][]string{
 		"fdbmodel/kv":          nil,
 		"fdbmodel/tuple":       nil,
@@ -27,6 +27,7 @@ func TestApplicationsLinkLittle(t *testing.T) {
 		"fdbmodel/kv/fdbkv":    {bindings},
 		"fdbmodel/kv/remote":   nil,
 		"futures/httpapi":      {huma},
+		"futures/tracing":      append(telemetryAPI(), openTele+"/baggage", openTele+"/internal"),
 		"protocol":             nil,
 		"protocol/p2p": {libp2p, "github.com/multiformats", "golang.org/x/crypto", "lukechampine.com/blake3",
 			"github.com/spaolacci/murmur3"},
