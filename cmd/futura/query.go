@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/admin"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modules"
@@ -310,62 +308,4 @@ func workerState(m *fdbmodel.Member) string {
 		return "draining"
 	}
 	return "alive"
-}
-
-func (a *app) checkCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "check", Short: "Check every invariant of the cluster", Args: exactly(0),
-		Long: "check reads the whole cluster and names each invariant that does not hold, with its keys. It then exits " +
-			"with 1. It also warns if all shards are on the same few of many servers.",
-		Example: "  futura check\n  futura check --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				report, err := audit.Check(cmd.Context(), c.Cluster(), audit.Options{})
-				if err != nil {
-					return err
-				}
-				spread, err := admin.SpreadOf(cmd.Context(), c.Cluster())
-				if err != nil {
-					// What was checked counts all the same.
-					spread.Warning = err.Error()
-				}
-				if a.json {
-					err = a.printJSON(struct {
-						*audit.Report
-						Spread admin.Spread `json:"spread"`
-					}{&report, spread})
-				} else {
-					err = a.printCheck(&report, &spread)
-				}
-				if err == nil && len(report.Problems) > 0 {
-					err = errBroken
-				}
-				return err
-			})
-		},
-	}
-}
-
-// errBroken is returned when an invariant does not hold.
-var errBroken = errors.New("the cluster has problems")
-
-func (a *app) printCheck(r *audit.Report, s *admin.Spread) error {
-	if s.Warning != "" {
-		fmt.Fprintf(a.err, "warning: %s; see docs/operating/foundationdb.md\n", s.Warning)
-	}
-	for _, p := range r.Problems {
-		fmt.Fprintf(a.out, "%s: %s\n", p.Invariant, p.Text)
-		for _, key := range p.Keys {
-			fmt.Fprintf(a.out, "    %s\n", key)
-		}
-	}
-	for _, note := range r.Notes {
-		if note.Invariant == audit.InvariantNewer {
-			fmt.Fprintf(a.out, "%s: %s\n", note.Invariant, note.Text)
-		}
-	}
-	_, err := fmt.Fprintf(a.out, "%s, %s, %s, %s for a janitor to remove, %s of a newer version\n",
-		console.Count(r.Futures, "future"), console.Count(r.Keys, "key"), console.Count(len(r.Problems), "problem"),
-		console.Count(r.Pending, "leftover"), console.Count(r.Newer, "record"))
-	return err
 }

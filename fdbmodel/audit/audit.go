@@ -12,6 +12,8 @@ type Options struct {
 	// Problems is the maximum number of problems, and of notes, that are
 	// described; all are counted. Defaults to 1,000.
 	Problems int
+	// Progress is told how many of all ranges of keys were read. Defaults to nothing.
+	Progress func(done, all int)
 }
 
 const defaultProblems = 1000
@@ -132,6 +134,21 @@ type Problem struct {
 	// Keys are the keys that show the problem, in readable form.
 	Keys []string `json:"keys"`
 	Text string   `json:"text"`
+	// Repair is what Repair does about the problem, empty if the right answer does not
+	// follow from the records. Instead is then what an operator can do. Notes have neither.
+	Repair  string `json:"repair,omitempty"`
+	Instead string `json:"instead,omitempty"`
+}
+
+// Kind counts the problems of one invariant.
+type Kind struct {
+	Invariant  Invariant `json:"invariant"`
+	Found      int64     `json:"found"`
+	Repairable int64     `json:"repairable"`
+	// Repaired and Left are the first problem that Repair solves, and the first that it
+	// does not. Each is nil if there is none.
+	Repaired *Problem `json:"-"`
+	Left     *Problem `json:"-"`
 }
 
 // Report holds the findings of a check.
@@ -143,6 +160,8 @@ type Report struct {
 	// cluster.
 	Problems []Problem `json:"problems"`
 	Broken   int64     `json:"broken"`
+	// Kinds counts all problems by invariant, in the order in which they were found.
+	Kinds []Kind `json:"kinds,omitempty"`
 	// Notes are findings that are not problems: leftovers that a janitor
 	// removes in time, such as the claims of a worker that was declared dead,
 	// counted by Pending; and records that a newer version of Futura wrote,
@@ -166,8 +185,7 @@ func Check(ctx context.Context, c *fdbmodel.Cluster, o Options) (Report, error) 
 	if o.Problems <= 0 {
 		o.Problems = defaultProblems
 	}
-	k := &checker{cluster: c, keys: c.Keys(), limit: o.Problems, met: newFacts(),
-		report: Report{Problems: []Problem{}, Notes: []Problem{}}}
+	k := newChecker(c, o)
 	if err := k.run(ctx); err != nil {
 		return k.report, fmt.Errorf("check cluster %q: %w", c.Name(), err)
 	}

@@ -29,20 +29,27 @@ func (p *page) checkFuture(items []item) {
 		p.damaged[items[0].Shard] = true
 		return
 	}
+	p.checkRecords(r)
 	p.checkPlace(r)
 	p.checkClaim(r)
-	p.checkAttempts(r)
-	p.checkResult(r)
-	p.checkException(r)
 	p.checkArgs(r, args)
-	p.checkPins(r)
-	p.checkLife(r)
 	p.checkListed(r)
 	p.checkEdges(r)
 	p.checkInLine(r)
 	p.checkName(r)
 	p.checkLimit(r)
 	p.noteFuture(items[0].Shard, r)
+}
+
+// checkRecords compares the records of a future with each other.
+func (p *page) checkRecords(r *layout.Row) {
+	p.checkAttempts(r)
+	p.checkResult(r)
+	p.checkException(r)
+	p.checkPins(r)
+	p.checkLife(r)
+	p.checkBlockedRecord(r)
+	p.checkLaneRecords(r)
 }
 
 // checkClaim looks for a claimed future in the list by which a reaper finds it.
@@ -55,13 +62,21 @@ func (p *page) checkClaim(r *layout.Row) {
 		var batch layout.ClaimBatch
 		switch {
 		case value == nil:
-			p.broken(InvariantClaim, key, "future %s is claimed by %s, which has no such list", r.ID, r.Claim.Token)
+			p.broken(InvariantClaim, key, "future %s is claimed by %s, which has no such list", r.ID, r.Claim.Token).
+				by(p.follow(r, list(key, &batch, r.ID))...)
 		case layout.Decode(key, value, &batch) != nil:
 			// An unreadable list is reported with its key.
 		case !slices.Contains(layout.UnpackIDs(batch.IDs), r.ID):
-			p.broken(InvariantClaim, key, "future %s is claimed by %s and not in its list", r.ID, r.Claim.Token)
+			p.broken(InvariantClaim, key, "future %s is claimed by %s and not in its list", r.ID, r.Claim.Token).
+				by(p.follow(r, list(key, &batch, r.ID))...)
 		}
 	})
+}
+
+// list returns the change that adds a future to those of a claim.
+func list(key []byte, batch *layout.ClaimBatch, id layout.ID) change {
+	batch.IDs = layout.PackIDs(append(layout.UnpackIDs(batch.IDs), id))
+	return set(key, layout.Encode(batch))
 }
 
 // checkAttempts compares the attempts and the cancel request with the state.

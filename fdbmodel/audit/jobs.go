@@ -46,7 +46,7 @@ func (p *page) checkJobs(it *item) {
 		consumer, index := it.Text("consumer"), it.Int("index")
 		p.require(p.keys.JobsParked(queue, layout.JobsParkedPart, consumer, index), func() {
 			p.broken(InvariantJobs, it.Raw, "job %d of log %s is to be tried again, and consumer %s has not parked it", index,
-				queue, consumer)
+				queue, consumer).by(drop(it.Raw))
 		})
 	}
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"maps"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -34,7 +35,7 @@ func (p *page) checkLane(it *item) {
 	if r.Due != 0 {
 		due := p.keys.LaneDue(lane, r.Due)
 		p.require(due, func() {
-			p.broken(InvariantLane, due, "lane %s is held back until %d, and no key says so", lane, r.Due)
+			p.broken(InvariantLane, due, "lane %s is held back until %d, and no key says so", lane, r.Due).by(set(due, nil))
 		})
 	}
 	kind := p.keys.LaneKind(lane.Kind)
@@ -45,7 +46,7 @@ func (p *page) checkLane(it *item) {
 			settings.Paused = true // it is reported with its key; nothing is known of its lanes
 		}
 	})
-	p.judges = append(p.judges, func(ctx context.Context) error {
+	p.later(func(ctx context.Context) error {
 		page, err := line.Wait(ctx)
 		if err != nil {
 			return err
@@ -54,13 +55,31 @@ func (p *page) checkLane(it *item) {
 		held := r.Due != 0 || r.Turn || r.Paused || settings.Paused || settings.Sweep != 0
 		switch {
 		case inLine && !r.Lined:
-			p.broken(InvariantLane, it.Raw, "lane %s has futures in line and does not know", lane)
+			p.broken(InvariantLane, it.Raw, "lane %s has futures in line and does not know", lane).by(p.look(lane, *r)...)
 		case inLine && r.Open < settings.Width && !held && r.Called == 0:
 			p.broken(InvariantLane, it.Raw, "lane %s has admitted %d of %d futures, and others are in line", lane, r.Open,
-				settings.Width)
+				settings.Width).by(p.look(lane, *r)...)
 		}
 		return nil
 	})
+}
+
+// look returns the changes by which a janitor looks at a lane, and admits futures if it has
+// room: nothing while it may count too few.
+func (p *page) look(lane layout.Lane, r layout.LaneRecord) []change {
+	if !p.mayAdmit {
+		return nil
+	}
+	return lookAt(p.keys, lane, r, layout.Millis(p.cluster.Now()))
+}
+
+func lookAt(keys layout.Keyspace, lane layout.Lane, r layout.LaneRecord, now int64) []change {
+	var changes []change
+	if r.Lined = true; r.Due == 0 {
+		r.Due = now
+		changes = append(changes, set(keys.LaneDue(lane, now), nil))
+	}
+	return append(changes, set(keys.Lane(lane), layout.Encode(&r)))
 }
 
 // checkLine compares a place in line with the record of the lane.
@@ -68,7 +87,8 @@ func (p *page) checkLine(it *item) {
 	lane := layout.Lane{Kind: it.Text("kind"), Key: it.Text("key")}
 	if key := p.keys.Lane(lane); p.first(key) {
 		p.require(key, func() {
-			p.broken(InvariantLane, it.Raw, "futures are in line for lane %s, of which nothing is known", lane)
+			p.broken(InvariantLane, it.Raw, "futures are in line for lane %s, of which nothing is known", lane).
+				by(p.look(lane, layout.LaneRecord{})...)
 		})
 	}
 }
@@ -78,7 +98,7 @@ func (p *page) checkLaneDue(it *item) {
 	lane := layout.Lane{Kind: it.Text("kind"), Key: it.Text("key")}
 	p.lane(lane, func(r *layout.LaneRecord) {
 		if r.Due != it.Int("due_ms") {
-			p.broken(InvariantLane, it.Raw, "lane %s is held back until %d, not until then", lane, r.Due)
+			p.broken(InvariantLane, it.Raw, "lane %s is held back until %d, not until then", lane, r.Due).by(drop(it.Raw))
 		}
 	})
 }
@@ -126,21 +146,22 @@ func (k *checker) checkLanes(ctx context.Context) error {
 		return nil
 	}
 	err := comparison[layout.Lane]{
-		what: "lanes", met: k.met.slots, counters: k.readSlots, futures: k.countSlots,
-		broken: func(f *findings, lane layout.Lane, futures, counter int64) {
-			f.broken(InvariantLane, k.keys.Lane(lane), "%d futures have slots of lane %s, which counts %d; %d of them are "+
-				"bundles that have yet to take their members, it counts %d", futures%aCall, lane, counter%aCall, futures/aCall,
-				counter/aCall)
+		of: InvariantLane, what: "lanes", met: k.met.slots, counters: k.readSlots, futures: k.countSlots, mend: k.mendLane,
+		broken: func(f *findings, lane layout.Lane, futures, counter int64) *found {
+			return f.broken(InvariantLane, k.keys.Lane(lane),
+				"%d futures have slots of lane %s, which counts %d; %d of them are bundles that have yet to take their members, "+
+					"it counts %d", futures%aCall, lane, counter%aCall, futures/aCall, counter/aCall)
 		},
 	}.settle(ctx, k)
 	if err != nil {
 		return err
 	}
 	return comparison[string]{
-		what: "total widths of lanes", met: nil, counters: k.readTotals, futures: k.countTotals,
-		broken: func(f *findings, kind string, lanes, counter int64) {
-			f.broken(InvariantLane, k.keys.LaneTotal(kind), "all lanes of kind %s have admitted %d futures, and their total "+
-				"counts %d", kind, lanes, counter)
+		of: InvariantLane, what: "total widths of lanes", met: nil, counters: k.readTotals, futures: k.countTotals,
+		mend: k.mendTotal,
+		broken: func(f *findings, kind string, lanes, counter int64) *found {
+			return f.broken(InvariantLane, k.keys.LaneTotal(kind),
+				"all lanes of kind %s have admitted %d futures, and their total counts %d", kind, lanes, counter)
 		},
 	}.settle(ctx, k)
 }
@@ -148,7 +169,7 @@ func (k *checker) checkLanes(ctx context.Context) error {
 func (k *checker) readSlots(ctx context.Context, tx kv.Reader) (map[layout.Lane]int64, error) {
 	slots := map[layout.Lane]int64{}
 	for shard := range k.keys.Shards {
-		err := k.each(ctx, tx, shard, layout.SubLanes, func(it *item) {
+		err := k.each(ctx, tx, k.keys.Shard(shard, layout.SubLanes), func(it *item) {
 			if r := it.Record.(*layout.LaneRecord); r.Open != 0 || r.Called != 0 {
 				slots[layout.Lane{Kind: it.Text("kind"), Key: it.Text("key")}] = int64(r.Open) + aCall*int64(r.Called)
 			}
@@ -213,44 +234,58 @@ func (k *checker) countTotals(ctx context.Context, tx kv.Reader) (map[string]int
 	return totals, err
 }
 
-// checkTurns compares how many lanes wait for their turn with the turns that there are.
+// checkTurns looks for lanes that wait for their turn, and have none.
 func (k *checker) checkTurns(ctx context.Context) error {
-	for kind, n := range k.met.turns {
-		if n == 0 {
-			continue
-		}
-		var waiting, turns int
-		settled, err := k.atOneVersion(ctx, "turns of lanes", func(tx kv.Reader) error {
-			waiting, turns = 0, 0
-			for shard := range k.keys.Shards {
-				err := k.each(ctx, tx, shard, layout.SubLanes, func(it *item) {
-					if it.Text("kind") == kind && it.Record.(*layout.LaneRecord).Turn {
-						waiting++
-					}
-				})
-				if err != nil {
-					return err
-				}
-			}
-			page, err := tx.GetRange(kv.Prefix(k.keys.LaneTurnsOf(kind)), kv.RangeOptions{}).Wait(ctx)
-			turns = len(page.Items)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if settled && waiting > turns {
-			var f findings
-			f.broken(InvariantLane, k.keys.LaneTurnsOf(kind), "%d lanes of kind %s wait for their turn, and there are %d",
-				waiting, kind, turns)
-			k.take(&f)
-		}
+	even := func(_ string, n int64) bool { return n == 0 }
+	if maps.DeleteFunc(k.met.turns, even); k.repairs == nil && len(k.met.turns) == 0 {
+		return nil
 	}
+	var lost map[layout.Lane]layout.LaneRecord
+	settled, err := k.atOneVersion(ctx, "turns of lanes", func(tx kv.Tx) (err error) {
+		if lost, err = k.lostTurns(ctx, tx.Snapshot()); err == nil && k.repairs != nil {
+			err = k.mendTurns(ctx, tx, lost)
+		}
+		return err
+	})
+	if err != nil || !settled {
+		return err
+	}
+	if k.repairs != nil {
+		k.repairs.done(InvariantLane, len(lost))
+		return nil
+	}
+	lanes := map[string]int{}
+	for lane := range lost {
+		lanes[lane.Kind]++
+	}
+	var f findings
+	for kind, n := range lanes {
+		f.broken(InvariantLane, k.keys.LaneTurnsOf(kind), "%d lanes of kind %s wait for their turn, and have none", n, kind).
+			apart("let them wait again")
+	}
+	k.take(&f)
 	return nil
 }
 
-// checkInLine compares the place in line of a future with its lane.
-func (p *page) checkInLine(r *layout.Row) {
+func (k *checker) lostTurns(ctx context.Context, tx kv.Reader) (map[layout.Lane]layout.LaneRecord, error) {
+	lost := map[layout.Lane]layout.LaneRecord{}
+	for shard := range k.keys.Shards {
+		err := k.each(ctx, tx, k.keys.Shard(shard, layout.SubLanes), func(it *item) {
+			if r := it.Record.(*layout.LaneRecord); r.Turn {
+				lost[layout.Lane{Kind: it.Text("kind"), Key: it.Text("key")}] = *r
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return lost, k.each(ctx, tx, k.keys.Global(layout.SubLaneTurns), func(it *item) {
+		delete(lost, layout.Lane{Kind: it.Text("kind"), Key: string(it.stored)})
+	})
+}
+
+// checkLaneRecords compares what the records of a future say of its lane with each other.
+func (p *page) checkLaneRecords(r *layout.Row) {
 	key := p.keys.State(r.ID, layout.StateLine)
 	switch {
 	case r.Line != nil && (r.Spec.Lane.IsZero() || r.State() != layout.Ready):
@@ -262,6 +297,10 @@ func (p *page) checkInLine(r *layout.Row) {
 		p.broken(InvariantLane, p.keys.State(r.ID, layout.StateAttempts), "future %s is %v, in lane %q, and keeps a slot",
 			r.ID, r.State(), r.Spec.Lane)
 	}
+}
+
+// checkInLine counts the slots of a future, and looks for another one at its place in line.
+func (p *page) checkInLine(r *layout.Row) {
 	if n := slotsOf(r); n != 0 {
 		p.slots[r.Spec.Lane] += n
 	}
@@ -269,8 +308,27 @@ func (p *page) checkInLine(r *layout.Row) {
 		at := place.Key(p.keys, r)
 		p.get(at, func(value []byte) {
 			if value != nil && !bytes.Equal(value, place.Value(r)) {
-				p.broken(InvariantLane, at, "future %s is in line here, and another future has the place", r.ID)
+				of := p.broken(InvariantLane, at, "future %s is in line here, and another future has the place", r.ID)
+				p.checkOther(r, at, value, of.by(p.follow(r, set(at, place.Value(r)))...))
 			}
 		})
 	}
+}
+
+// checkOther leaves a place in line alone that is another future's as well, by its records.
+func (p *page) checkOther(r *layout.Row, at, value []byte, of *found) {
+	var entry layout.LineEntry
+	if layout.Decode(at, value, &entry) != nil {
+		of.by()
+		return
+	}
+	p.row(entry.ID, func(other *layout.Row) {
+		if other.Spec == nil || other.ID == r.ID {
+			return
+		}
+		place := layout.PlaceOf(other)
+		if place != nil && place.Kind == layout.PlaceLine && bytes.Equal(place.Key(p.keys, other), at) {
+			of.by()
+		}
+	})
 }

@@ -11,7 +11,8 @@ func (p *page) checkLimit(r *layout.Row) {
 	}
 	key := p.keys.Limit(r.ID, at)
 	p.require(key, func() {
-		p.broken(InvariantLimit, key, "future %s is %v and ends at %d, and has no key there", r.ID, r.State(), at)
+		p.broken(InvariantLimit, key, "future %s is %v and ends at %d, and has no key there", r.ID, r.State(), at).
+			by(p.follow(r, set(key, layout.Mark()))...)
 	})
 }
 
@@ -20,7 +21,7 @@ func (p *page) checkLimitKey(it *item) {
 	p.row(it.ID, func(r *layout.Row) {
 		at, _ := r.Limit()
 		if r.Spec == nil || r.State().Terminal() || at != it.Int("ends_ms") {
-			p.broken(InvariantLimit, it.Raw, "future %s does not wait until then", it.ID)
+			p.broken(InvariantLimit, it.Raw, "future %s does not wait until then", it.ID).by(p.follow(r, drop(it.Raw))...)
 		}
 	})
 }

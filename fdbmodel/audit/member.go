@@ -27,9 +27,11 @@ func (p *page) checkWorker(items []item) {
 	}
 	switch {
 	case alive == nil && beat != nil:
-		p.broken(InvariantWorker, beat.Raw, "worker %s has a heartbeat and no record", id)
+		p.broken(InvariantWorker, beat.Raw, "worker %s has a heartbeat and no record", id).by(drop(beat.Raw))
 	case alive != nil && beat == nil:
-		p.broken(InvariantWorker, alive.Raw, "worker %s has a record and no heartbeat", id)
+		first := &layout.Heartbeat{Free: info.Capacity, At: info.StartedAt}
+		p.broken(InvariantWorker, alive.Raw, "worker %s has a record and no heartbeat", id).
+			by(set(p.keys.Worker(id, layout.WorkerHeartbeat), layout.Encode(first)))
 	case alive == nil:
 		p.note(InvariantWorker, left.Raw, "worker %s is dead; the rest of it is to be reaped", id)
 	}
@@ -37,10 +39,22 @@ func (p *page) checkWorker(items []item) {
 		return
 	}
 	key := p.keys.Address(info.Address)
-	p.get(key, func(owner []byte) {
-		if layout.WorkerID(owner) != id {
-			p.broken(InvariantWorker, key, "worker %s is at the address %s, which belongs to %.40q", id, info.Address, owner)
+	p.get(key, func(value []byte) {
+		owner := layout.WorkerID(value)
+		if owner == id {
+			return
 		}
+		of := p.broken(InvariantWorker, key, "worker %s is at the address %s, which belongs to %.40q", id, info.Address,
+			owner)
+		if owner == "" {
+			of.by(set(key, []byte(id)))
+			return
+		}
+		p.worker(owner, func(other *layout.WorkerInfo) {
+			if other == nil || other.Address != info.Address {
+				of.by(set(key, []byte(id)))
+			}
+		})
 	})
 }
 
@@ -55,7 +69,7 @@ func (p *page) checkCandidate(it *item, worker layout.WorkerID, alive bool) {
 		token := layout.Token{Worker: worker, Sequence: candidate.Sequence}
 		if row.State() != layout.Claimed || row.Claim.Token != token {
 			p.broken(InvariantClaim, it.Raw, "worker %s is recorded to run future %s by claim %d, and it is %v", worker, it.ID,
-				candidate.Sequence, row.State())
+				candidate.Sequence, row.State()).by(p.follow(row, drop(it.Raw))...)
 		}
 	})
 }
@@ -66,9 +80,11 @@ func (p *page) checkAddress(it *item) {
 	p.worker(owner, func(info *layout.WorkerInfo) {
 		switch {
 		case info == nil:
-			p.broken(InvariantAddress, it.Raw, "the address leads to worker %.40q, which is not registered", owner)
+			p.broken(InvariantAddress, it.Raw, "the address leads to worker %.40q, which is not registered", owner).
+				by(drop(it.Raw))
 		case info.Address != it.Text("address"):
-			p.broken(InvariantAddress, it.Raw, "the address leads to worker %s, which is at %.80q", owner, info.Address)
+			p.broken(InvariantAddress, it.Raw, "the address leads to worker %s, which is at %.80q", owner, info.Address).
+				by(drop(it.Raw))
 		}
 	})
 }
@@ -79,9 +95,9 @@ func (p *page) checkIdle(it *item) {
 	p.worker(id, func(info *layout.WorkerInfo) {
 		switch {
 		case info == nil:
-			p.broken(InvariantIdle, it.Raw, "worker %s is in the ring of the idle and is not registered", id)
+			p.broken(InvariantIdle, it.Raw, "worker %s is in the ring of the idle and is not registered", id).by(drop(it.Raw))
 		case !slices.Contains(info.Queues, it.Text("queue")):
-			p.broken(InvariantIdle, it.Raw, "worker %s is in the ring of a queue that it does not serve", id)
+			p.broken(InvariantIdle, it.Raw, "worker %s is in the ring of a queue that it does not serve", id).by(drop(it.Raw))
 		}
 	})
 }
@@ -95,7 +111,10 @@ func (p *page) checkMail(it *item) {
 	}
 	session := layout.SessionID(it.Text("session"))
 	if wake := p.keys.SessionWake(session); p.first(wake) {
-		p.require(wake, func() { p.broken(InvariantMail, it.Raw, "session %s has mail and no wake key", session) })
+		p.require(wake, func() {
+			p.broken(InvariantMail, it.Raw, "session %s has mail and no wake key", session).
+				by(stamp(wake, layout.EncodeWake()))
+		})
 	}
 }
 

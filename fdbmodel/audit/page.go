@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -45,16 +46,31 @@ func newItem(keys layout.Keyspace, stored kv.KeyValue) (it item, err error) {
 // succeeded.
 type findings struct {
 	facts
-	futures, read   int64 // futures and keys
-	problems, notes []Problem
+	futures, read int64 // futures and keys
+	problems      []*found
+	notes         []Problem
+	at            subject // what is judged
 }
 
-func (f *findings) broken(invariant Invariant, key []byte, format string, args ...any) {
-	f.problems = append(f.problems, Problem{invariant, []string{tuple.String(key)}, fmt.Sprintf(format, args...)})
+// subject is what a page compares with others: one key, or those that are checked together.
+type subject struct {
+	key []byte // the key, or the beginning of all
+	// sealed says that a part of it can't be read. Nothing follows from the rest then.
+	sealed bool
+}
+
+func (f *findings) broken(invariant Invariant, key []byte, format string, args ...any) *found {
+	of := &found{Problem: problem(invariant, key, format, args), at: f.at}
+	f.problems = append(f.problems, of)
+	return of
 }
 
 func (f *findings) note(invariant Invariant, key []byte, format string, args ...any) {
-	f.notes = append(f.notes, Problem{invariant, []string{tuple.String(key)}, fmt.Sprintf(format, args...)})
+	f.notes = append(f.notes, problem(invariant, key, format, args))
+}
+
+func problem(invariant Invariant, key []byte, format string, args []any) Problem {
+	return Problem{Invariant: invariant, Keys: []string{tuple.String(key)}, Text: fmt.Sprintf(format, args...)}
 }
 
 // page is a part of the cluster that is checked at one version. The key table
@@ -69,10 +85,17 @@ type page struct {
 	asked   map[string]bool
 	lastJob []byte // the last key that was compared, if it is a job
 	judges  []func(context.Context) error
+
+	foreign map[string]bool    // what has keys that the key table does not have
+	partial map[layout.ID]bool // futures without a spec of which other keys exist
+	sound   map[layout.ID]bool // whether the records of a future agree
+	// mayAdmit says that lanes count what they have admitted, so that they may admit more.
+	mayAdmit bool
 }
 
 func newPage(c *fdbmodel.Cluster, tx kv.Reader) *page {
-	return &page{findings: findings{facts: newFacts()}, cluster: c, keys: c.Keys(), tx: tx, asked: map[string]bool{}}
+	return &page{findings: findings{facts: newFacts()}, cluster: c, keys: c.Keys(), tx: tx, asked: map[string]bool{},
+		foreign: map[string]bool{}, partial: map[layout.ID]bool{}, sound: map[layout.ID]bool{}}
 }
 
 func (p *page) check(ctx context.Context, stored []kv.KeyValue) error {
@@ -83,11 +106,13 @@ func (p *page) check(ctx context.Context, stored []kv.KeyValue) error {
 		switch {
 		case err != nil:
 			p.broken(InvariantKey, s.Key, "%v", err)
+			p.foreign[string(it.Entity())] = true
 			continue
 		case errors.Is(it.err, layout.ErrNewerRecord):
 			p.note(InvariantNewer, s.Key, "%v", it.err)
 		case it.err != nil:
-			p.broken(InvariantRecord, s.Key, "%v", it.err)
+			p.at = subject{key: s.Key}
+			p.broken(InvariantRecord, s.Key, "%v", it.err).by(ofUnreadable(&it)...)
 		}
 		items = append(items, it)
 	}
@@ -98,6 +123,7 @@ func (p *page) check(ctx context.Context, stored []kv.KeyValue) error {
 				n++
 			}
 		}
+		p.at = p.subjectOf(items[:n])
 		p.compare(items[:n])
 		items = items[n:]
 	}
@@ -107,6 +133,25 @@ func (p *page) check(ctx context.Context, stored []kv.KeyValue) error {
 		}
 	}
 	return nil
+}
+
+// subjectOf returns what items are that are checked together.
+func (p *page) subjectOf(items []item) subject {
+	of := subject{key: items[0].Raw, sealed: slices.ContainsFunc(items, func(it item) bool { return it.err != nil })}
+	if isWhole(items[0].Subspace) {
+		of.key = items[0].Entity()
+		of.sealed = of.sealed || p.foreign[string(of.key)]
+	}
+	return of
+}
+
+// later has something judged once all requests are made, as part of what is compared now.
+func (p *page) later(judge func(context.Context) error) {
+	at := p.at
+	p.judges = append(p.judges, func(ctx context.Context) error {
+		p.at = at
+		return judge(ctx)
+	})
 }
 
 // compareSubspace checks the invariants of all keys of a subspace alike.
@@ -166,7 +211,7 @@ func (p *page) compare(items []item) {
 	case layout.KeyLaneTurn:
 		p.checkLaneTurn(it)
 	case layout.PlaceLine:
-		if entry, readable := it.Record.(*layout.LineEntry); readable {
+		if entry, readable := it.Record.(*layout.LineEntry); readable && it.err == nil {
 			it.ID = entry.ID
 		}
 		p.checkLine(it)
@@ -213,7 +258,7 @@ func (p *page) first(key []byte) bool {
 // get requests a value, and has it judged. It is nil if the key is absent.
 func (p *page) get(key []byte, judge func(value []byte)) {
 	asked := p.tx.Get(key)
-	p.judges = append(p.judges, func(ctx context.Context) error {
+	p.later(func(ctx context.Context) error {
 		value, err := asked.Wait(ctx)
 		if err == nil {
 			judge(value)
@@ -235,12 +280,15 @@ func (p *page) require(key []byte, missing func()) {
 // read: its records are checked with their own keys.
 func (p *page) row(id layout.ID, judge func(row *layout.Row)) {
 	asked := read.Record(p.tx, p.keys, id)
-	p.judges = append(p.judges, func(ctx context.Context) error {
-		row, _, err := asked.Wait(ctx)
+	p.later(func(ctx context.Context) error {
+		row, found, err := asked.Wait(ctx)
 		if layout.IsUnreadable(err) {
 			return nil
 		}
 		if err == nil {
+			if found && row.Spec == nil {
+				p.partial[id] = true
+			}
 			judge(&row)
 		}
 		return err

@@ -37,7 +37,8 @@ func (p *page) checkScheduleState(it *item) {
 	}
 	state := it.Record.(*layout.ScheduleState)
 	line := state.Line
-	if !slices.IsSorted(line) || len(line) > 0 && state.Next != 0 && line[len(line)-1] >= state.Next {
+	sound := slices.IsSorted(line) && (len(line) == 0 || state.Next == 0 || line[len(line)-1] < state.Next)
+	if !sound {
 		p.broken(InvariantSchedule, it.Raw, "schedule %s has %v in line before %d, out of order", name, line, state.Next)
 	}
 	due := state.Due()
@@ -45,7 +46,10 @@ func (p *page) checkScheduleState(it *item) {
 		return
 	}
 	p.require(p.keys.ScheduleAt(due, name), func() {
-		p.broken(InvariantSchedule, it.Raw, "schedule %s is due at %d and has no key there", name, due)
+		of := p.broken(InvariantSchedule, it.Raw, "schedule %s is due at %d and has no key there", name, due)
+		if sound {
+			of.by(set(p.keys.ScheduleAt(due, name), layout.Mark()))
+		}
 	})
 }
 
@@ -57,9 +61,11 @@ func (p *page) checkScheduleTime(it *item) {
 		state := new(layout.ScheduleState)
 		switch {
 		case value == nil:
-			p.broken(InvariantSchedule, it.Raw, "schedule %s is due here and does not exist", name)
+			of := p.broken(InvariantSchedule, it.Raw, "schedule %s is due here and does not exist", name)
+			p.require(p.keys.Schedule(name), func() { of.by(drop(it.Raw)) })
 		case layout.Decode(key, value, state) == nil && state.Due() != due:
-			p.broken(InvariantSchedule, it.Raw, "schedule %s is due at %d, and has a key here", name, state.Due())
+			p.broken(InvariantSchedule, it.Raw, "schedule %s is due at %d, and has a key here", name, state.Due()).
+				by(drop(it.Raw))
 		}
 	})
 }

@@ -128,14 +128,25 @@ func (p *page) checkBatch(it *item) {
 	}
 	id := it.Text("batch")
 	p.require(p.keys.BatchAt(it.Record.(*layout.BatchRecord).CreatedAt, id), func() {
-		p.broken(InvariantBatch, it.Raw, "batch %s is not in the list of batches", id)
+		p.broken(InvariantBatch, it.Raw, "batch %s is not in the list of batches", id).
+			by(set(p.keys.BatchAt(it.Record.(*layout.BatchRecord).CreatedAt, id), nil))
 	})
 }
 
 // checkPartOfBatch looks for the batch that a key names.
 func (p *page) checkPartOfBatch(it *item) {
 	id := it.Text("batch")
-	p.require(p.keys.BatchRecord(id), func() { p.broken(InvariantBatch, it.Raw, "there is no batch %s", id) })
+	all := p.tx.GetRange(kv.Prefix(p.keys.Batch(id)), kv.RangeOptions{Limit: 1})
+	p.require(p.keys.BatchRecord(id), func() {
+		of := p.broken(InvariantBatch, it.Raw, "there is no batch %s", id)
+		p.later(func(ctx context.Context) error {
+			page, err := all.Wait(ctx)
+			if len(page.Items) == 0 {
+				of.by(drop(it.Raw))
+			}
+			return err
+		})
+	})
 }
 
 // checkSettings checks the config, and the limits of the cluster.

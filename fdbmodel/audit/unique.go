@@ -16,7 +16,16 @@ func (p *page) checkName(r *layout.Row) {
 	}
 	key := p.keys.Unique(u.Name, r.ID)
 	p.require(key, func() {
-		p.broken(InvariantUnique, key, "future %s is %v and lacks its unique name", r.ID, r.State())
+		of := p.broken(InvariantUnique, key, "future %s is %v and lacks its unique name", r.ID, r.State()).
+			by(p.follow(r, set(key, layout.Encode(layout.UniqueOf(r.Spec))))...)
+		named := p.tx.GetRange(kv.Prefix(p.keys.UniqueNamed(u.Name)), kv.RangeOptions{Limit: 1})
+		p.later(func(ctx context.Context) error {
+			page, err := named.Wait(ctx)
+			if len(page.Items) > 0 {
+				of.by() // another one has it
+			}
+			return err
+		})
 	})
 }
 
@@ -28,7 +37,7 @@ func (p *page) checkUnique(it *item) {
 	}
 	name, record := layout.UniqueName(it.Text("name")), it.Record.(*layout.UniqueRecord)
 	all := p.tx.GetRange(kv.Prefix(p.keys.UniqueNamed(name)), kv.RangeOptions{Limit: 2})
-	p.judges = append(p.judges, func(ctx context.Context) error {
+	p.later(func(ctx context.Context) error {
 		page, err := all.Wait(ctx)
 		if err == nil && len(page.Items) > 1 && p.first(p.keys.UniqueNamed(name)) {
 			p.broken(InvariantUnique, it.Raw, "future %s and others have the unique name %s", it.ID, name)
@@ -40,18 +49,30 @@ func (p *page) checkUnique(it *item) {
 			return
 		}
 		if record.FreeAt == 0 {
-			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and has a unique name", it.ID)
+			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and has a unique name", it.ID).
+				by(p.follow(r, p.rename(r, it.Raw, name, drop(it.Raw)))...)
 		}
 	})
 	if record.FreeAt == 0 || record.Until == layout.UntilEver {
 		return
 	}
+	freed := set(p.keys.UniqueDue(record.FreeAt, name, it.ID), nil)
 	due := p.mayFree(record.FreeAt, name, it.ID)
 	p.row(it.ID, func(r *layout.Row) {
 		if !*due && (!record.IsOf(r, name) || r.State().Terminal()) {
-			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and no key frees its unique name", it.ID)
+			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and no key frees its unique name", it.ID).
+				by(p.follow(r, p.rename(r, it.Raw, name, freed))...)
 		}
 	})
+}
+
+// rename returns what a future needs that may have a name, and by a record that is not its own:
+// that record. One that may not needs otherwise.
+func (p *page) rename(r *layout.Row, key []byte, name layout.UniqueName, otherwise change) change {
+	if r.Spec == nil || r.Spec.Unique == nil || r.Spec.Unique.Name != name || r.State().Terminal() {
+		return otherwise
+	}
+	return set(key, layout.Encode(layout.UniqueOf(r.Spec)))
 }
 
 // mayFree requests whether a name is to be freed at a time.
@@ -70,7 +91,8 @@ func (p *page) checkUniqueDue(it *item) {
 	p.row(it.ID, func(r *layout.Row) {
 		has := r.Spec != nil && r.Spec.Unique != nil && r.Spec.Unique.Name == name
 		if has && !r.State().Terminal() && r.Attempts.Rebuilt == 0 {
-			p.broken(InvariantUnique, it.Raw, "future %s is %v, and its unique name is to be freed", it.ID, r.State())
+			p.broken(InvariantUnique, it.Raw, "future %s is %v, and its unique name is to be freed", it.ID, r.State()).
+				by(p.follow(r, drop(it.Raw))...)
 		}
 	})
 }

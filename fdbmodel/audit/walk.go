@@ -12,11 +12,18 @@ import (
 
 // checker is one run of Check.
 type checker struct {
-	cluster *fdbmodel.Cluster
-	keys    layout.Keyspace
-	limit   int
-	report  Report
-	met     facts // not settled yet
+	cluster  *fdbmodel.Cluster
+	keys     layout.Keyspace
+	limit    int
+	progress func(done, all int)
+	report   Report
+	met      facts    // not settled yet
+	repairs  *repairs // nil unless it repairs
+}
+
+func newChecker(c *fdbmodel.Cluster, o Options) *checker {
+	return &checker{cluster: c, keys: c.Keys(), limit: o.Problems, progress: o.Progress, met: newFacts(),
+		report: Report{Problems: []Problem{}, Notes: []Problem{}}}
 }
 
 // facts are what is compared across pages.
@@ -60,7 +67,8 @@ func (f *facts) add(of *facts) {
 // after its futures.
 func (k *checker) run(ctx context.Context) error {
 	shard := -1
-	for _, span := range k.keys.Spans() {
+	spans := k.keys.Spans()
+	for i, span := range spans {
 		if span.Shard > shard && shard >= 0 {
 			if err := k.checkCounts(ctx, shard); err != nil {
 				return err
@@ -70,6 +78,7 @@ func (k *checker) run(ctx context.Context) error {
 		if err := k.scan(ctx, span); err != nil {
 			return err
 		}
+		k.tell(i+1, len(spans))
 	}
 	if !k.met.configured {
 		var f findings
@@ -88,13 +97,19 @@ func (k *checker) run(ctx context.Context) error {
 	return k.checkTurns(ctx)
 }
 
+func (k *checker) tell(done, all int) {
+	if k.progress != nil {
+		k.progress(done, all)
+	}
+}
+
 // scan checks a span page by page.
 func (k *checker) scan(ctx context.Context, span layout.Span) error {
 	for more := true; more; {
 		var p *page
 		next := span
 		err := k.cluster.View(ctx, func(tx kv.Attempt) (err error) {
-			p = newPage(k.cluster, tx.Snapshot())
+			p = k.newPage(tx.Snapshot())
 			var items []kv.KeyValue
 			if items, next.Begin, more, err = readWhole(ctx, p.tx, span); err != nil {
 				return err
@@ -106,6 +121,9 @@ func (k *checker) scan(ctx context.Context, span layout.Span) error {
 		}
 		span = next
 		k.take(&p.findings)
+		if err := k.applyAll(ctx, p.problems); err != nil {
+			return err
+		}
 		if err := k.relieve(ctx); err != nil {
 			return err
 		}
@@ -154,7 +172,13 @@ func (k *checker) take(f *findings) {
 			r.Pending++
 		}
 	}
-	r.Problems = append(r.Problems, f.problems[:min(len(f.problems), k.limit-len(r.Problems))]...)
+	for _, of := range f.problems {
+		p := of.described()
+		r.count(&p)
+		if len(r.Problems) < k.limit {
+			r.Problems = append(r.Problems, p)
+		}
+	}
 	r.Notes = append(r.Notes, f.notes[:min(len(f.notes), k.limit-len(r.Notes))]...)
 	r.Futures += f.futures
 	r.Keys += f.read
@@ -163,6 +187,9 @@ func (k *checker) take(f *findings) {
 
 // relieve settles the facts that would use too much memory.
 func (k *checker) relieve(ctx context.Context) error {
+	if k.repairs != nil {
+		k.met.large = nil // what lacks a piece is not repaired
+	}
 	for _, value := range k.met.large {
 		if err := k.checkPieces(ctx, value); err != nil {
 			return err

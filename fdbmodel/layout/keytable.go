@@ -102,6 +102,7 @@ const (
 	KeyIdle          = "idle"
 	KeyIncoming      = "incoming"
 	KeyInput         = "input"
+	KeyJanitor       = "janitor"
 	KeyLane          = "lane"
 	KeyLaneDue       = "lane due"
 	KeyLaneKind      = "lane kind"
@@ -213,7 +214,7 @@ func globalKinds() []KeyKind {
 			"an idle worker, with its free capacity and its functions", "a worker with nothing to do"},
 		{KeyIncoming, subIncoming, false, nil, FormatRecord, of[IncomingRecord](), "", LeftOut,
 			"the cluster is being copied into, and can't be opened", "migrate, restore"},
-		{"janitor", subJanitor, false, nil, FormatRecord, of[JanitorRecord](), "", LeftOut,
+		{KeyJanitor, subJanitor, false, nil, FormatRecord, of[JanitorRecord](), "", LeftOut,
 			"the worker whose janitor is at work", "its holder"},
 		{KeySchedule, SubSchedules, false, in(fixed(scheduleByName), text("schedule"), fixed(scheduleIs)), FormatRecord,
 			of[ScheduleRecord](), "", carried, "when a schedule fires, and the future that it submits", "PutSchedule"},
