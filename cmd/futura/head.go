@@ -63,7 +63,7 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 			n.token = ""
 		}
 	}
-	o := futures.Options{Cluster: a.cluster, Logger: log, NoHints: f.noHints}
+	o := futures.Options{Cluster: a.cluster, Logger: log, NoHints: f.noHints, Tracer: a.traces.tracer()}
 	if n.client, err = futures.New(ctx, n.clientStore(), o); err != nil {
 		return errors.Join(err, n.db.Close())
 	}

@@ -190,7 +190,7 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 	waiting, stopping := context.WithCancel(context.Background())
 	options := rest.Options{Client: n.client, BatchAnswer: rest.Answer(n.batches.answer), Stack: stack.Options{
 		Tokens: n.tokens, Hosts: hostsOf(listener.Addr()), Collectors: n.collectors(w), Stopping: waiting.Done(),
-		Version: version, Logger: n.log, AccessLog: n.accessLog,
+		Version: version, Logger: n.log, AccessLog: n.accessLog, Trace: n.app.traces.requests(),
 	}}
 	options.PrivateSources, options.CheckModule = n.batches.privateSources, n.checker.check
 	if n.peers != nil {
@@ -199,7 +199,7 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 	if w != nil {
 		options.CheckModule = w.executor.Check
 	}
-	routes := rest.New(n.head, options)
+	routes := rest.New(n.app.traces.head(n.head), options)
 	dashboard.Register(routes)
 	if n.peers != nil {
 		n.peers.clients.Store(&peerClients{handler: routes.Handler(), host: listener.Addr().String(), token: n.token})

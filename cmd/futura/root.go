@@ -46,6 +46,7 @@ type app struct {
 	// outlivesServer is set for what goes on when the process that serves the
 	// store comes back, however late, or takes its place.
 	outlivesServer bool
+	traces         *traces // nil for none
 	// giveUpAfter is how long others go on without it, 0 for as long as it takes.
 	giveUpAfter time.Duration
 }
@@ -66,6 +67,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetOut(printed)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
+	a.traces.close()
 	if err == nil {
 		err = printed.Err
 	}
@@ -145,7 +147,12 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON: one object or array")
 	flags.String(configFlag, "",
 		"a file of settings (FUTURA_CONFIG; default: what futura.yaml here may set, if it exists)")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.configure(cmd); err != nil {
+			return err
+		}
+		return a.startTraces(cmd.Context())
+	}
 	a.addCommands(root)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -193,6 +200,7 @@ func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Clie
 	if base := configFor(db); o.Config.Heartbeat == 0 && o.Config.DeadAfter == 0 {
 		o.Config.Heartbeat, o.Config.DeadAfter = base.Heartbeat, base.DeadAfter
 	}
+	o.Tracer = a.traces.tracer()
 	client, err := futures.New(ctx, db, o)
 	if o.Existing && errors.Is(err, fdbmodel.ErrNotFound) {
 		return fmt.Errorf("%w, %s: name another with --cluster or --store, or create it with futura dev, worker or submit",

@@ -124,7 +124,7 @@ func (a *app) logger(verbose bool) *slog.Logger {
 	if verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+	return slog.New(a.traces.logs(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})))
 }
 
 // notices is the logger of a command that prints something else: it says what
@@ -221,6 +221,7 @@ func (a *app) workerCommand() *cobra.Command {
 
 func (a *app) worker(ctx context.Context, f *workerFlags) error {
 	f.options.Logger = a.logger(f.verbose)
+	f.options.Middleware, f.options.StreamsOutput = a.traces.middleware(), true
 	cacheModules(&f.cache, f.options.Logger)
 	if f.peer.on() {
 		return a.peerWorker(ctx, f)

@@ -124,7 +124,8 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 		Name: o.Name, Version: version, Labels: o.Labels, Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU,
 		Policy: o.Policy, Modules: executor, ModuleTimeout: o.ModuleTimeout,
 		CheckModule: executor.Check, PrivateSources: f.peer.private,
-		DrainTimeout: o.DrainTimeout, Transfers: transfers, Logger: log,
+		DrainTimeout: o.DrainTimeout, Transfers: transfers, Middleware: o.Middleware, StreamsOutput: o.StreamsOutput,
+		Logger: log,
 	})
 	if err != nil {
 		return usageError{err}

@@ -23,8 +23,12 @@ const (
 	keyError    = semconv.ErrorTypeKey
 )
 
-// nameOf is the name of a span. It has no ids, not the one of a module's content either.
+// nameOf is the name of a span. It has no ids, not the one of a module's content either, and
+// nothing that is no function's name.
 func nameOf(operation, function string) string {
+	if layout.CheckFunctionName(function) != nil {
+		return operation
+	}
 	module, method, isModule := layout.SplitWasm(function)
 	if isModule && isContentID(module) {
 		function = "wasm"
@@ -32,18 +36,20 @@ func nameOf(operation, function string) string {
 			function += "/" + method
 		}
 	}
-	return strings.TrimSuffix(operation+" "+function, " ")
+	return operation + " " + function
 }
 
 // isContentID reports whether the name of a module is that of its content: the text of a CID
-// of version 1 in base 32.
-func isContentID(module string) bool { return len(module) == 59 && strings.HasPrefix(module, "baf") }
+// of version 1 in base 32, or of version 0.
+func isContentID(module string) bool {
+	return len(module) == 59 && strings.HasPrefix(module, "baf") || len(module) == 46 && strings.HasPrefix(module, "Qm")
+}
 
 // attributes are those of n futures of a function and a queue, empty for several.
 func (t *Tracing) attributes(operation, function, queue string, n int) []attribute.KeyValue {
 	all := make([]attribute.KeyValue, 0, 16)
 	all = append(all, keyCount.Int(n))
-	if function != "" {
+	if layout.CheckFunctionName(function) == nil {
 		all = append(all, keyFunction.String(function))
 	}
 	if queue != "" {

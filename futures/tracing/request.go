@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -8,7 +9,12 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
+
+// maxPath is how many bytes of a path a span has.
+const maxPath = 256
 
 // Request begins the span of a request that a server has admitted, for stack.Options.Trace: a child of
 // the one that the headers traceparent and tracestate name, with the name of the route, such
@@ -18,10 +24,11 @@ func (t *Tracing) Request(r *http.Request, route string) (traced context.Context
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	method, path, _ := strings.Cut(route, " ")
+	method, pattern, _ := strings.Cut(route, " ")
+	path, _, _ := strings.Cut(cmp.Or(r.RequestURI, r.URL.Path), "?")
 	ctx, span := t.tracer.Start(Extract(r.Context(), r.Header.Get), route, trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(path),
-			semconv.URLScheme(scheme), semconv.URLPath(r.URL.Path)))
+		trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(pattern),
+			semconv.URLScheme(scheme), semconv.URLPath(layout.Shorten(path, maxPath))))
 	return ctx, func(status int) {
 		span.SetAttributes(semconv.HTTPResponseStatusCode(status))
 		if status >= http.StatusInternalServerError {

@@ -287,6 +287,7 @@ func TestTracesOfTheirOwn(t *testing.T) {
 	require.NoError(t, err)
 	create := f.one("create")
 	require.Nil(t, valueOf(create, "futura.queue"))
+	require.Nil(t, valueOf(create, "futura.function"))
 	for i, want := range []string{"", create.SpanContext().SpanID().String()} {
 		row, err := f.client.Cluster().Get(t.Context(), several[i].ID())
 		require.NoError(t, err)
@@ -296,5 +297,7 @@ func TestTracesOfTheirOwn(t *testing.T) {
 
 	_, err = f.client.Submit(t.Context(), futures.Task{Function: "x"})
 	require.ErrorIs(t, err, layout.ErrBadName)
-	require.Equal(t, codes.Error, f.one("create x").Status().Code)
+	refused := f.named("create")[1]
+	require.Equal(t, codes.Error, refused.Status().Code)
+	require.Nil(t, valueOf(refused, "futura.function"), "it may be anything")
 }

@@ -36,10 +36,12 @@ const (
 	msgpack     = "github.com/vmihailenco/msgpack/v5"
 	network     = "golang.org/x/net"
 	openTele    = "go.opentelemetry.io/otel"
+	otlp        = "go.opentelemetry.io/proto/otlp"
 	pebble      = "github.com/cockroachdb/pebble/v2"
 	pflag       = "github.com/spf13/pflag"
 	progressbar = "github.com/schollz/progressbar/v3"
 	gonum       = "gonum.org/v1/plot"
+	protobuf    = "google.golang.org/protobuf"
 	prometheus  = "github.com/prometheus"
 	rapid       = "pgregory.net/rapid"
 	system      = "golang.org/x/sys"
@@ -89,6 +91,7 @@ func importTable() map[string]imports {
 		"internal/signal":      {},
 		"internal/series":      {others: []string{prometheus}},
 		"internal/socket":      {},
+		"internal/telemetry":   {ours: []string{"internal/ratelog"}, others: []string{openTele, otlp, protobuf}},
 		"internal/timetable":   {others: []string{crontab}},
 		"internal/trust":       {},
 
@@ -285,9 +288,9 @@ func importTable() map[string]imports {
 			others: []string{cobra, progressbar},
 		},
 		"cmd/futura": {
-			ours: append(slices.Clone(whole), "batch", "batch/...", "futures/dashboard", "internal/connlimit",
-				"internal/console", "internal/series", "internal/socket", "internal/top", "internal/trust", "protocol",
-				"protocol/..."),
+			ours: append(slices.Clone(whole), "batch", "batch/...", "futures/dashboard", "futures/tracing",
+				"internal/connlimit", "internal/console", "internal/series", "internal/socket", "internal/telemetry",
+				"internal/top", "internal/trust", "protocol", "protocol/..."),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid},
 		},
 		"examples/...": {
@@ -370,6 +373,7 @@ func TestImportTableIsSound(t *testing.T) {
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura", "cmd/futura-bench"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura", "cmd/futura-bench", "internal/console"}, libp2p: {"protocol/p2p"},
+		otlp: {"internal/telemetry"}, openTele: {"internal/telemetry"}, openTele + "/trace": {"futures/tracing"},
 		gonum: {"internal/bench/page"}, bubbletea: {"internal/top"}, lipgloss: {"internal/top"},
 	}
 	for other, want := range owners {

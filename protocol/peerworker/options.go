@@ -66,8 +66,10 @@ type Options struct {
 	// ModuleTimeout is the timeout of modules whose futures have none, as workers.Options
 	// say.
 	ModuleTimeout time.Duration
-	// Middleware is around every call of a function, as workers.Options say.
-	Middleware []workers.Middleware
+	// Middleware is around every call of a function, and StreamsOutput says that it passes on
+	// what functions return, as workers.Options say.
+	Middleware    []workers.Middleware
+	StreamsOutput bool
 
 	// MaxChunk is how many items a chunk may have. Defaults to 1,000. A chunk of a head
 	// of b7s may have MaxItems.

@@ -180,7 +180,7 @@ func (w *Worker) start(ctx context.Context) error {
 		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
 		DrainTimeout: w.options.DrainTimeout, Logger: slog.New(headNames{w.log.Handler(), w}),
 	}
-	o.StreamsOutput, o.Source = len(w.options.Middleware) == 0, w.runner
+	o.StreamsOutput, o.Source = len(w.options.Middleware) == 0 || w.options.StreamsOutput, w.runner
 	if err := w.node.start(ctx, o, w.functions); err != nil {
 		return err
 	}

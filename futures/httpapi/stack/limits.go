@@ -153,6 +153,7 @@ type request struct {
 	turn    turn
 	// failure is the problem of a body that could not be read.
 	failure *Problem
+	traced  func(status int) // what Options.Trace returned, nil for none
 }
 
 type requestKey struct{}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,10 @@ type Options struct {
 	// omitted. The same bound holds for requests without a valid token: for those
 	// that are answered, and those that are refused. Defaults to none.
 	Logger *slog.Logger
+	// Trace is called with each admitted request below /api/, but for those that anyone may
+	// send, and its route, such as "GET /api/v1/futures/{id}". The request is answered and logged
+	// in the context that it returns, and ended is called with the status. Defaults to none.
+	Trace func(r *http.Request, route string) (traced context.Context, ended func(status int))
 	// AccessLog raises these lines to info level. Defaults to false.
 	AccessLog bool
 	// Limits bound the resources of requests. The zero value suits most servers.
@@ -128,6 +133,9 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 		failed := recover()
 		q.end()
 		out.end(failed)
+		if q.traced != nil {
+			q.traced(out.status)
+		}
 		s.metrics.running.Dec()
 		s.metrics.count(q.route, out.status, time.Since(start))
 		s.log(r, q, out, time.Since(start))
@@ -147,6 +155,11 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.fail(out, found, err)
 		return
+	}
+	if s.options.Trace != nil && found.permission != Public && strings.Contains(q.route, " /api/") {
+		var ctx context.Context
+		ctx, q.traced = s.options.Trace(r, q.route)
+		r = r.WithContext(ctx)
 	}
 	s.answer(out, r, q, found)
 }
