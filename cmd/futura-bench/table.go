@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/internal/bench"
-	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 // benchRows are a report as a table that fits a terminal, without what the
@@ -36,8 +36,8 @@ func benchRows(r *bench.Report) [][]string {
 	add(r.ReadsPerSecond > 0, "store per second", "%.0f reads of %.0f keys, %.0f commits", r.ReadsPerSecond,
 		r.KeysReadPerSecond, r.CommitsPerSecond)
 	for _, shape := range r.Shapes {
-		add(true, shape.Name, "%s of %s in %.0f ms", console.Count(shape.Edges, "edge"),
-			console.Count(shape.Futures, "future"), shape.RunMS)
+		add(true, shape.Name, "%s of %s in %.0f ms", wording.Count(shape.Edges, "edge"),
+			wording.Count(shape.Futures, "future"), shape.RunMS)
 		add(shape.Edges > 0, "  each edge", "%.3g transactions, %.3g mutations, %.3g reads", shape.TransactionsPerEdge,
 			shape.MutationsPerEdge, shape.ReadsPerEdge)
 	}
@@ -98,7 +98,7 @@ func hintRows(h *bench.Hints) (rows [][]string) {
 // laneRows are what members of lanes cost.
 func laneRows(lanes []bench.LaneCost) (rows [][]string) {
 	for _, l := range lanes {
-		rows = append(rows, []string{l.Name, fmt.Sprintf("%s in %.0f ms, %.0f per second", console.Count(l.Futures, "future"),
+		rows = append(rows, []string{l.Name, fmt.Sprintf("%s in %.0f ms, %.0f per second", wording.Count(l.Futures, "future"),
 			l.RunMS, l.FuturesPerSecond)},
 			[]string{"  each", fmt.Sprintf("%.3g transactions, %.3g mutations, %.3g reads", l.Transactions, l.Mutations,
 				l.Reads)})

@@ -16,67 +16,41 @@ import (
 
 // selection is many futures by what they have in common.
 type selection struct {
-	state  string
+	filterFlags
 	states []layout.State
-	filter inspect.Filter
 }
 
 // add lets a command select futures that are over, or those that are not.
 func (s *selection) add(cmd *cobra.Command, over bool) {
 	s.states = slices.DeleteFunc(layout.States(), func(s layout.State) bool { return s.Terminal() != over })
-	cmd.Flags().StringVar(&s.state, "state", "", "select all that are "+layout.AnyOf(s.states))
-	cmd.Flags().StringVar(&s.filter.Queue, "queue", "", "select all of this queue")
-	cmd.Flags().StringVar(&s.filter.Function, "function", "", "select all of this function")
-	cmd.Flags().StringVar(&s.filter.Tag, "tag", "", "select all with this tag")
+	s.filterFlags.add(cmd.Flags(), "select all", s.states)
 }
 
 // instead reports whether futures are selected instead of named by id.
 func (s *selection) instead(ids []string) (bool, error) {
-	some := s.state != "" || s.filter != (inspect.Filter{})
+	some := s.some()
 	if some == (len(ids) > 0) {
-		return some, usageError{errors.New("name futures by id, or select them with --state, --queue, --function or --tag")}
+		return some, usageError{errors.New("name futures by id, or select them, such as with --state, --queue or --function")}
 	}
-	if s.state == "" {
-		return some, nil
-	}
-	state, err := layout.ParseState(s.state)
-	if err == nil && !slices.Contains(s.states, state) {
-		err = usageError{fmt.Errorf("--state %s: use %s", state, layout.AnyOf(s.states))}
-	}
-	s.states = []layout.State{state}
-	return some, err
+	return some, s.parse(s.states)
 }
 
-// each calls change for the selected futures that it wants, a page at a time. What
-// was changed before an error stays so.
+// each calls change for the selected futures that it wants, a page at a time, and returns how
+// many items of batches it left alone. What was changed before an error stays so.
 func (s *selection) each(ctx context.Context, c *futures.Client, wants func(*layout.Row) bool,
 	change func([]futures.ID) error,
-) (err error) {
-	filter := s.filter
-	if err := filter.ResolveFunction(ctx, c.Cluster()); err != nil {
-		return err
+) (ofBatches int, err error) {
+	if err := s.filter.ResolveFunction(ctx, c.Cluster()); err != nil {
+		return 0, err
 	}
-	filter.Newest = filter.Tag != "" // which leads to them
+	inState := func(row *layout.Row) bool { return slices.Contains(s.states, row.State()) && wants(row) }
 	var cursor []byte
-	for more := true; more; more = len(cursor) > 0 {
-		var rows []layout.Row
-		if rows, cursor, err = inspect.List(ctx, c.Cluster(), filter, cursor, inspect.MaxList); err != nil {
-			return err
-		}
-		var ids []futures.ID
-		for i := range rows {
-			if slices.Contains(s.states, rows[i].State()) && wants(&rows[i]) {
-				ids = append(ids, rows[i].ID)
-			}
-		}
-		if len(ids) == 0 {
-			continue
-		}
-		if err := change(ids); err != nil {
-			return err
-		}
+	for more := true; more && err == nil; more = len(cursor) > 0 {
+		var items int
+		items, cursor, err = inspect.Sweep(ctx, c.Cluster(), s.filter, cursor, inState, change)
+		ofBatches += items
 	}
-	return nil
+	return ofBatches, err
 }
 
 // bulk is what became of selected futures.
@@ -88,13 +62,7 @@ type bulk struct {
 	OfBatches int  `json:"of_batches"`
 }
 
-// free reports whether a future is not an item of a batch, and counts those that are.
-func (b *bulk) free(row *layout.Row) bool {
-	if row.Spec.Held() {
-		b.OfBatches++
-	}
-	return !row.Spec.Held()
-}
+func anyOf(*layout.Row) bool { return true }
 
 // printBulk shows what became of the futures: the counts that are not nil.
 func (a *app) printBulk(b *bulk, batchCommand string) error {
@@ -120,7 +88,8 @@ func (a *app) printBulk(b *bulk, batchCommand string) error {
 
 func (a *app) cancelAll(ctx context.Context, c *futures.Client, s *selection, reason string) error {
 	b := &bulk{Cancelled: new(int), Requested: new(int)}
-	err := s.each(ctx, c, b.free, func(ids []futures.ID) error {
+	var err error
+	b.OfBatches, err = s.each(ctx, c, anyOf, func(ids []futures.ID) error {
 		outcomes, err := c.Cluster().CancelMany(ctx, ids, reason)
 		for _, outcome := range outcomes {
 			switch outcome {
@@ -137,7 +106,8 @@ func (a *app) cancelAll(ctx context.Context, c *futures.Client, s *selection, re
 
 func (a *app) deleteAll(ctx context.Context, c *futures.Client, s *selection) error {
 	b := &bulk{Deleted: new(int)}
-	err := s.each(ctx, c, b.free, func(ids []futures.ID) error {
+	var err error
+	b.OfBatches, err = s.each(ctx, c, anyOf, func(ids []futures.ID) error {
 		n, err := c.Cluster().DiscardMany(ctx, ids)
 		*b.Deleted += n
 		return err
@@ -146,20 +116,17 @@ func (a *app) deleteAll(ctx context.Context, c *futures.Client, s *selection) er
 }
 
 // retryFailed retries all that failed by themselves.
-func (a *app) retryFailed(ctx context.Context, c *futures.Client, filter inspect.Filter) error {
-	s := &selection{states: []layout.State{layout.Failed}, filter: filter}
+func (a *app) retryFailed(ctx context.Context, c *futures.Client, s *selection) error {
 	b, cancelled := &bulk{Retried: new(int)}, 0
 	wants := func(row *layout.Row) bool {
-		if !b.free(row) {
-			return false
-		}
-		if ending := row.Ending(); ending.Cancelled() {
+		ending := row.Ending()
+		if ending.Cancelled() && !row.Spec.Held() {
 			cancelled++
-			return false
 		}
-		return true
+		return !ending.Cancelled()
 	}
-	err := s.each(ctx, c, wants, func(ids []futures.ID) error {
+	var err error
+	b.OfBatches, err = s.each(ctx, c, wants, func(ids []futures.ID) error {
 		outcomes, err := c.Cluster().RetryMany(ctx, ids)
 		for _, outcome := range outcomes {
 			if outcome == fdbmodel.Applied {

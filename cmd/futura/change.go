@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -53,7 +53,8 @@ func (a *app) cancelCommand() *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
 		Use: "cancel ID... | --state | --queue | --function", Short: "Cancel futures, or ask running ones to stop",
-		Long: "cancel takes futures by id, or selects all that are not over and match --state, --queue and --function. A " +
+		Long: "cancel takes futures by id, or selects all that are not over and match all of --state, --queue and so " +
+			"on. A " +
 			"selection leaves items of batches alone: for these, use futura batch cancel.",
 		Example: "  futura cancel 01995b4e-6f3a-7c1e-9d2b-0123456789ab --reason 'wrong input'\n" +
 			"  futura cancel --function wasm:count --state ready",
@@ -77,7 +78,7 @@ func (a *app) cancelCommand() *cobra.Command {
 
 func (a *app) retryCommand() *cobra.Command {
 	var failed bool
-	var filter inspect.Filter
+	s := selection{states: []layout.State{layout.Failed}}
 	cmd := &cobra.Command{
 		Use: "retry ID... | --failed", Short: "Run failed futures again, with all their attempts",
 		Long: "retry runs failed futures again, with all their attempts, and delayed ones at once. With --failed it takes " +
@@ -89,11 +90,15 @@ func (a *app) retryCommand() *cobra.Command {
 			if failed == (len(args) > 0) {
 				return usageError{errors.New("name futures by id, or use --failed")}
 			}
-			if !failed && filter != (inspect.Filter{}) {
-				return usageError{errors.New("--function and --queue need --failed")}
+			if !failed && s.some() {
+				return usageError{errors.New("--function, --queue and the like need --failed")}
 			}
 			if failed {
-				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c, filter) })
+				if err := s.parse(s.states); err != nil {
+					return err
+				}
+				s.filter.State = layout.Failed
+				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c, &s) })
 			}
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
 				return retryOne(cmd.Context(), c, id)
@@ -101,8 +106,7 @@ func (a *app) retryCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&failed, "failed", false, "select all failed futures")
-	cmd.Flags().StringVar(&filter.Queue, "queue", "", "with --failed: only those of this queue")
-	cmd.Flags().StringVar(&filter.Function, "function", "", "with --failed: only those of this function")
+	s.filterFlags.add(cmd.Flags(), "with --failed: only those", s.states)
 	return cmd
 }
 
@@ -123,7 +127,7 @@ func (a *app) deleteCommand() *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
 		Use: "delete ID... | --state | --queue | --function", Short: "Remove futures that are over, with their results",
-		Long: "delete takes futures by id, or selects all that are over and match --state, --queue and --function. A " +
+		Long: "delete takes futures by id, or selects all that are over and match all of --state, --queue and so on. A " +
 			"selection leaves items of batches alone: for these, use futura batch delete.",
 		Example: "  futura delete 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura delete --state realized --queue urgent",
 		RunE: func(cmd *cobra.Command, args []string) error {

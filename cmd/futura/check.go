@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 // checkFlags are what check takes.
@@ -146,7 +147,7 @@ func planText(r *audit.Report, width int) string {
 		}
 	}
 	return fmt.Sprintf("%s can be repaired, as the right answer follows from the records:\n\n%s\n",
-		console.Count(r.Repairable(), "problem"), console.Lines(rows, width))
+		wording.Count(r.Repairable(), "problem"), console.Lines(rows, width))
 }
 
 func (a *app) printRepairs(did *audit.Repairs) error {
@@ -188,7 +189,7 @@ func (a *app) printCheck(r *audit.Report, s *admin.Spread, f checkFlags) error {
 		fmt.Fprintf(a.err, "%d can be repaired: futura check --repair\n", n)
 	}
 	_, err := fmt.Fprintf(a.out, "%s, %s, %s, %s for a janitor to remove, %s of a newer version\n",
-		console.Count(r.Futures, "future"), console.Count(r.Keys, "key"), console.Count(r.Broken, "problem"),
-		console.Count(r.Pending, "leftover"), console.Count(r.Newer, "record"))
+		wording.Count(r.Futures, "future"), wording.Count(r.Keys, "key"), wording.Count(r.Broken, "problem"),
+		wording.Count(r.Pending, "leftover"), wording.Count(r.Newer, "record"))
 	return err
 }

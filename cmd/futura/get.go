@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 func (a *app) getCommand() *cobra.Command {
@@ -121,7 +122,7 @@ func (d *description) rows() [][]string {
 	}
 	if n := r.Attempts.Refused.Len(); n > 0 {
 		last := &r.Attempts.Refused[n-1]
-		add(true, "rejected", "%s, last by worker %s at %s", console.Count(int64(r.Attempts.Rejected), "time"), last.Worker,
+		add(true, "rejected", "%s, last by worker %s at %s", wording.Count(int64(r.Attempts.Rejected), "time"), last.Worker,
 			timeText(last.At))
 	}
 	if r.Object() != "" {
@@ -150,7 +151,7 @@ func (d *description) rows() [][]string {
 	add(spec.Timeout != 0, "timeout", "%v", spec.Timeout)
 	need := r.Needs().Requirements
 	add(need.CPU != 0, "cpu", "%d thousandths of a core", need.CPU)
-	add(need.RAM != 0, "memory", "%s", console.Count(need.RAM, "byte"))
+	add(need.RAM != 0, "memory", "%s", wording.Count(need.RAM, "byte"))
 	add(need.GPU != 0, "gpu", "%d thousandths of a device", need.GPU)
 	add(len(need.Labels) > 0, "labels", "%s", layout.LabelText(need.Labels))
 	add(r.Claim != nil, "worker", "%s", d.worker())
@@ -252,7 +253,7 @@ func (d *description) endingRows() (rows [][]string) {
 // valueLine is the size of a value and how it begins, where that is known: that of a typed function as
 // JSON, if it can be read so.
 func valueLine(size int64, codec string, value []byte) string {
-	text := console.Count(size, "byte")
+	text := wording.Count(size, "byte")
 	if len(value) == 0 {
 		return text
 	}

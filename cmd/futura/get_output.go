@@ -15,6 +15,7 @@ import (
 
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 	"github.com/futura-run/futura/workers/objects"
 )
 
@@ -52,7 +53,7 @@ func (a *app) writeResult(ctx context.Context, c *futures.Client, id futures.ID,
 	if err := a.saveStream(s, file); err != nil {
 		return err
 	}
-	return a.say(map[string]any{"id": id, "file": file, "bytes": s.Size()}, console.Count(s.Size(), "byte"), "in", file)
+	return a.say(map[string]any{"id": id, "file": file, "bytes": s.Size()}, wording.Count(s.Size(), "byte"), "in", file)
 }
 
 // saveStream writes a stream to a file, which has its name once it is whole.

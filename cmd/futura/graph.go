@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 func (a *app) graphCommand() *cobra.Command {
@@ -128,7 +129,7 @@ func (d *drawing) status(n *inspect.Node) string {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch n.State {
 	case layout.Realized:
-		add("%s", console.Count(n.ResultSize, "byte"))
+		add("%s", wording.Count(n.ResultSize, "byte"))
 		add("%v", rounded(n.RunTime))
 	case layout.Failed:
 		add("%s", n.Failure)
@@ -136,7 +137,7 @@ func (d *drawing) status(n *inspect.Node) string {
 		if n.LeftOut() == 0 && n.Level <= 0 {
 			add("waits for %d of %d", len(n.WaitsFor), n.InputCount)
 		} else {
-			add("%s", console.Count(n.InputCount, "input"))
+			add("%s", wording.Count(n.InputCount, "input"))
 		}
 	case layout.Claimed:
 		add("by %s", n.Worker)
@@ -154,7 +155,7 @@ func (d *drawing) status(n *inspect.Node) string {
 func leftOut(n *inspect.Node) string {
 	var parts []string
 	if more := n.LeftOut(); more > 0 {
-		parts = append(parts, console.Count(more, "more input"))
+		parts = append(parts, wording.Count(more, "more input"))
 	}
 	if n.MoreDependants {
 		parts = append(parts, "more dependants")
@@ -197,7 +198,7 @@ func (d *drawing) text(width int) string {
 		if n.LeftOut() == 0 {
 			return ""
 		}
-		return console.Count(n.LeftOut(), "more input")
+		return wording.Count(n.LeftOut(), "more input")
 	}
 	t.all(root)
 	if !root.MoreDependants && len(d.users[root.ID]) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
-	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 func (a *app) jobsCommand() *cobra.Command {
@@ -79,7 +79,7 @@ func jobsRows(log *httpapi.JobLog) (rows [][]string) {
 			parked += "+"
 		}
 		if c.Error != "" {
-			stuck = fmt.Sprintf("job %d, %s: %s", c.Failing, console.Count(c.Attempts, "attempt"), c.Error)
+			stuck = fmt.Sprintf("job %d, %s: %s", c.Failing, wording.Count(c.Attempts, "attempt"), c.Error)
 		}
 		rows = append(rows, []string{log.Queue, jobs, c.Name, strconv.FormatInt(c.Processed, 10), behind, parked, c.Process,
 			stuck})
@@ -201,7 +201,7 @@ func (a *app) listParked(ctx context.Context, c *futures.Client, k joblog.Consum
 			note += " (to be tried again)"
 		}
 		forms = append(forms, form)
-		rows = append(rows, []string{strconv.FormatInt(form.Index, 10), console.Count(p.Attempts, "attempt"), form.At, note})
+		rows = append(rows, []string{strconv.FormatInt(form.Index, 10), wording.Count(p.Attempts, "attempt"), form.At, note})
 		return len(forms) < limit
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 func (a *app) jobsAppendCommand() *cobra.Command {
@@ -107,12 +107,12 @@ func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue string, j
 	if err = errors.Join(l.flush(ctx), err); err != nil {
 		return a.appendedSoFar(l, err)
 	}
-	return a.say(l.result, "appended", console.Count(l.result.Appended, "job")+";", l.result.Skipped, "were there")
+	return a.say(l.result, "appended", wording.Count(l.result.Appended, "job")+";", l.result.Skipped, "were there")
 }
 
 // appendedSoFar adds to an error what was appended before it.
 func (a *app) appendedSoFar(l *lines, err error) error {
-	return fmt.Errorf("appended %s, and then: %w", console.Count(l.result.Appended, "job"), err)
+	return fmt.Errorf("appended %s, and then: %w", wording.Count(l.result.Appended, "job"), err)
 }
 
 // add takes one more line.
@@ -227,7 +227,7 @@ func (a *app) changeParked(ctx context.Context, c *futures.Client, k joblog.Cons
 		}
 	}
 	form := map[string]any{"queue": k.Queue, "consumer": k.Name, "outcome": outcome, "indexes": changed}
-	return errors.Join(missing, a.say(form, outcome, console.Count(len(changed), "job")))
+	return errors.Join(missing, a.say(form, outcome, wording.Count(len(changed), "job")))
 }
 
 func (a *app) jobsRemoveCommand() *cobra.Command {

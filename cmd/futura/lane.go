@@ -41,15 +41,6 @@ func (a *app) laneCommand() *cobra.Command {
 	}))
 }
 
-// parseLane parses KIND/KEY.
-func parseLane(text string) (futures.Lane, error) {
-	kind, key, found := strings.Cut(text, "/")
-	if !found || kind == "" || key == "" {
-		return futures.Lane{}, usageError{fmt.Errorf("--lane %.80q: use KIND/KEY, such as mail/acme", text)}
-	}
-	return futures.Lane{Kind: kind, Key: key}, nil
-}
-
 // parseRate parses N/TIME, where TIME is a duration or a unit of one; "0" is no rate.
 func parseRate(text string) (n int, every time.Duration, err error) {
 	if text == "0" {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/console"
@@ -106,12 +109,25 @@ func TestListByTagAndTime(t *testing.T) {
 	require.Equal(t, []string{other, tagged}, ids("--tag", "nightly", "--since", "1h"))
 	require.Equal(t, []string{other, tagged}, ids("--since", "1h", "--queue", "default"))
 	require.Empty(t, ids("--until", "1h"))
-	s.ok("cancel", "--tag", "customer:acme")
-	require.Equal(t, []string{tagged}, ids("--state", "failed"))
+	s.ok("lane", "set", "mail", "--width", "1")
+	laned := s.ok("submit", "go:nobody", "--lane", "mail/a/b", "--tag", "nightly")
+	require.Equal(t, []string{laned}, ids("--lane", "mail/a/b"))
+	require.Empty(t, ids("--lane", "mail/a"))
+	require.Empty(t, ids("--worker", "0123456789abcdef"))
+	require.Regexp(t, `^TAG +FUTURES +OLDEST +NEWEST *\nnightly +3 .*\ncustomer:acme +1 `,
+		s.ok("list", "--count-by", "tag"))
+	require.Regexp(t, `^LANE .*\n\(none\) +2 .*\nmail/a/b +1 `, s.ok("list", "--count-by", "lane", "--state", "ready"))
+	var by httpapi.Breakdown
+	require.NoError(t, json.Unmarshal([]byte(s.ok("list", "--count-by", "lane", "--json")), &by))
+	require.True(t, by.Complete)
+	s.ok("cancel", "--tag", "customer:acme", "--since", "1h")
+	s.ok("cancel", "--lane", "mail/a/b")
+	require.Equal(t, []string{laned, tagged}, ids("--state", "failed"))
 	require.Equal(t, []string{other}, ids("--state", "ready"))
 	for _, args := range [][]string{
 		{"list", "--tag", "a b"}, {"list", "--since", "yesterday"}, {"list", "--until=-1h"},
-		{"submit", "go:nobody", "--tag", ""},
+		{"submit", "go:nobody", "--tag", ""}, {"list", "--lane", "mail"}, {"list", "--count-by", "colour"},
+		{"cancel", "--state", "failed"}, {"retry", "--lane", "mail/a"}, {"delete", "--since", "yesterday"},
 	} {
 		_, e := s.run(exitUsage, "", args...)
 		require.NotEmpty(t, e)

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 // lastLine returns the last line of a stream that says something, cut to what a
@@ -34,11 +35,10 @@ func firstLine(s string) string {
 
 // listFlags are what list takes.
 type listFlags struct {
-	filter        inspect.Filter
-	state, cursor string
-	since, until  string
-	limit         int
-	oldest, items bool
+	filterFlags
+	cursor, countBy string
+	limit           int
+	oldest, items   bool
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -51,34 +51,26 @@ func (a *app) listCommand() *cobra.Command {
 			"delayed, it reads what it lists and little else. Otherwise it reads the futures back in time, from --until to " +
 			"--since, and a page may be short where few of them match.",
 		Example: "  futura list --state failed --since 24h --limit 20\n  futura list --tag customer:acme\n" +
+			"  futura list --state ready --queue mail --count-by tag\n" +
 			"  futura list --function wasm:count --json\n" +
 			"  futura list --batch 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.state, "state", "", "only those that are "+layout.AnyOf(layout.States()))
-	flags.StringVar(&f.filter.Queue, "queue", "", "only those of this queue")
-	flags.StringVar(&f.filter.Function, "function", "", "only those of this function")
-	flags.StringVar(&f.filter.Tag, "tag", "", "only those with this tag")
-	flags.StringVar(&f.since, "since", "", "only those submitted since a time, such as 2026-01-31T00:00:00Z, or 24h ago")
-	flags.StringVar(&f.until, "until", "", "only those submitted before a time, or so long ago")
+	f.add(flags, "only those", layout.States())
 	flags.StringVar(&f.filter.Label, "label", "", "only those with this label")
 	flags.StringVar(&f.filter.Owner, "batch", "", "only the items of this batch")
 	flags.BoolVar(&f.items, "items", false, "with the items of batches")
 	flags.BoolVar(&f.oldest, "oldest", false, "the oldest first")
 	flags.StringVar(&f.cursor, "cursor", "", "continue where an earlier list ended, with the same flags")
+	flags.StringVar(&f.countBy, "count-by", "", "count up to 20,000 of them instead, by "+
+		strings.Join(inspect.Breakdowns(), ", "))
 	flags.IntVar(&f.limit, "limit", 100, "how many to print, at most 1000")
 	return cmd
 }
 
 func (a *app) list(ctx context.Context, f *listFlags) (err error) {
-	if f.state != "" {
-		if f.filter.State, err = layout.ParseState(f.state); err != nil {
-			return err
-		}
-	}
-	err = errors.Join(agoFlag("since", f.since, &f.filter.Since), agoFlag("until", f.until, &f.filter.Until))
-	if err != nil {
+	if err := f.parse(layout.States()); err != nil {
 		return err
 	}
 	from, err := hex.DecodeString(f.cursor)
@@ -89,12 +81,15 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 		return usageError{fmt.Errorf("--limit %d: use 1 to %d", f.limit, inspect.MaxList)}
 	}
 	f.filter.Newest = !f.oldest
-	if !f.items && f.filter.Owner == "" {
+	if !f.items && f.filter.Owner == "" && f.countBy != "batch" {
 		f.filter.LeftOut = new(int)
 	}
 	return a.open(ctx, func(c *futures.Client) error {
 		if err := f.filter.ResolveFunction(ctx, c.Cluster()); err != nil {
 			return err
+		}
+		if f.countBy != "" {
+			return a.countBy(ctx, c, f)
 		}
 		rows, next, err := inspect.List(ctx, c.Cluster(), f.filter, from, f.limit)
 		if err != nil {
@@ -111,7 +106,7 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 			return err
 		}
 		if left := f.filter.LeftOut; left != nil && *left > 0 {
-			fmt.Fprintf(a.err, "left out: %s of batches; show them with --items or --batch ID\n", console.Count(*left, "item"))
+			fmt.Fprintf(a.err, "left out: %s of batches; show them with --items or --batch ID\n", wording.Count(*left, "item"))
 		}
 		if len(next) > 0 {
 			fmt.Fprintf(a.err, "more: --cursor %x\n", next)
@@ -120,21 +115,29 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 	})
 }
 
-// agoFlag reads a time, or how long ago it was.
-func agoFlag(name, text string, to *time.Time) error {
-	if text == "" {
-		return nil
-	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		*to = time.Now().Add(-ago)
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
+// countBy prints how many futures have what in common.
+func (a *app) countBy(ctx context.Context, c *futures.Client, f *listFlags) error {
+	found, err := inspect.Breakdown(ctx, c.Cluster(), f.filter, f.countBy)
 	if err != nil {
-		return usageError{fmt.Errorf("--%s %.40q: use a time such as 2026-01-31T00:00:00Z, or how long ago, such as 24h",
-			name, text)}
+		return mistaken(err)
 	}
-	*to = at
+	if a.json {
+		return a.printJSON(httpapi.BreakdownOf(f.countBy, &found))
+	}
+	lines := [][]string{{strings.ToUpper(f.countBy), "FUTURES", "OLDEST", "NEWEST"}}
+	for _, g := range found.Groups {
+		lines = append(lines, []string{cmp.Or(g.Value, "(none)"), fmt.Sprint(g.Futures), timeText(g.Oldest.UnixMilli()),
+			timeText(g.Newest.UnixMilli())})
+	}
+	if found.Others > 0 {
+		lines = append(lines, []string{"(other)", fmt.Sprint(found.Others), "", ""})
+	}
+	if err := a.table(lines); err != nil {
+		return err
+	}
+	if !found.Complete {
+		fmt.Fprintf(a.err, "counted: %s; there are more\n", wording.Count(found.Futures, "future"))
+	}
 	return nil
 }
 

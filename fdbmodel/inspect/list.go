@@ -22,6 +22,11 @@ type Filter struct {
 	Queue, Function, Owner, Label string
 	// Tag is a tag, or empty for all.
 	Tag string
+	// Lane is a lane, or the zero value for all.
+	Lane layout.Lane
+	// Worker is a worker that holds the futures, or had an attempt at them that is still on
+	// record, or empty for all.
+	Worker layout.WorkerID
 	// Since and Until are when the futures were submitted, Until exclusive, or the zero
 	// time for no bound.
 	Since, Until time.Time
@@ -48,7 +53,15 @@ func (f *Filter) matches(row *layout.Row) bool {
 	return (f.State == 0 || row.State() == f.State) && (f.Queue == "" || row.Spec.Queue == f.Queue) &&
 		(f.Function == "" || row.Spec.Function == f.Function) && (f.Owner == "" || row.Spec.Owner == f.Owner) &&
 		(f.Label == "" || row.Spec.Label == f.Label) && (f.Tag == "" || slices.Contains(row.Spec.Tags, f.Tag)) &&
+		(f.Lane.IsZero() || row.Spec.Lane == f.Lane) && (f.Worker == "" || wasWith(row, f.Worker)) &&
 		f.isOfTime(layout.AgeOf(row.ID, row.Spec).Millis)
+}
+
+// wasWith reports whether a worker has a future, or had an attempt at it.
+func wasWith(row *layout.Row, w layout.WorkerID) bool {
+	return row.Claim != nil && row.Claim.Worker == w || row.Result != nil && row.Result.Worker == w ||
+		row.Exception != nil && slices.Contains(row.Exception.FailedOn, w) ||
+		slices.ContainsFunc(row.EndedAttempts(), func(a layout.PastAttempt) bool { return a.Worker == w })
 }
 
 func (f *Filter) check() error {
@@ -58,6 +71,9 @@ func (f *Filter) check() error {
 	}
 	if f.Tag != "" {
 		err = errors.Join(err, layout.CheckTag(f.Tag))
+	}
+	if !f.Lane.IsZero() {
+		err = errors.Join(err, f.Lane.Check())
 	}
 	return err
 }
@@ -84,7 +100,7 @@ const (
 // bytes as it may. Then it returns fewer than limit, or none, with a cursor. The
 // order is that of the shards, and within a shard that of the ids, which is that of
 // the submits for ids that were drawn. It returns ErrBadCursor for an invalid
-// cursor, and ErrBadName for an invalid queue name or tag. Unreadable records are
+// cursor, and ErrBadName for an invalid queue name, tag or lane. Unreadable records are
 // skipped. A list of the newest reads what has the tag, or is in the state failed,
 // claimed, ready or delayed (where few are), and little else; other lists read what was
 // submitted between Since and Until, whether it matches or not.

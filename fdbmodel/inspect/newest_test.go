@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
@@ -79,6 +80,7 @@ func newListed(t *testing.T, shards int) *listed {
 		Clock: l.clock, Config: layout.Config{Shards: shards},
 	})
 	require.NoError(t, err)
+	require.NoError(t, lanes.Of(l.c).SetKind(t.Context(), "k", layout.LaneKind{Width: 2}))
 	l.worker, err = l.c.Register(t.Context(), layout.WorkerInfo{
 		Functions: []string{"go:f", "go:g"}, Queues: []string{"default", "q"}, Capacity: layout.Resources{Slots: 1000},
 	})
@@ -154,6 +156,9 @@ func TestNewestComeFirst(t *testing.T) {
 			if random.IntN(3) == 0 {
 				s.Key = fmt.Sprint("key ", n)
 			}
+			if s.Spec.Owner == "" && random.IntN(4) == 0 {
+				s.Spec.Lane = layout.Lane{Kind: "k", Key: []string{"x", "y"}[random.IntN(2)]}
+			}
 			for _, tag := range []string{"a", "b:1", "c"} {
 				if random.IntN(4) == 0 {
 					s.Spec.Tags = append(s.Spec.Tags, tag, tag)
@@ -180,6 +185,8 @@ func TestNewestComeFirst(t *testing.T) {
 				Newest: true, LeftOut: new(int), State: layout.State(random.IntN(len(layout.States()) + 1)),
 				Queue:    []string{"", "", "q"}[random.IntN(3)],
 				Function: []string{"", "", "go:g"}[random.IntN(3)], Tag: []string{"", "", "a", "b:1"}[random.IntN(4)],
+				Lane:   []layout.Lane{{}, {}, {Kind: "k", Key: "x"}}[random.IntN(3)],
+				Worker: []layout.WorkerID{"", "", l.worker.ID()}[random.IntN(3)],
 			}
 			if random.IntN(3) == 0 {
 				f.Since = third
@@ -193,6 +200,7 @@ func TestNewestComeFirst(t *testing.T) {
 				at := time.UnixMilli(layout.AgeOf(r.ID, r.Spec).Millis)
 				if (f.State == 0 || r.State() == f.State) && (f.Queue == "" || r.Spec.Queue == f.Queue) && !r.Spec.Held() &&
 					(f.Function == "" || r.Spec.Function == f.Function) && (f.Tag == "" || slices.Contains(r.Spec.Tags, f.Tag)) &&
+					(f.Lane.IsZero() || r.Spec.Lane == f.Lane) && (f.Worker == "" || r.Claim != nil || r.Exception != nil) &&
 					(f.Since.IsZero() || !at.Before(f.Since)) && (f.Until.IsZero() || at.Before(f.Until)) {
 					want = append(want, r.ID)
 				}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -30,6 +31,16 @@ func (l Lane) IsZero() bool { return l == Lane{} }
 
 // String returns KIND/KEY.
 func (l Lane) String() string { return l.Kind + "/" + l.Key }
+
+// ParseLane parses KIND/KEY. It returns ErrBadName for anything else.
+func ParseLane(text string) (Lane, error) {
+	kind, key, found := strings.Cut(text, "/")
+	if !found {
+		return Lane{}, fmt.Errorf("%w: lane %.80q: use KIND/KEY, such as mail/acme", ErrBadName, text)
+	}
+	lane := Lane{Kind: kind, Key: key}
+	return lane, lane.Check()
+}
 
 // Check returns ErrBadName unless it may name a lane.
 func (l Lane) Check() error {

@@ -22,6 +22,9 @@ type ListFilter struct {
 	Queue    string `query:"queue"`
 	Function string `query:"function" doc:"As submitted; an alias stands for its current module"`
 	Tag      string `query:"tag" maxLength:"64"`
+	Lane     string `query:"lane" maxLength:"400" doc:"KIND/KEY"`
+	Worker   string `query:"worker" maxLength:"64" doc:"The id of a worker that holds them, or had an attempt at them"`
+	Batch    string `query:"batch" maxLength:"64" doc:"The batch whose items they are"`
 	// Since and Until are parsed by the handler: an unreadable time is a problem of its own.
 	Since string `query:"since" doc:"Submitted at this time or later, such as 2026-01-31T00:00:00Z"`
 	Until string `query:"until" doc:"Submitted before this time"`
@@ -29,7 +32,14 @@ type ListFilter struct {
 
 // filter returns the filter of the model.
 func (f *ListFilter) filter(ctx context.Context, c *fdbmodel.Cluster) (filter inspect.Filter, err error) {
-	filter = inspect.Filter{Queue: f.Queue, Tag: f.Tag, Function: f.Function}
+	filter = inspect.Filter{
+		Queue: f.Queue, Tag: f.Tag, Function: f.Function, Worker: layout.WorkerID(f.Worker), Owner: f.Batch,
+	}
+	if f.Lane != "" {
+		if filter.Lane, err = layout.ParseLane(f.Lane); err != nil {
+			return filter, err
+		}
+	}
 	for _, bound := range []struct {
 		name, text string
 		to         *time.Time
@@ -127,14 +137,13 @@ func (s *server) registerBulk() {
 
 func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*bulkOutput, error) {
 	if in.ListFilter == (ListFilter{}) {
-		return nil, stack.BadRequest("name the futures with state, queue, function, tag, since or until")
+		return nil, stack.BadRequest("name the futures with state, queue, function, tag, lane, worker, since or until")
 	}
 	c := s.client.Cluster()
 	filter, err := in.filter(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	filter.Newest = filter.Tag != "" // which leads to them
 	cursor, err := cursorOf(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -143,28 +152,20 @@ func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*
 		return nil, err
 	}
 	out := &bulkOutput{}
+	apply := func(ids []futures.ID) error {
+		if out.Body.Matched += len(ids); in.Preview {
+			return nil
+		}
+		n, err := change.make(ctx, c, ids, in.Reason)
+		out.Body.Changed += n
+		return err
+	}
 	for end := time.Now().Add(bulkTime); ; {
-		var rows []layout.Row
-		if rows, cursor, err = inspect.List(ctx, c, filter, cursor, inspect.MaxList); err != nil {
+		var items int
+		if items, cursor, err = inspect.Sweep(ctx, c, filter, cursor, change.wants, apply); err != nil {
 			return nil, err
 		}
-		var ids []futures.ID
-		for i := range rows {
-			switch {
-			case !change.wants(&rows[i]):
-			case rows[i].Spec.Held():
-				out.Body.OfBatches++
-			default:
-				ids = append(ids, rows[i].ID)
-			}
-		}
-		out.Body.Matched += len(ids)
-		if len(ids) > 0 && !in.Preview {
-			n, err := change.make(ctx, c, ids, in.Reason)
-			if out.Body.Changed += n; err != nil {
-				return nil, err
-			}
-		}
+		out.Body.OfBatches += items
 		if len(cursor) == 0 || time.Now().After(end) {
 			out.Body.Cursor = base64.RawURLEncoding.EncodeToString(cursor)
 			return out, nil

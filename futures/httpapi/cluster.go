@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -49,6 +50,27 @@ func WorkerOf(m *fdbmodel.Member) Worker {
 		StartedAt: timeOf(m.StartedAt), BeatAt: timeOf(m.Heartbeat.At),
 	}
 }
+
+// States of workers.
+const (
+	workerDead     = "dead"
+	workerDraining = "draining"
+	workerAlive    = "alive"
+)
+
+// State says whether a worker takes futures: dead, draining or alive.
+func (w *Worker) State() string {
+	switch {
+	case !w.Alive:
+		return workerDead
+	case w.Draining:
+		return workerDraining
+	}
+	return workerAlive
+}
+
+// Called is the worker's name, or its id if it has none.
+func (w *Worker) Called() string { return cmp.Or(w.Name, string(w.ID)) }
 
 func (s *server) registerCluster() {
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, "/api/v1/workers", "list-workers",

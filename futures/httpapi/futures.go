@@ -157,6 +157,9 @@ func (s *server) registerFutures() {
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath, "list", "List futures",
 		"The newest first, over all shards. By tag, and those that are failed, claimed, ready or delayed, at a cost that "+
 			"does not grow with the others. A page may be empty and still have a cursor of the next one."), s.list)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+":count", "count-futures",
+		"Count futures by what they have in common", "Up to 20,000 of those that match, the newest first, within 2 s."),
+		s.breakdown)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
 		"With wait, answers once the future is over, or after that time with the future as it is."), s.get)
 	s.registerResultOf(futuresPath, "get-result", "Get a result's bytes", s.result)
@@ -333,7 +336,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	if filter.Newest = !in.Oldest; !in.Items {
+	if filter.Newest = !in.Oldest; !in.Items && in.Batch == "" {
 		filter.LeftOut = new(int)
 	}
 	cursor, err := cursorOf(in.Cursor)

@@ -68,6 +68,7 @@ type server struct {
 	counts      *shared[counts]
 	members     *shared[[]Worker]
 	activity    activityViews
+	overview    *shared[*Overview]
 	producers   producers
 	checkModule func(ctx context.Context, cid string, module []byte) error
 }
@@ -107,6 +108,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerLimits()
 	server.registerUsage()
 	server.registerActivity()
+	server.registerOverview()
 	server.registerCopies()
 	server.registerFunctions()
 	server.registerSchedules()

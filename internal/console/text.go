@@ -3,7 +3,6 @@
 package console
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,14 +28,6 @@ func Cut(s string, width int) string {
 		return s
 	}
 	return string([]rune(s)[:width-1]) + "…"
-}
-
-// Count counts things: "1 key", "2 keys".
-func Count[N int | int64](n N, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Folded breaks paragraphs into lines of 80 columns. Indented lines stay.

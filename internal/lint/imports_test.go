@@ -93,6 +93,7 @@ func importTable() map[string]imports {
 		"internal/socket":      {},
 		"internal/telemetry":   {ours: []string{"internal/ratelog"}, others: []string{openTele, otlp, protobuf}},
 		"internal/timetable":   {others: []string{crontab}},
+		"internal/wording":     {},
 		"internal/trust":       {},
 
 		"fdbmodel/kv":         {},
@@ -182,8 +183,8 @@ func importTable() map[string]imports {
 				"fdbmodel/edges", "fdbmodel/inspect", "fdbmodel/joblog",
 				"fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/results", "futures",
-				"futures/httpapi/stack"),
-			others: []string{huma, prometheus},
+				"futures/httpapi/stack", "internal/wording"),
+			others: []string{huma, prometheus, xsync},
 		},
 		"futures/dashboard":                      {ours: []string{"futures/httpapi/stack"}},
 		"futures/dashboard/internal/browsertest": {},
@@ -270,7 +271,9 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(whole), "internal/...", "batch", "batch/head", "batch/futurestore", "protocol/..."),
 			others: []string{uuid, prometheus},
 		},
-		"internal/bench/page": {ours: []string{"internal/bench", "internal/console"}, others: []string{gonum}},
+		"internal/bench/page": {
+			ours: []string{"internal/bench", "internal/console", "internal/wording"}, others: []string{gonum},
+		},
 		"internal/demo": {
 			ours:   append(slices.Clone(whole), "internal/...", "examples/..."),
 			others: []string{uuid, msgpack, xsync},
@@ -278,19 +281,19 @@ func importTable() map[string]imports {
 		"internal/console": {others: []string{progressbar, terminal}},
 		"internal/system":  {},
 		"internal/top": {
-			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/joblog", "futures", "futures/httpapi",
-				"internal/console"),
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "futures", "futures/httpapi", "internal/console",
+				"internal/wording"),
 			others: []string{ansi, bubbletea, lipgloss, xsync},
 		},
 		"cmd/futura-bench": {
 			ours: []string{"fdbmodel/kv/kvopen", "internal/bench", "internal/bench/page", "internal/console", "internal/demo",
-				"internal/fdbtest", "workers/wasm"},
+				"internal/fdbtest", "internal/wording", "workers/wasm"},
 			others: []string{cobra, progressbar},
 		},
 		"cmd/futura": {
 			ours: append(slices.Clone(whole), "batch", "batch/...", "futures/dashboard", "futures/tracing",
 				"internal/connlimit", "internal/console", "internal/series", "internal/socket", "internal/telemetry",
-				"internal/top", "internal/trust", "protocol", "protocol/..."),
+				"internal/top", "internal/trust", "internal/wording", "protocol", "protocol/..."),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid},
 		},
 		"examples/...": {

@@ -4,6 +4,7 @@ package mutants
 func topMutants() []mutant {
 	const dir = "internal/top/"
 	by := suites{{of: "internal/top", run: "Test"}}
+	overview := suites{{of: "futures/httpapi", run: "RarelyRead"}}
 	return []mutant{
 		{name: "a screen obeys names", file: dir + "view.go", by: by,
 			old: `strings.ReplaceAll(console.Printable(s), "\n", " ")`, new: `strings.ReplaceAll(s, "\n", " ")`},
@@ -15,7 +16,16 @@ func topMutants() []mutant {
 			old: "m.reading = false\n", new: "m.reading = msg.err != nil\n"},
 		{name: "a paused screen reads", file: dir + "model.go", by: by,
 			old: "int(msg) == m.turn && !m.paused", new: "int(msg) == m.turn"},
-		{name: "a screen reads an hour every time", file: dir + "reader.go", by: by,
+		{name: "an overview reads an hour every time", file: "futures/httpapi/overview.go", by: overview,
 			old: "start.Before(r.due)", new: "start.Before(r.due.Add(-2 * time.Hour))"},
+		{name: "the youngest future is the oldest of its queue", file: "fdbmodel/inspect/oldest.go",
+			by:  suites{{of: "fdbmodel/inspect", run: "OldestReady"}},
+			old: "at.Before(known)", new: "at.After(known)"},
+		{name: "a list has all futures that a worker did not fail", file: "fdbmodel/inspect/list.go",
+			by:  suites{{of: "fdbmodel/inspect", run: "Newest"}},
+			old: "row.Exception != nil && slices.Contains", new: "row.Exception == nil || slices.Contains"},
+		{name: "a sweep changes items of batches", file: "fdbmodel/inspect/sweep.go",
+			by:  suites{{of: "fdbmodel/inspect", run: "Sweep"}},
+			old: "case rows[i].Spec.Held():", new: "case false:"},
 	}
 }

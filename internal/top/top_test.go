@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,10 +35,14 @@ func future(n byte, state layout.State, message string) httpapi.Future {
 
 // crowded is a snapshot of as much as one can have, with hostile names.
 func crowded() *Snapshot {
-	s := &Snapshot{Cluster: "shop", At: time.UnixMilli(1_800_000_000_000).UTC()}
-	counts := layout.Counts{}
+	s := &Snapshot{Overview: httpapi.Overview{Cluster: "shop", At: time.UnixMilli(1_800_000_000_000).UTC(),
+		Alive: 999, Dead: 1, Slots: 7992, Free: 2997}}
+	oldest := s.At.Add(-3 * time.Hour)
 	for i := range 60 {
-		counts[layout.CountKey{Queue: fmt.Sprintf("queue%02d%s", i, hostile), State: layout.Ready}] = int64(100 - i)
+		q := httpapi.OverviewQueue{OldestReady: &oldest}
+		q.Queue, q.Ready = fmt.Sprintf("queue%02d%s", i, hostile), int64(100-i)
+		s.Total.Add(&q.QueueCounts)
+		s.Queues = append(s.Queues, q)
 	}
 	for i := range 1000 {
 		w := httpapi.Worker{ID: layout.WorkerID(fmt.Sprintf("%016x", i)), Name: fmt.Sprintf("w%03d", i) + hostile,
@@ -45,6 +50,8 @@ func crowded() *Snapshot {
 		w.Capacity.Slots, w.Free.Slots = 8, 3
 		s.Workers = append(s.Workers, w)
 	}
+	// The dead first, then those that stop.
+	s.Workers = slices.Concat(s.Workers[:1], s.Workers[981:], s.Workers[1:981])
 	for i := range 65 {
 		f := httpapi.ActivityFunction{Function: fmt.Sprintf("go:f%02d", i) + hostile, Queue: "mail"}
 		f.Succeeded, f.FailedAttempts, f.RunP50MS, f.WaitP99MS = 10, int64(65-i), 1500, 90_000
@@ -54,8 +61,11 @@ func crowded() *Snapshot {
 		s.futures = append(s.futures, future(byte(i), layout.States()[i%6], strings.Repeat(hostile, i*20)))
 	}
 	s.Failed = s.futures[:5]
-	s.pauses = []futures.Pause{{What: "queue", Name: "mail", At: s.At.Add(-time.Minute), Reason: hostile}}
-	s.sum(counts)
+	s.Wrong = []httpapi.Trouble{{Severity: httpapi.Bad, Text: "1 worker died"}}
+	for _, f := range s.Functions[:18] {
+		s.Wrong = append(s.Wrong, httpapi.Trouble{Severity: httpapi.Bad, Text: f.Function + " fails"})
+	}
+	s.Wrong = append(s.Wrong, httpapi.Trouble{Severity: httpapi.Warn, Text: hostile})
 	return s
 }
 
@@ -167,7 +177,8 @@ func TestOverviewHasAllPartsIn24Lines(t *testing.T) {
 	require.Len(t, strings.Split(text, "\n"), 24)
 	for _, part := range []string{
 		"cluster shop", "1 [overview]", "waiting 4230   running 0", "workers 999   slots free 2997 of 7992", "failed 0",
-		"What is wrong", "[bad] 1 worker died", "[bad] go:f00", "more)", "QUEUE", "queue00", "Failed lately", "? help",
+		"What is wrong", "[bad] 1 worker died", "[bad] go:f00", "more)", "QUEUE", "queue00", " 3h ", "Failed lately",
+		"? help",
 	} {
 		require.Contains(t, text, part)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 // line is a line of the screen.
@@ -179,9 +180,9 @@ func workerTable(s *Snapshot, width int) []row {
 	rows := []row{{cells: []string{"WORKER", "STATE", "SLOTS", "HEARTBEAT", "QUEUES", "FUNCTIONS"}, look: strong}}
 	for i := range s.Workers {
 		w := &s.Workers[i]
-		look := map[string]look{"dead": alarm, "draining": caution}[stateOf(w)]
-		rows = append(rows, row{string(w.ID), []string{first(nameOf(w), width), stateOf(w),
-			fmt.Sprintf("%d of %d", w.Capacity.Slots-w.Free.Slots, w.Capacity.Slots), brief(s.At.Sub(w.BeatAt)) + " ago",
+		look := map[string]look{"dead": alarm, "draining": caution}[w.State()]
+		rows = append(rows, row{string(w.ID), []string{first(w.Called(), width), w.State(),
+			fmt.Sprintf("%d of %d", w.Capacity.Slots-w.Free.Slots, w.Capacity.Slots), wording.Brief(s.At.Sub(w.BeatAt)) + " ago",
 			strings.Join(w.Queues, ","), strings.Join(w.Functions, ",")}, look})
 	}
 	return rows
@@ -192,10 +193,10 @@ func functionTable(s *Snapshot, width int) []row {
 		cells: []string{"FUNCTION", "QUEUE", "DONE", "ERRORS", "FAILED", "RUN", "99%", "WAIT", "99%"}}}
 	for i := range s.Functions {
 		f := &s.Functions[i]
-		r := row{key: f.Function + " " + f.Queue, cells: append([]string{first(short(f.Function), width), f.Queue},
+		r := row{key: f.Function + " " + f.Queue, cells: append([]string{first(wording.Function(f.Function), width), f.Queue},
 			numbers(f.Succeeded, f.FailedAttempts, f.Failed)...)}
 		for _, ms := range []float64{f.RunP50MS, f.RunP99MS, f.WaitP50MS, f.WaitP99MS} {
-			r.cells = append(r.cells, brief(time.Duration(ms*float64(time.Millisecond))))
+			r.cells = append(r.cells, wording.Brief(time.Duration(ms*float64(time.Millisecond))))
 		}
 		switch {
 		case f.Failed > 0:
@@ -217,10 +218,10 @@ func futureTable(list []httpapi.Future, now time.Time, width int) []row {
 		f := &list[i]
 		key, text := f.ID.String(), ""
 		if f.Failure != nil {
-			text = string(f.Failure.Kind) + after(f.Failure.Message[:min(len(f.Failure.Message), 4*maxCell)])
+			text = string(f.Failure.Kind) + wording.Because(f.Failure.Message[:min(len(f.Failure.Message), 4*maxCell)])
 		}
-		r := row{key: key, cells: []string{key, string(f.State), strconv.Itoa(f.Attempt), brief(now.Sub(f.SubmittedAt)),
-			short(f.Function), text}}
+		r := row{key: key, cells: []string{key, string(f.State), strconv.Itoa(f.Attempt),
+			wording.Brief(now.Sub(f.SubmittedAt)), wording.Function(f.Function), text}}
 		if width < wide {
 			r.cells[0] = "…" + key[len(key)-12:] // the end tells those of one moment apart
 		}
@@ -262,16 +263,21 @@ func sections(s *Snapshot, width int) [][]line {
 		s.Total.Blocked, s.Alive, s.Free, s.Slots, ended.Succeeded, ended.Failed))
 	wrong := []line{{"What is wrong", strong}}
 	for _, p := range s.Wrong {
-		look := map[string]look{bad: alarm, warn: caution}[p.Severity]
+		look := map[string]look{httpapi.Bad: alarm, httpapi.Warn: caution}[p.Severity]
 		wrong = append(wrong, line{fmt.Sprintf("[%s] %s", p.Severity, p.Text), look})
 	}
 	if len(wrong) == 1 {
 		wrong = append(wrong, line{text: "nothing"})
 	}
-	queues := []row{{cells: []string{"QUEUE", "WAITING", "RUNNING", "LATER", "BLOCKED", "DONE", "FAILED"}, look: strong}}
+	titles := []string{"QUEUE", "WAITING", "OLDEST", "RUNNING", "LATER", "BLOCKED", "DONE", "FAILED"}
+	queues := []row{{cells: titles, look: strong}}
 	for _, q := range s.Queues {
-		queues = append(queues, row{cells: append([]string{first(q.Queue, width)},
-			numbers(q.Ready, q.Claimed, q.Delayed, q.Blocked, q.Realized, q.Failed)...)})
+		oldest := ""
+		if q.OldestReady != nil {
+			oldest = wording.Brief(s.At.Sub(*q.OldestReady))
+		}
+		queues = append(queues, row{cells: append([]string{first(q.Queue, width), strconv.FormatInt(q.Ready, 10), oldest},
+			numbers(q.Claimed, q.Delayed, q.Blocked, q.Realized, q.Failed)...)})
 	}
 	parts := [][]line{now, wrong, aligned(queues, width)}
 	if len(s.Failed) > 0 {

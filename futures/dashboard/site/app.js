@@ -3,9 +3,9 @@ import { h, show, link, button } from "./dom.js";
 import { begin, end, kept, session, Problem } from "./api.js";
 import { time } from "./format.js";
 import { overview } from "./views/overview.js";
-import { list } from "./views/list.js";
+import { count, list } from "./views/list.js";
 import { future } from "./views/future.js";
-import { functions, queues } from "./views/functions.js";
+import { functions, pauses, queues } from "./views/functions.js";
 import { lanes, kind, lane } from "./views/lanes.js";
 import { schedules, schedule } from "./views/schedules.js";
 import { jobs, joblog } from "./views/jobs.js";
@@ -16,7 +16,8 @@ import { limits } from "./views/limits.js";
 // A view has a title, reads what it shows, and draws that. It is read again every so many
 // seconds, and drawn again if what it read has changed.
 const views = [
-  [[], overview], [["futures"], list], [["futures", "*"], future], [["functions"], functions], [["queues"], queues],
+  [[], overview], [["futures"], list], [["futures", "*"], future], [["count", "*"], count], [["functions"], functions],
+  [["queues"], queues], [["pauses"], pauses],
   [["lanes"], lanes], [["lanes", "*"], kind], [["lanes", "*", "*"], lane], [["schedules"], schedules],
   [["schedules", "*"], schedule], [["jobs"], jobs], [["jobs", "*"], joblog], [["batches"], batches],
   [["batches", "*"], batch], [["workers"], workers], [["peers"], peers], [["limits"], limits],

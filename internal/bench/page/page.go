@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/internal/bench"
-	"github.com/futura-run/futura/internal/console"
+	"github.com/futura-run/futura/internal/wording"
 )
 
 // Kinds of stores, as Reports name them.
@@ -171,7 +171,7 @@ func (d *Document) machine(b *bytes.Buffer) {
 	m := &d.Machine
 	b.WriteString("## Where this was measured\n\n")
 	rows := [][]string{
-		{"processor", fmt.Sprintf("%s, %s", m.CPU, console.Count(m.Cores, "core"))},
+		{"processor", fmt.Sprintf("%s, %s", m.CPU, wording.Count(m.Cores, "core"))},
 		{"memory", fmt.Sprintf("%.0f GiB", float64(m.MemoryBytes)/(1<<30))}, {"disk", d.disk()}, {"system", m.System},
 		{"Go", m.Go}, {"FoundationDB", m.FoundationDB}, {"Futura", m.Commit + ", " + m.Day},
 	}

@@ -63,11 +63,13 @@ export const functions = {
 export const queues = {
   title: () => "Queues",
   every: 3,
+  clock: 5,
   async read({ query, signal }) {
-    const [cluster, did, paused] = await Promise.all([get(["cluster"], {}, signal), activity(query, signal), pausesOf("queue", signal)]);
-    return { counts: cluster.counts, did, paused };
+    const [cluster, did, paused, now] = await Promise.all([get(["cluster"], {}, signal), activity(query, signal),
+      pausesOf("queue", signal), get(["overview"], {}, signal)]);
+    return { counts: cluster.counts, did, paused, oldest: (now.queues ?? []).filter((q) => q.oldest_ready_at) };
   },
-  draw({ counts, did, paused }, { query }) {
+  draw({ counts, did, paused, oldest }, { query }) {
     const of = (q) => did?.queues?.find((one) => one.queue === q.queue) ?? {};
     const isPaused = (q) => paused.find((p) => p.name === q.queue);
     const all = byQueue(counts);
@@ -77,8 +79,9 @@ export const queues = {
     return [
       did && choose(["queues"], query.last || "1h"),
       section("All", table([
-        ["Queue", (q) => queueLink(q.queue)], ["Waiting", (q) => number(q.ready), "number"],
-        ["Waited, p50", (q) => duration(of(q).wait_p50_ms), "number"], ["p99", (q) => duration(of(q).wait_p99_ms), "number"],
+        ["Queue", (q) => queueLink(q.queue)], ["Waiting", (q) => (q.ready ?
+          link(["count", "tag"], number(q.ready), { queue: q.queue, state: "ready" }) : "0"), "number"],
+        ["Since", (q) => when(oldest.find((one) => one.queue === q.queue)?.oldest_ready_at)], ["Waited, p50", (q) => duration(of(q).wait_p50_ms), "number"], ["p99", (q) => duration(of(q).wait_p99_ms), "number"],
         ["Running", (q) => number(q.claimed), "number"], ["Later", (q) => number(q.delayed), "number"],
         ["Blocked", (q) => number(q.blocked), "number"], ["Done, kept", (q) => number(q.realized), "number"],
         ["Failed, kept", (q) => (q.failed ? link(["futures"], number(q.failed), { queue: q.queue, state: "failed" }) : "0"), "number"],
@@ -88,4 +91,16 @@ export const queues = {
       ], all, { key: (q) => q.queue, empty: "There are no futures.", caption: "Queues" })),
     ];
   },
+};
+
+// pauses are all queues and functions that are paused.
+export const pauses = {
+  title: () => "Pauses",
+  every: 4,
+  clock: 5,
+  read: ({ signal }) => get(["pauses"], {}, signal),
+  draw: (found) => section("All", table([
+    ["What", (p) => p.what], ["Name", (p) => (p.what === "queue" ? queueLink : functionLink)(p.name)], ["Since", (p) => when(p.at)],
+    ["Reason", (p) => p.reason, "wide"], ["", (p) => pauseButtons(p.what, p.name, true)],
+  ], found.pauses ?? [], { key: (p) => p.what + " " + p.name, empty: "No queue and no function is paused.", caption: "Pauses" })),
 };

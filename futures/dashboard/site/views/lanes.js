@@ -61,7 +61,8 @@ export const lane = {
   read: ({ path, signal }) => get(["lanes", path[1], "keys", path[2]], {}, signal),
   draw: (l) => [
     h("p", { class: "buttons", key: "actions" }, pauseLane(l)),
-    facts([["Kind", link(["lanes", l.kind], l.kind)], ["Admitted", number(l.open)], ["Held", held(l).some(Boolean) && held(l)]]),
+    facts([["Kind", link(["lanes", l.kind], l.kind)], ["Admitted", number(l.open)],
+      ["Futures", link(["futures"], "All of this lane", { lane: `${l.kind}/${l.key}` })], ["Held", held(l).some(Boolean) && held(l)]]),
     section("In line", table([["Future", futureLink]], l.line ?? [], { key: (id) => id, empty: "No future waits.", caption: "Line" }),
       l.more && h("p", { class: "hint" }, "There are others behind those.")),
   ],

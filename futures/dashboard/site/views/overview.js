@@ -1,46 +1,41 @@
 // What the cluster does, what it did in the last hours, and what is wrong with it.
 import { h, section, table, tile, link } from "../dom.js";
 import { get, orNull } from "../api.js";
-import { duration, number, percent, ago, name } from "../format.js";
+import { duration, number, percent } from "../format.js";
 import { bars } from "../chart.js";
-import { functionLink, futureTable, queueLink } from "./parts.js";
+import { functionLink, futureTable, queueLink, when } from "./parts.js";
 
 export const overview = {
   title: () => "Overview",
   every: 3,
+  clock: 5,
   async read({ signal }) {
-    const [cluster, workers, hour, day, pauses, lanes, jobs, failed] = await Promise.all([
-      get(["cluster"], {}, signal), get(["workers"], {}, signal),
+    const [now, hour, day] = await Promise.all([get(["overview"], {}, signal),
       orNull(get(["activity"], { last: "1h", by: "minute" }, signal)),
-      orNull(get(["activity"], { last: "24h", by: "hour" }, signal)),
-      get(["pauses"], {}, signal), get(["lanes"], {}, signal), get(["jobs"], {}, signal),
-      get(["futures"], { state: "failed", limit: 5 }, signal),
-    ]);
-    return { cluster, workers: workers.workers ?? [], hour, day, pauses: pauses.pauses ?? [], kinds: lanes.kinds ?? [],
-      logs: jobs.logs ?? jobs.queues ?? [], failed: failed.futures ?? [] };
+      orNull(get(["activity"], { last: "24h", by: "hour" }, signal))]);
+    return { now, hour, day };
   },
-  draw(now) {
-    const states = byState(now.cluster.counts);
-    const alive = now.workers.filter((w) => w.alive);
-    const slots = sum(alive, (w) => w.capacity?.slots), free = sum(alive, (w) => w.free?.slots);
-    const hour = now.hour?.totals ?? total(now.hour?.points);
+  draw({ now, hour, day }) {
+    const all = now.total;
+    const did = hour && total(hour.points);
     return [
-      section("What is wrong", wrong(now, states, alive, free)),
+      section("What is wrong", wrong(now.wrong)),
       h("ul", { class: "tiles", key: "tiles" },
-        tile("waiting", number(states.ready), ["futures"], { state: "ready" }),
-        tile("running", number(states.claimed), ["futures"], { state: "claimed" }),
-        tile("later", number(states.delayed), ["futures"], { state: "delayed" }),
-        tile("blocked", number(states.blocked), ["futures"], { state: "blocked" }),
-        now.hour && tile("done in the last hour", number(hour.succeeded)),
-        now.hour && tile("failed in the last hour", number(hour.failed), ["futures"], { state: "failed" }, hour.failed ? "bad" : ""),
-        tile("workers", number(alive.length), ["workers"]),
-        tile("slots free", `${number(free)} of ${number(slots)}`, ["workers"])),
-      now.hour && h("div", { class: "charts", key: "charts" },
-        bars("The last hour, by minute", now.hour.points ?? [], ended),
-        now.day && bars("The last day, by hour", now.day.points ?? [], ended)),
-      section("Queues", queues(now)),
-      now.hour && section("Functions in the last hour", activeFunctions(now.hour.functions ?? [])),
-      section("Failed lately", futureTable(now.failed, "No future has failed.")),
+        tile("waiting", number(all.ready), ["futures"], { state: "ready" }),
+        all.oldest_ready_at && tile("the oldest of them", when(all.oldest_ready_at), ["queues"]),
+        tile("running", number(all.claimed), ["futures"], { state: "claimed" }),
+        tile("later", number(all.delayed), ["futures"], { state: "delayed" }),
+        tile("blocked", number(all.blocked), ["futures"], { state: "blocked" }),
+        did && tile("done in the last hour", number(did.succeeded)),
+        did && tile("failed in the last hour", number(did.failed), ["futures"], { state: "failed" }, did.failed ? "bad" : ""),
+        tile("workers", number(now.workers_alive), ["workers"]),
+        tile("slots free", `${number(now.free_slots)} of ${number(now.slots)}`, ["workers"])),
+      hour && h("div", { class: "charts", key: "charts" },
+        bars("The last hour, by minute", hour.points ?? [], ended),
+        day && bars("The last day, by hour", day.points ?? [], ended)),
+      section("Queues", queues(now.queues ?? [])),
+      section("Functions in the last hour", activeFunctions(now.functions ?? [])),
+      section("Failed lately", futureTable(now.failed ?? [], "No future has failed.")),
     ];
   },
 };
@@ -66,14 +61,14 @@ export function byQueue(counts = []) {
   return [...queues.values()].map((q) => ({ queue: q.queue, ...byState(q.counts) }));
 }
 
-function queues(now) {
+function queues(all) {
   return table([
     ["Queue", (q) => queueLink(q.queue)],
-    ["Waiting", (q) => number(q.ready), "number"], ["Running", (q) => number(q.claimed), "number"],
+    ["Waiting", (q) => number(q.ready), "number"], ["Since", (q) => when(q.oldest_ready_at)],
+    ["Running", (q) => number(q.claimed), "number"],
     ["Later", (q) => number(q.delayed), "number"], ["Blocked", (q) => number(q.blocked), "number"],
     ["Done", (q) => number(q.realized), "number"], ["Failed", (q) => number(q.failed), "number"],
-  ], byQueue(now.cluster.counts).sort((a, b) => b.ready + b.claimed - a.ready - a.claimed).slice(0, 10),
-  { key: (q) => q.queue, empty: "There are no futures.", caption: "Queues" });
+  ], all.slice(0, 10), { key: (q) => q.queue, empty: "There are no futures.", caption: "Queues" });
 }
 
 // activeFunctions shows what functions did, those that fail first.
@@ -90,37 +85,12 @@ export function activeFunctions(functions) {
   { key: (f) => f.function + " " + f.queue, empty: "No function has run.", caption: "Functions" });
 }
 
-// wrong lists what an operator should look at, each with a link.
-function wrong(now, states, alive, free) {
-  const all = [];
-  const add = (kind, text, path, query) => all.push([kind, text, path, query]);
-  const dead = now.workers.filter((w) => !w.alive);
-  if (!alive.length && states.ready) add("bad", `${number(states.ready)} futures wait, and there is no worker`, ["workers"]);
-  else if (states.ready && free > 0 && !states.claimed) {
-    add("warn", `${number(states.ready)} futures wait while ${number(free)} slots are free: see why`, ["futures"], { state: "ready" });
-  }
-  if (dead.length) add("bad", `${number(dead.length)} workers died; their futures are being taken back`, ["workers"]);
-  for (const w of alive.filter((one) => one.draining)) add("warn", `Worker ${w.name || w.id} stops, and takes no more futures`, ["workers"]);
-  for (const p of now.pauses) {
-    add("warn", `The ${p.what} ${name(p.name)} was paused ${ago(p.at)}${p.reason ? ": " + p.reason : ""}`,
-      [p.what === "queue" ? "queues" : "functions"]);
-  }
-  for (const k of now.kinds.filter((one) => one.paused)) add("warn", `Lanes of ${k.name} are paused`, ["lanes", k.name]);
-  for (const f of now.hour?.functions ?? []) {
-    const ran = f.succeeded + f.failed_attempts;
-    if (f.failed_attempts && f.failed_attempts * 10 >= ran) {
-      add("bad", `${name(f.function)} in the queue ${f.queue} fails: ${number(f.failed_attempts)} of ${number(ran)} attempts in the last hour`,
-        ["futures"], { state: "failed", function: f.function, queue: f.queue });
-    }
-  }
-  for (const log of now.logs) {
-    for (const c of log.consumers ?? []) {
-      if (c.failing) add("bad", `Consumer ${c.name} of the job log ${log.queue} is held by job ${c.failing}: ${c.error ?? ""}`, ["jobs", log.queue]);
-      else if (c.parked) add("warn", `Consumer ${c.name} of the job log ${log.queue} has parked ${number(c.parked)} jobs`, ["jobs", log.queue]);
-    }
-  }
+// wrong lists what an operator should look at. Each leads to the view of the API's path that shows more.
+function wrong(all = []) {
   if (!all.length) return h("p", { class: "fine" }, "Nothing.");
-  return h("ul", { class: "wrong" }, all.slice(0, 20).map(([kind, text, path, query]) =>
-    h("li", { class: kind, key: text.replace(/\d+/g, "#") }, link(path, text, query))));
+  return h("ul", { class: "wrong" }, all.map((one) => {
+    const [path, query] = one.see.replace("/api/v1/", "").split("?");
+    return h("li", { class: one.severity, key: one.text.replace(/\d+/g, "#") },
+      link(path.split("/").map(decodeURIComponent), one.text, Object.fromEntries(new URLSearchParams(query))));
+  }));
 }
-

@@ -25,7 +25,7 @@ export const workers = {
         h("label", null, "Name or id", h("input", { name: "worker", type: "search", value: query.worker ?? "" })),
         h("button", { type: "submit" }, "Find")),
       query.worker && !found.length && h("p", { class: "hint" },
-        "No worker is registered with this name or id: it has left, or has died and all it held was taken back."),
+        "No worker is registered with this name or id: it has left, or has died and all it held was taken back. ", had(query.worker)),
       query.worker && found.length === 1 ? one(found[0]) : section(`${number(found.length)} workers`, table([
         ["Worker", (w) => link(["workers"], w.name || short(w.id), { worker: w.id }, { title: w.id })],
         ["State", (w) => h("span", { class: "badge " + state(w) }, state(w))],
@@ -39,12 +39,15 @@ export const workers = {
   },
 };
 
+// had leads to what a worker has, and to what it did before it ended.
+const had = (id) => link(["futures"], "Futures that it has or had", { worker: id });
+
 function one(w) {
   const r = (all) => all && [all.slots && `${all.slots} slots`, all.cpu_millis && `${all.cpu_millis / 1000} cores`,
     all.ram_bytes && bytes(all.ram_bytes), all.gpu_millis && `${all.gpu_millis / 1000} GPUs`].filter(Boolean).join(", ");
   return section(w.name || short(w.id), facts([
     ["Id", w.id], ["State", h("span", { class: "badge " + state(w) }, state(w))], ["Version", w.version], ["Address", w.address],
-    ["Running", number(w.running)], ["Wait for other futures", w.awaiting], ["Capacity", r(w.capacity)], ["Free", r(w.free)],
+    ["Futures", had(w.id)], ["Running", number(w.running)], ["Wait for other futures", w.awaiting], ["Capacity", r(w.capacity)], ["Free", r(w.free)],
     ["Queues", w.queues?.join(", ")], ["Functions", w.functions?.map((f) => [functionLink(f), " "])],
     ["Labels", w.labels && Object.entries(w.labels).map(([k, v]) => `${k}=${v}`).join(", ")],
     ["Objects", w.stored_bytes && bytes(w.stored_bytes)], ["Room for more", w.object_room_bytes && bytes(w.object_room_bytes)],

@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+const (
+	overviewPath = "/api/v1/overview"
+	// rareEvery is how often at most is read what costs more and changes with heartbeats, and
+	// rareRest for how long that rests, in times of what it took.
+	rareEvery = 10 * time.Second
+	rareRest  = 10
+
+	overviewFailed = 5
+	overviewLogs   = 100
+)
+
+// Overview is what a cluster does, and what is wrong with it.
+type Overview struct {
+	Cluster string        `json:"cluster"`
+	At      time.Time     `json:"at"`
+	Total   OverviewQueue `json:"total" doc:"Of all queues"`
+	Alive   int           `json:"workers_alive"`
+	Dead    int           `json:"workers_dead" doc:"Whose futures are being taken back"`
+	Slots   int64         `json:"slots" doc:"Of the workers that are alive"`
+	Free    int64         `json:"free_slots"`
+	Wrong   []Trouble     `json:"wrong" doc:"What to look at, what is bad first; at most 20"`
+	// Queues has 50 queues at most, and (other).
+	Queues    []OverviewQueue    `json:"queues" doc:"The busiest first"`
+	Functions []ActivityFunction `json:"functions" doc:"Those of the last hour, those that fail first"`
+	Failed    []Future           `json:"failed" doc:"The newest five that have failed"`
+	Workers   []Worker           `json:"-"` // the dead first
+
+	pauses []futures.Pause
+	kinds  []futures.LaneKind
+	logs   []JobLog
+}
+
+// OverviewQueue is how many futures of a queue are in each state.
+type OverviewQueue struct {
+	layout.QueueCounts
+	OldestReady *time.Time `json:"oldest_ready_at,omitempty" doc:"When the longest waiting ready future was submitted"`
+}
+
+// OverviewReader reads overviews of a cluster, one at a time.
+type OverviewReader struct {
+	client *futures.Client
+
+	// What is read less often, and when it is due.
+	functions []ActivityFunction
+	logs      []JobLog
+	oldest    map[string]time.Time
+	due       time.Time
+}
+
+// NewOverviewReader returns a reader.
+func NewOverviewReader(client *futures.Client) *OverviewReader {
+	return &OverviewReader{client: client}
+}
+
+// Read reads counters, workers, pauses, kinds of lanes and five futures that failed; every 10 s
+// or less often also the last hour of functions, the oldest ready futures, and 100 logs of jobs.
+func (r *OverviewReader) Read(ctx context.Context) (*Overview, error) {
+	c := r.client.Cluster()
+	o := &Overview{Cluster: c.Name(), At: c.Now().UTC().Truncate(time.Millisecond)}
+	var counts layout.Counts
+	all, within := errgroup.WithContext(ctx)
+	for _, part := range []func(context.Context) error{
+		func(ctx context.Context) (err error) { counts, err = c.Counts(ctx); return err },
+		func(ctx context.Context) (err error) { o.pauses, err = r.client.Pauses(ctx); return err },
+		func(ctx context.Context) (err error) { o.kinds, err = r.client.LaneKinds(ctx); return err },
+		func(ctx context.Context) error {
+			filter := inspect.Filter{State: layout.Failed, Newest: true, LeftOut: new(int)}
+			rows, _, err := inspect.List(ctx, c, filter, nil, overviewFailed)
+			o.Failed = viewsOf(rows, ListView)
+			return err
+		},
+		func(ctx context.Context) error {
+			members, err := c.Workers(ctx)
+			o.Workers = viewsOf(members, WorkerOf)
+			return err
+		},
+		r.readRarely,
+	} {
+		all.Go(func() error { return part(within) })
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	o.Functions, o.logs = r.functions, r.logs
+	o.sum(counts, r.oldest)
+	return o, nil
+}
+
+func (r *OverviewReader) readRarely(ctx context.Context) error {
+	start := time.Now()
+	if start.Before(r.due) {
+		return nil
+	}
+	hour, err := ReadActivity(ctx, r.client, time.Hour, time.Minute)
+	if err != nil {
+		return err
+	}
+	logs, err := joblog.Of(r.client.Cluster()).Page(ctx, "", overviewLogs)
+	if err != nil {
+		return err
+	}
+	if r.oldest, err = inspect.OldestReady(ctx, r.client.Cluster()); err != nil {
+		return err
+	}
+	slices.SortStableFunc(hour.Functions, func(a, b ActivityFunction) int {
+		return cmp.Or(cmp.Compare(b.FailedAttempts, a.FailedAttempts), cmp.Compare(b.Succeeded, a.Succeeded))
+	})
+	r.functions, r.logs = hour.Functions, viewsOf(logs, JobLogOf)
+	r.due = time.Now().Add(max(rareEvery, rareRest*time.Since(start)))
+	return nil
+}
+
+// sum adds up what was read, and puts first what is to be looked at first.
+func (o *Overview) sum(counts layout.Counts, oldest map[string]time.Time) {
+	for _, q := range layout.CountsByQueue(counts) {
+		o.Total.Add(&q)
+		queue := OverviewQueue{QueueCounts: q}
+		if at, found := oldest[q.Queue]; found && q.Ready > 0 {
+			at = at.UTC()
+			queue.OldestReady = &at
+			if o.Total.OldestReady == nil || at.Before(*o.Total.OldestReady) {
+				o.Total.OldestReady = &at
+			}
+		}
+		o.Queues = append(o.Queues, queue)
+	}
+	slices.SortStableFunc(o.Queues, func(a, b OverviewQueue) int {
+		return cmp.Compare(b.Ready+b.Claimed, a.Ready+a.Claimed)
+	})
+	for i := range o.Workers {
+		if w := &o.Workers[i]; w.Alive {
+			o.Alive, o.Slots, o.Free = o.Alive+1, o.Slots+int64(w.Capacity.Slots), o.Free+int64(w.Free.Slots)
+		}
+	}
+	o.Dead = len(o.Workers) - o.Alive
+	slices.SortStableFunc(o.Workers, func(a, b Worker) int {
+		const order = workerDead + workerDraining + workerAlive
+		return cmp.Or(cmp.Compare(strings.Index(order, a.State()), strings.Index(order, b.State())),
+			cmp.Compare(a.Called(), b.Called()))
+	})
+	o.Wrong = o.wrong()
+}
+
+func (s *server) registerOverview() {
+	reader := NewOverviewReader(s.client)
+	s.overview = &shared[*Overview]{from: reader.Read}
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, overviewPath, "overview", "What the cluster does",
+		"And what is wrong with it. What costs more to read is up to 10 s old."),
+		func(ctx context.Context, _ *struct{}) (*overviewOutput, error) {
+			if err := stack.Reserve(ctx, overviewFailed*listedBytes); err != nil {
+				return nil, err
+			}
+			found, err := s.overview.read(ctx)
+			return &overviewOutput{found}, err
+		})
+}
+
+type overviewOutput struct{ Body *Overview }

@@ -1,0 +1,68 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// TestOverview has what a cluster does, and leads to more.
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	before := time.Now().Add(-time.Second)
+	f.send("PUT", "/api/v1/lanes/mail", `{"width":1}`).Into(http.StatusOK, &map[string]any{})
+	for i := range 4 {
+		f.send("POST", path, fmt.Sprintf(`{"function":"go:nowhere","queue":"q%d","tags":["customer:%d"],
+			"lane":{"kind":"mail","key":"a/%d"}}`, i%2, i%3, i)).Into(http.StatusCreated, &map[string]any{})
+	}
+	f.send("PUT", "/api/v1/pauses/queue/q0", `{"reason":"the provider is down"}`)
+	var o httpapi.Overview
+	f.send("GET", "/api/v1/overview", "").Into(http.StatusOK, &o)
+	require.EqualValues(t, 4, o.Total.Ready)
+	require.Len(t, o.Queues, 2)
+	for _, q := range o.Queues {
+		require.EqualValues(t, 2, q.Ready)
+		require.NotNil(t, q.OldestReady)
+		require.WithinRange(t, *q.OldestReady, before, time.Now())
+		require.False(t, q.OldestReady.Before(*o.Total.OldestReady))
+	}
+	require.Equal(t, "4 waiting futures, and no worker is alive", o.Wrong[0].Text)
+	require.Contains(t, o.Wrong[1].Text, "the queue q0 was paused ")
+	for _, wrong := range o.Wrong {
+		f.send("GET", wrong.See, "").Into(http.StatusOK, &map[string]any{})
+	}
+	require.NotContains(t, string(f.send("GET", "/api/v1/overview", "").Body), "heartbeat", "workers are counted alone")
+
+	for by, want := range map[string]map[string]int{
+		"tag": {"customer:0": 2, "customer:1": 1, "customer:2": 1}, "queue": {"q0": 2, "q1": 2}, "state": {"ready": 4},
+		"lane": {"mail/a/0": 1, "mail/a/1": 1, "mail/a/2": 1, "mail/a/3": 1}, "worker": {"": 4}, "batch": {"": 4},
+		"function": {"go:nowhere": 4},
+	} {
+		var found httpapi.Breakdown
+		f.send("GET", path+":count?state=ready&by="+by, "").Into(http.StatusOK, &found)
+		groups := map[string]int{}
+		for _, g := range found.Groups {
+			groups[g.Value] = g.Futures
+		}
+		require.Equal(t, want, groups, by)
+		require.True(t, found.Complete)
+	}
+	var list struct{ Futures []httpapi.Future }
+	f.send("GET", path+"?lane="+url.QueryEscape("mail/a/3"), "").Into(http.StatusOK, &list)
+	require.Len(t, list.Futures, 1)
+	f.send("GET", path+"?worker=none", "").Into(http.StatusOK, &list)
+	require.Empty(t, list.Futures)
+	f.send("GET", path+"?lane=mail", "").Problem(http.StatusBadRequest, "bad_name", "KIND/KEY")
+	f.send("GET", path+":count?by=colour", "").Problem(http.StatusUnprocessableEntity, "bad_request", "by")
+	f.send("GET", path+":count", "").Problem(http.StatusUnprocessableEntity, "bad_request", "by")
+	var b httpapi.Bulk
+	f.send("POST", path+":cancel?lane="+url.QueryEscape("mail/a/3"), "").Into(http.StatusOK, &b)
+	require.Equal(t, httpapi.Bulk{Matched: 1, Changed: 1}, b)
+}
