@@ -48,6 +48,10 @@ BROWSER_TESTS   := futures/dashboard/internal/browsertest
 BROWSER_MODULES := $(CURDIR)/bin/browsertest
 BROWSER_LIST    := -mod=mod -modfile=$(BROWSER_MODULES).mod
 BROWSER_FLAGS   := -tags $(TAGS) $(BROWSER_LIST)
+# Traces, as the receiver of OpenTelemetry's collector gets them: the collector is no dependency of the project.
+COLLECTOR_TESTS   := internal/collectortest
+COLLECTOR_MODULES := $(CURDIR)/bin/collectortest
+COLLECTOR_LIST    := -mod=mod -modfile=$(COLLECTOR_MODULES).mod
 AXE             := $(CURDIR)/bin/axe/package/axe.min.js
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
@@ -105,7 +109,7 @@ UNIT_STAGES = unit-raced unit-plain unit-rest $(if $(filter core,$(SCOPE)),,unit
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm unit-cold test-fdb test-mongo test-browser pictures test-interop test-long \
+.PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm unit-cold test-fdb test-mongo test-browser test-collector pictures test-interop test-long \
 	long-unit long-images long-fdb long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
@@ -135,7 +139,7 @@ test: ## run the tests of the model, its stores, the client and the workers; abo
 
 test-all: lint ## run all tests, also on FoundationDB where it is installed; at most 15 minutes on two cores
 	@failed=0; $(MAKE) --no-print-directory --keep-going --output-sync=target -j3 test-unit test-fdb test-mongo || failed=1; \
-	$(MAKE) --no-print-directory test-browser || failed=1; exit $$failed
+	$(MAKE) --no-print-directory --keep-going test-browser test-collector || failed=1; exit $$failed
 
 lint:
 	$(call VET,$(TAGS)) $$($(UNITS))
@@ -193,6 +197,12 @@ test-browser: ## run the tests of the pages in a Chromium, where one is
 		FUTURA_AXE=$$(test -f $(AXE) && echo $(AXE)) $(GO) test $(BROWSER_FLAGS) -vet=off -timeout 10m; \
 	else echo "SKIP: the modules of $(BROWSER_TESTS) could not be fetched, the pages were not tested in a browser; see bin/browsertest.log"; fi
 
+test-collector: ## run the test of traces with the receiver of OpenTelemetry's collector
+	@mkdir -p bin && cp $(COLLECTOR_TESTS)/go.mod $(COLLECTOR_MODULES).mod && cp $(COLLECTOR_TESTS)/go.sum $(COLLECTOR_MODULES).sum
+	@cd $(COLLECTOR_TESTS) && if $(GO) list $(COLLECTOR_LIST) -test -deps . >/dev/null 2>$(COLLECTOR_MODULES).log; then \
+		$(call VET,$(TAGS)) $(COLLECTOR_LIST) . && $(GO) test $(COLLECTOR_LIST) -vet=off -timeout 10m .; \
+	else echo "SKIP: the modules of $(COLLECTOR_TESTS) could not be fetched, no collector got traces; see bin/collectortest.log"; fi
+
 pictures: ## make the pictures of the documentation, in a Chromium
 	@cd $(BROWSER_TESTS) && FUTURA_DOCS_PICTURES=$(CURDIR)/docs/operating $(GO) test -tags $(TAGS) -mod=mod -count=1 -run TestPictures .
 
@@ -204,7 +214,7 @@ test-interop: ## run the tests with nodes of b7s that FUTURA_B7S_PERSIST and FUT
 		$(GO) test $(INTEROP_FLAGS) -vet=off -count=1 -timeout 15m -v .; fi
 
 test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,000 crash images; hours
-	@$(MAKE) --no-print-directory --keep-going long-unit long-images long-fdb long-mongo test-browser test-interop \
+	@$(MAKE) --no-print-directory --keep-going long-unit long-images long-fdb long-mongo test-browser test-collector test-interop \
 		test-mutants
 
 long-unit:

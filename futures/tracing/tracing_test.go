@@ -226,6 +226,26 @@ func TestSpansWithinAFunction(t *testing.T) {
 	}
 }
 
+// TestAClientWithoutATracer submits within a function: the future is linked to the attempt.
+func TestAClientWithoutATracer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, tracing.Options{})
+	plain, err := futures.FromCluster(f.client.Cluster(), futures.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, plain.Close(context.Background())) })
+	leaf, root := futures.Define[int, int]("leaf"), futures.Define[int, int]("root")
+	require.NoError(t, f.worker.Register(leaf.Bind(func(_ context.Context, n int) (int, error) { return n, nil })))
+	require.NoError(t, f.worker.Register(root.Bind(func(ctx context.Context, n int) (int, error) {
+		return leaf.Call(ctx, plain, n)
+	})))
+	f.run()
+	_, err = root.Call(t.Context(), f.client, 1)
+	require.NoError(t, err)
+	links := f.one("process go:leaf").Links()
+	require.Len(t, links, 1)
+	require.Equal(t, f.one("process go:root").SpanContext().SpanID(), links[0].SpanContext.SpanID())
+}
+
 // TestABundleHasALinkForEachMember runs three futures of a lane in one call.
 func TestABundleHasALinkForEachMember(t *testing.T) {
 	t.Parallel()

@@ -246,6 +246,7 @@ func importTable() map[string]imports {
 
 		// Modules of their own.
 		"batch/mongostore/internal/ferrettest": {},
+		"internal/collectortest":               {},
 		"internal/interop/b7s":                 {},
 
 		"protocol/p2p": {
