@@ -146,12 +146,14 @@ func (r *clusterRun) submit(ctx context.Context) error {
 		return err
 	}
 	subs := make([]fdbmodel.Submission, len(r.order.Items))
+	traced := context.WithValue(ctx, layout.TraceKey{}, r.order.Trace)
 	for i := range r.order.Items {
 		item := &r.order.Items[i]
 		r.left = append(r.left, item.Index)
 		subs[i] = futurestore.Submission(r.order.Template, function, item.Arguments)
 		subs[i].ID, subs[i].Assigned = r.id(item.Index), layout.WorkerID(r.order.Chunk.Worker)
 		subs[i].Spec.Owner = r.order.Chunk.ID
+		subs[i].Spec.FollowTrace(traced)
 	}
 	made, err := r.cluster.Submit(ctx, subs)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrUnfit) {

@@ -53,4 +53,6 @@ type Order struct {
 	Chunk    batch.Chunk
 	Items    []batch.Item
 	Template *batch.Template
+	// Trace is the context of the trace that the items are part of, nil for none.
+	Trace map[string]string
 }

@@ -36,6 +36,7 @@ type driver struct {
 	fresh []batch.Item
 	// found says that the batch was in the store before this head drove it.
 	found bool
+	trace map[string]string // that its items are part of, nil for none
 	// at is when its next step is due, in a simulation.
 	at time.Time
 	// moves is for the items that may go to other workers.

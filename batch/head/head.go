@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
 )
@@ -87,7 +88,7 @@ type Head struct {
 	mu      sync.Mutex
 	ctx     context.Context // of Run; nil before
 	drivers map[string]*driver
-	pending []string // batches to drive once Run has begun
+	pending []func() // drive batches once Run has begun
 	wg      sync.WaitGroup
 
 	settled  time.Time // when the boot delay is over
@@ -116,8 +117,8 @@ func (h *Head) Run(ctx context.Context) error {
 	pending := h.pending
 	h.pending = nil
 	h.mu.Unlock()
-	for _, id := range pending {
-		h.drive(id)
+	for _, drive := range pending {
+		drive()
 	}
 	defer h.wg.Wait()
 	for wait := time.Duration(0); pause(ctx, wait) == nil; {
@@ -154,7 +155,7 @@ func (h *Head) resume(ctx context.Context) error {
 			return err
 		}
 		for i := range page {
-			h.driveItems(page[i].ID, nil, true)
+			h.driveItems(page[i].ID, nil, true, nil)
 		}
 		if len(page) < resumePage {
 			return nil
@@ -164,11 +165,11 @@ func (h *Head) resume(ctx context.Context) error {
 }
 
 // drive starts the driver of a batch, or pokes it.
-func (h *Head) drive(id string) { h.driveItems(id, nil, false) }
+func (h *Head) drive(id string) { h.driveItems(id, nil, false, nil) }
 
 // driveItems is drive of a batch whose items, if they are given, all wait, and which was
-// found in the store or else is new.
-func (h *Head) driveItems(id string, items []batch.Item, found bool) {
+// found in the store or else is new, and part of a trace.
+func (h *Head) driveItems(id string, items []batch.Item, found bool, trace map[string]string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.options.Seam != nil {
@@ -176,7 +177,7 @@ func (h *Head) driveItems(id string, items []batch.Item, found bool) {
 		return
 	}
 	if h.ctx == nil {
-		h.pending = append(h.pending, id)
+		h.pending = append(h.pending, func() { h.driveItems(id, nil, found, trace) })
 		return
 	}
 	if d := h.drivers[id]; d != nil {
@@ -187,7 +188,7 @@ func (h *Head) driveItems(id string, items []batch.Item, found bool) {
 		return
 	}
 	d := newDriver(h, id)
-	d.fresh, d.found = items, found
+	d.fresh, d.found, d.trace = items, found, trace
 	h.drivers[id] = d
 	ctx := h.ctx
 	h.wg.Go(func() { d.run(ctx) })
@@ -211,7 +212,8 @@ func (h *Head) forget(d *driver) (poked bool) {
 // again returns the same batch, which existed then. It returns
 // batch.ErrBadBatch for an invalid request, and batch.ErrExists for another
 // request with that key. If ctx ends before it returns, the batch may have been
-// made.
+// made. The items are part of the trace of ctx, by layout.TraceKey; if the store does not run
+// them itself, until this head ends.
 func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, existed bool, err error) {
 	if err := r.Validate(); err != nil {
 		return b, false, err
@@ -247,7 +249,8 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 	for i := range items {
 		items[i] = batch.Item{Index: i, Arguments: r.Arguments[i]}
 	}
-	h.driveItems(b.ID, items, false)
+	trace, _ := ctx.Value(layout.TraceKey{}).(map[string]string)
+	h.driveItems(b.ID, items, false, trace)
 	return made, false, err
 }
 

@@ -63,7 +63,7 @@ func (d *driver) resumeRuns(ctx context.Context, b *batch.Batch) error {
 
 // start runs a chunk until its items have ended or its worker is lost.
 func (d *driver) start(ctx context.Context, store batch.Recorder, b *batch.Batch, c batch.Chunk, items []batch.Item) {
-	order := Order{Batch: *b, Chunk: c, Items: items, Template: &b.Template}
+	order := Order{Batch: *b, Chunk: c, Items: items, Template: &b.Template, Trace: d.trace}
 	r := &chunkRun{driver: d, store: store, order: &order, open: map[int]int{}}
 	for i := range items {
 		r.open[items[i].Index] = items[i].Attempts

@@ -93,11 +93,18 @@ const (
 )
 
 // TestOneTraceLeadsToEachPeer sends a batch to a head whose workers are two peers, each a process, over
-// libp2p: a collector sees how the request led to each attempt.
+// libp2p: a collector sees how the request led to each attempt, wherever the batch is kept.
 func TestOneTraceLeadsToEachPeer(t *testing.T) {
-	c, futura := startCollector(t), program(t)
-	head, log, stopHead := start(t, c, futura, "head", "head", "--store", "embedded:"+t.TempDir(), "--open", "--rest-api",
-		"127.0.0.1:0", "--peers", "/ip4/127.0.0.1/tcp/0", "--any-peer", "--verbose")
+	futura := program(t)
+	for _, store := range []string{"futures", "memory"} {
+		t.Run(store, func(t *testing.T) { leadsToEachPeer(t, futura, store) })
+	}
+}
+
+func leadsToEachPeer(t *testing.T, futura, store string) {
+	c := startCollector(t)
+	head, log, stopHead := start(t, c, futura, "head", "head", "--store", "embedded:"+t.TempDir(), "--batch-store", store,
+		"--open", "--rest-api", "127.0.0.1:0", "--peers", "/ip4/127.0.0.1/tcp/0", "--any-peer", "--verbose")
 	var stops []func()
 	for _, name := range []string{"peer-1", "peer-2"} {
 		_, _, stop := start(t, c, futura, name, "worker", "--head", head.Peers[0], "--slots", "1")
