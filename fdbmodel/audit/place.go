@@ -23,19 +23,24 @@ func (p *page) checkPlace(r *layout.Row) {
 	})
 }
 
-// runnable leaves a future alone that has an input which is not realized, or too many to look at:
-// what said that it waits for them may be lost.
+// runnable leaves a future alone that has an input which never was realized, or too many to look
+// at: what said that it waits for them may be lost.
 func (p *page) runnable(r *layout.Row, of *found) {
 	if r.Spec.InputsRef != nil {
 		of.by()
 	}
 	for _, input := range layout.UnpackIDs(r.Spec.Inputs) {
 		p.row(input, func(in *layout.Row) {
-			if in.Spec == nil || in.State() != layout.Realized {
+			if in.Spec == nil || in.State() != layout.Realized && !wasLost(in) {
 				of.by()
 			}
 		})
 	}
+}
+
+// wasLost reports whether a future that is not realized was so, until its result was lost.
+func wasLost(r *layout.Row) bool {
+	return r.Attempts.Rebuilt > 0 || r.Spec.AsObject && r.State() == layout.Failed && r.Exception.Kind == layout.KindLost
 }
 
 // checkWaiting compares a key of a place with the future that it stands for.
