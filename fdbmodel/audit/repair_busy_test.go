@@ -158,7 +158,7 @@ func repairBeside(t *testing.T, gone bool) {
 // TestInterruptedRepairs ends repairs before each of their commits, and repairs again.
 func TestInterruptedRepairs(t *testing.T) {
 	t.Parallel()
-	for n := 1; n < storetest.Fewer(12, 3); n++ {
+	for n := 1; n < storetest.Fewer(12, 2); n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			p := modeltest.Populate(t)
@@ -177,7 +177,8 @@ func TestInterruptedRepairs(t *testing.T) {
 				db.Call[repairTag] = count
 			}
 			db.Call[repairTag] = count
-			c, err := fdbmodel.Open(context.Background(), db, "check", fdbmodel.Options{Config: p.C.Config(), Clock: p.C.Clock()})
+			o := fdbmodel.Options{Config: p.C.Config(), Clock: p.C.Clock()}
+			c, err := fdbmodel.Open(context.Background(), db, "check", o)
 			require.NoError(t, err)
 			_, err = audit.Repair(ctx, c, p.Check(t), audit.Options{})
 			require.ErrorIs(t, err, context.Canceled)

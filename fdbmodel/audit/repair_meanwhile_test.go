@@ -164,11 +164,28 @@ func TestRepairMeetsChanges(t *testing.T) {
 			_, err := audit.Repair(s.Ctx, s.Interrupted(repairTag, m.meanwhile), m.report, audit.Options{})
 			require.NoError(t, err)
 			require.Equal(t, m.state, s.State(m.id))
-			repair(t, s.C)
-			require.Equal(t, m.state, s.State(m.id))
 			require.Empty(t, s.Problems())
 		})
 	}
+}
+
+// TestRepairDoesNotReviveAnInput removes an input that does not know of its use, before the commit
+// of the repair that would tell it.
+func TestRepairDoesNotReviveAnInput(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &s.Claim(s.Worker)[0], Result: &layout.Result{}})
+	user := s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{input} })
+	report := damage(s, func(tx kv.Tx, keys layout.Keyspace) {
+		tx.Clear(keys.Dependant(input, user))
+		tx.Clear(keys.HasDependants(input))
+	})
+	c := s.Interrupted(repairTag, func() { require.NoError(t, s.C.Discard(s.Ctx, input)) })
+	_, err := audit.Repair(s.Ctx, c, report, audit.Options{})
+	require.NoError(t, err)
+	require.Nil(t, s.Read(s.C.Keys().HasDependants(input)))
+	require.Nil(t, s.Read(s.C.Keys().Dependant(input, user)))
 }
 
 // TestALaneIsLookedAtAfterItsRepair requires that what waits in line of a lane with room is
@@ -207,6 +224,27 @@ func TestALaneIsLookedAtAfterItsRepair(t *testing.T) {
 			require.Empty(t, s.Problems())
 		})
 	}
+}
+
+// TestALaneThatIsNotCountedAdmitsNone has a future that can't be read, so that what lanes have
+// admitted is not known.
+func TestALaneThatIsNotCountedAdmitsNone(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	lane, ids := inLane(s)
+	s.Store(s.C.Keys().Lane(lane), layout.Encode(&layout.LaneRecord{Lined: true}))
+	report := damage(s, func(tx kv.Tx, keys layout.Keyspace) {
+		tx.Clear(keys.Ready(ids[0], rowOf(s, ids[0]).Spec))
+	})
+	s.Store(s.C.Keys().Spec(s.Submit()), []byte{layout.RecordVersion, 0xc1})
+	did, err := audit.Repair(s.Ctx, s.C, report, audit.Options{})
+	require.NoError(t, err)
+	require.Equal(t, map[audit.Invariant]int64{layout.PlaceReady: 1}, did.Repaired)
+	require.NotEmpty(t, did.Unsettled)
+	s.Clock.Advance(time.Second)
+	_, _, err = lanes.Of(s.C).AdmitDue(s.Ctx)
+	require.NoError(t, err)
+	require.True(t, rowOf(s, ids[1]).InLine())
 }
 
 // TestRepairedFuturesOfADeadWorkerGoBack requires that a claim in no list, of a worker that is

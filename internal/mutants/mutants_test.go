@@ -43,7 +43,7 @@ func all() []mutant {
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
-		stackMutants(), wasmMutants(), activityMutants(), metricMutants(), traceMutants(),
+		stackMutants(), wasmMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
 	} {
 		m = append(m, table...)
 	}

@@ -1,0 +1,27 @@
+package mutants
+
+// repairMutants are faults in the repair of keys that follow from others.
+func repairMutants() []mutant {
+	const repair, mend = "fdbmodel/audit/repair.go", "fdbmodel/audit/mend.go"
+	room := suites{{of: "fdbmodel/audit", run: "Meets|Revive|Unknown|Breakage|ALane"}}
+	return []mutant{
+		{name: "a repair does not see that a future moves on", file: repair, by: room,
+			old: "p := k.newPage(tx)\n",
+			new: "p := k.newPage(tx.Snapshot())\n"},
+		{name: "two repairs both correct a counter", file: mend, by: room,
+			old: "\ttx.AddWriteConflictKey(fence)\n",
+			new: ""},
+		{name: "keys of a future whose records contradict each other are repaired", file: repair, by: room,
+			old: "\tif !sound {\n",
+			new: "\tif !sound && false {\n"},
+		{name: "the place of a future without a spec is cleared", file: repair, by: room,
+			old: "if p.partial[r.ID] {",
+			new: "if p.partial[r.ID] && false {"},
+		{name: "a future is offered whose inputs are not realized", file: "fdbmodel/audit/place.go", by: room,
+			old: "in.State() != layout.Realized && !wasLost(in)",
+			new: "in.State().Terminal() && !wasLost(in) && false"},
+		{name: "a lane admits by a count that leaves out futures", file: repair, by: room,
+			old: "k.repairs == nil || !k.repairs.uncounted",
+			new: "k.repairs == nil || true || !k.repairs.uncounted"},
+	}
+}
