@@ -114,7 +114,7 @@ func TestListByTagAndTime(t *testing.T) {
 	require.Equal(t, []string{laned}, ids("--lane", "mail/a/b"))
 	require.Empty(t, ids("--lane", "mail/a"))
 	require.Empty(t, ids("--worker", "0123456789abcdef"))
-	require.Regexp(t, `^TAG +FUTURES +OLDEST +NEWEST *\nnightly +3 .*\ncustomer:acme +1 `,
+	require.Regexp(t, `^TAG +FUTURES +BYTES +OLDEST +NEWEST *\nnightly +3 .*\ncustomer:acme +1 `,
 		s.ok("list", "--count-by", "tag"))
 	require.Regexp(t, `^LANE .*\n\(none\) +2 .*\nmail/a/b +1 `, s.ok("list", "--count-by", "lane", "--state", "ready"))
 	var by httpapi.Breakdown

@@ -124,13 +124,13 @@ func (a *app) countBy(ctx context.Context, c *futures.Client, f *listFlags) erro
 	if a.json {
 		return a.printJSON(httpapi.BreakdownOf(f.countBy, &found))
 	}
-	lines := [][]string{{strings.ToUpper(f.countBy), "FUTURES", "OLDEST", "NEWEST"}}
+	lines := [][]string{{strings.ToUpper(f.countBy), "FUTURES", "BYTES", "OLDEST", "NEWEST"}}
 	for _, g := range found.Groups {
-		lines = append(lines, []string{cmp.Or(g.Value, "(none)"), fmt.Sprint(g.Futures), timeText(g.Oldest.UnixMilli()),
-			timeText(g.Newest.UnixMilli())})
+		lines = append(lines, []string{cmp.Or(g.Value, "(none)"), fmt.Sprint(g.Futures), fmt.Sprint(g.Bytes),
+			timeText(g.Oldest.UnixMilli()), timeText(g.Newest.UnixMilli())})
 	}
 	if found.Others > 0 {
-		lines = append(lines, []string{"(other)", fmt.Sprint(found.Others), "", ""})
+		lines = append(lines, []string{"(other)", fmt.Sprint(found.Others), "", "", ""})
 	}
 	if err := a.table(lines); err != nil {
 		return err

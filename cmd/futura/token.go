@@ -69,22 +69,6 @@ func (a *app) tokenCreateCommand(file *string) *cobra.Command {
 	return cmd
 }
 
-// tokenView is a token as it is listed.
-type tokenView struct {
-	Name    string     `json:"name"`
-	Role    string     `json:"role"`
-	Expires *time.Time `json:"expires,omitempty"`
-	Expired bool       `json:"expired"`
-}
-
-func tokenViewOf(t *stack.Token) tokenView {
-	v := tokenView{Name: t.Name, Role: t.Role.String()}
-	if !t.Expires.IsZero() {
-		v.Expires, v.Expired = &t.Expires, !time.Now().Before(t.Expires)
-	}
-	return v
-}
-
 func (a *app) tokenListCommand(file *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the tokens, without their secrets", Args: exactly(0),
@@ -98,7 +82,8 @@ func (a *app) tokenListCommand(file *string) *cobra.Command {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return tokenError(err)
 			}
-			return showAll(a, "tokens", tokens, tokenViewOf, []string{"NAME", "ROLE", "EXPIRES"}, func(t *stack.Token) []string {
+			view := func(t *stack.Token) stack.TokenView { return t.View(time.Now()) }
+			return showAll(a, "tokens", tokens, view, []string{"NAME", "ROLE", "EXPIRES"}, func(t *stack.Token) []string {
 				if t.Expires.IsZero() {
 					return []string{t.Name, t.Role.String(), "never"}
 				}

@@ -23,6 +23,7 @@ const (
 type Group struct {
 	Value          string // what they have in common, empty for those that have no such thing
 	Futures        int
+	Bytes          int64     // of their arguments and results
 	Oldest, Newest time.Time // when they were submitted
 }
 
@@ -100,7 +101,7 @@ func Breakdown(ctx context.Context, c *fdbmodel.Cluster, f Filter, by string) (f
 		found.Futures += len(rows)
 		for i := range rows {
 			for _, value := range all[at].values(&rows[i]) {
-				addTo(groups, value, time.UnixMilli(layout.AgeOf(rows[i].ID, rows[i].Spec).Millis))
+				addTo(groups, value, &rows[i])
 			}
 		}
 		if cursor = next; len(next) == 0 {
@@ -123,13 +124,18 @@ func Breakdown(ctx context.Context, c *fdbmodel.Cluster, f Filter, by string) (f
 	return found, nil
 }
 
-func addTo(groups map[string]*Group, value string, at time.Time) {
+func addTo(groups map[string]*Group, value string, row *layout.Row) {
+	at := time.UnixMilli(layout.AgeOf(row.ID, row.Spec).Millis)
 	g := groups[value]
 	if g == nil {
 		g = &Group{Value: value, Oldest: at, Newest: at}
 		groups[value] = g
 	}
 	g.Futures++
+	g.Bytes += row.Spec.ArgsSize
+	if row.Result != nil {
+		g.Bytes += row.Result.Size
+	}
 	if at.Before(g.Oldest) {
 		g.Oldest = at
 	}

@@ -18,7 +18,8 @@ func TestBreakdown(t *testing.T) {
 	l := newListed(t, 4)
 	begin := l.clock.Now()
 	for i := range 12 {
-		s := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f", Queue: []string{"default", "q"}[i%2]}}
+		s := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f", Queue: []string{"default", "q"}[i%2]},
+			Args: []byte("abc")}
 		switch i % 3 {
 		case 0:
 			s.Spec.Tags = []string{"a", "b"}
@@ -58,8 +59,8 @@ func TestBreakdown(t *testing.T) {
 	found, err := inspect.Breakdown(t.Context(), l.c, inspect.Filter{Tag: "a", Newest: true}, "queue")
 	require.NoError(t, err)
 	require.Equal(t, inspect.Groups{Futures: 4, Complete: true, Groups: []inspect.Group{
-		{Value: "default", Futures: 2, Oldest: begin, Newest: begin.Add(6 * time.Second)},
-		{Value: "q", Futures: 2, Oldest: begin.Add(3 * time.Second), Newest: begin.Add(9 * time.Second)},
+		{Value: "default", Futures: 2, Bytes: 6, Oldest: begin, Newest: begin.Add(6 * time.Second)},
+		{Value: "q", Futures: 2, Bytes: 6, Oldest: begin.Add(3 * time.Second), Newest: begin.Add(9 * time.Second)},
 	}}, found)
 
 	_, err = inspect.Breakdown(t.Context(), l.c, free, "colour")

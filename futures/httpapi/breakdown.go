@@ -12,6 +12,7 @@ import (
 type FutureGroup struct {
 	Value   string    `json:"value" doc:"Empty for those that have no such thing"`
 	Futures int       `json:"futures"`
+	Bytes   int64     `json:"bytes" doc:"Of their arguments and results"`
 	Oldest  time.Time `json:"oldest" doc:"When the first of them was submitted"`
 	Newest  time.Time `json:"newest"`
 }
@@ -30,7 +31,7 @@ func BreakdownOf(by string, found *inspect.Groups) *Breakdown {
 	return &Breakdown{
 		By: by, Others: found.Others, Futures: found.Futures, Complete: found.Complete,
 		Groups: viewsOf(found.Groups, func(g *inspect.Group) FutureGroup {
-			return FutureGroup{g.Value, g.Futures, g.Oldest.UTC(), g.Newest.UTC()}
+			return FutureGroup{g.Value, g.Futures, g.Bytes, g.Oldest.UTC(), g.Newest.UTC()}
 		}),
 	}
 }

@@ -175,6 +175,15 @@ func (s *Stack) registerSessions() {
 	Register(s, Public, login, s.login)
 	Register(s, Read, operation(http.MethodPost, "/api/v1/links", "make-link", "Make a link that logs in once",
 		"Whoever opens it within an hour has a session of the request's token."), s.makeLink)
+	Register(s, Admin, operation(http.MethodGet, "/api/v1/tokens", "list-tokens", "List the tokens of the server",
+		"Without their secrets."),
+		func(context.Context, *struct{}) (*tokensOutput, error) {
+			out := &tokensOutput{}
+			if out.Body.Tokens = []TokenView{}; s.options.Tokens != nil {
+				out.Body.Tokens = s.options.Tokens.views()
+			}
+			return out, nil
+		})
 	Register(s, Read, operation(http.MethodGet, sessionsPath+"/this", "get-session", "Say what the token allows", ""),
 		func(ctx context.Context, _ *struct{}) (*sessionOutput, error) {
 			if s.options.Tokens == nil {
@@ -189,6 +198,43 @@ func (s *Stack) registerSessions() {
 			}
 			return nil, nil
 		})
+}
+
+// TokenView is a token without its secret.
+type TokenView struct {
+	Name    string     `json:"name"`
+	Role    string     `json:"role" enum:"read,submit,admin"`
+	Expires *time.Time `json:"expires,omitempty" doc:"Left out for never"`
+	Expired bool       `json:"expired"`
+}
+
+// View returns the view of a token at a time.
+func (t *Token) View(now time.Time) TokenView {
+	v := TokenView{Name: t.Name, Role: t.Role.String()}
+	if !t.Expires.IsZero() {
+		v.Expires, v.Expired = &t.Expires, !now.Before(t.Expires)
+	}
+	return v
+}
+
+type tokensOutput struct {
+	Body struct {
+		Tokens []TokenView `json:"tokens" doc:"Those of the server's file, then its own"`
+	}
+}
+
+// views returns all tokens, without their secrets.
+func (t *Tokens) views() []TokenView {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refresh()
+	all := []TokenView{}
+	for _, tokens := range [][]Token{t.stored, t.own} {
+		for i := range tokens {
+			all = append(all, tokens[i].View(t.time()))
+		}
+	}
+	return all
 }
 
 func (s *Stack) login(ctx context.Context, in *loginInput) (*sessionOutput, error) {

@@ -193,6 +193,12 @@ func TestLoginOverHTTP(t *testing.T) {
 	open := New(Options{})
 	require.JSONEq(t, `{"role":"admin"}`, ask(open, "GET", "/api/v1/sessions/this", "", "").Body.String())
 	require.Equal(t, 409, ask(open, "POST", "/api/v1/links", "", "").Code)
+
+	s.options.Tokens.Add("reader", "other", Read)
+	require.JSONEq(t, `{"tokens":[{"name":"own","role":"admin","expired":false},
+		{"name":"reader","role":"read","expired":false}]}`, ask(s, "GET", "/api/v1/tokens", "secret", "").Body.String())
+	require.Equal(t, 403, ask(s, "GET", "/api/v1/tokens", "other", "").Code)
+	require.JSONEq(t, `{"tokens":[]}`, ask(open, "GET", "/api/v1/tokens", "", "").Body.String())
 }
 
 // TestSite serves the files of pages, and nothing beside them.

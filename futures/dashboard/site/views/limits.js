@@ -1,17 +1,19 @@
 // Limits of the cluster and what is used of them, metered use, and settings.
 import { h, section, table, facts } from "../dom.js";
-import { get } from "../api.js";
+import { get, session } from "../api.js";
 import { bytes, duration, number, percent } from "../format.js";
+import { when } from "./parts.js";
 
 export const limits = {
   title: () => "Limits and use",
   every: 10,
   async read({ signal }) {
-    const [limit, days, workers, cluster] = await Promise.all([get(["limits"], {}, signal), get(["usage"], { by: "day" }, signal),
-      get(["usage"], { by: "worker" }, signal), get(["cluster"], {}, signal)]);
-    return { limit, days, workers, cluster: { ...cluster, counts: undefined } };
+    const [limit, days, workers, cluster, tokens] = await Promise.all([get(["limits"], {}, signal),
+      get(["usage"], { by: "day" }, signal), get(["usage"], { by: "worker" }, signal), get(["cluster"], {}, signal),
+      session.may("admin") && get(["tokens"], {}, signal)]);
+    return { limit, days, workers, cluster: { ...cluster, counts: undefined }, tokens: tokens?.tokens };
   },
-  draw({ limit, days, workers, cluster }) {
+  draw({ limit, days, workers, cluster, tokens }) {
     const l = limit.limits ?? {}, u = limit.used ?? {};
     const rows = [["Futures that wait", u.pending, l.pending, number], ["Futures that run", u.running, l.running, number],
       ["Bytes that the store holds", u.bytes, l.bytes, bytes], ["Futures submitted in a second", undefined, l.per_second, number]];
@@ -21,6 +23,10 @@ export const limits = {
         ["Of", ([what]) => what], ["Used", ([, used, , show]) => (used === undefined ? "" : show(used)), "number"],
         ["Limit", ([, , most, show]) => (most ? show(most) : "none"), "number"], ["", ([, used, most]) => (most && used !== undefined ? percent(used, most) : ""), "number"],
       ], rows, { key: ([what]) => what, caption: "Limits" })),
+      tokens && section("Tokens", table([
+        ["Name", (t) => t.name], ["Role", (t) => t.role],
+        ["Expires", (t) => (t.expired ? h("span", { class: "bad" }, "has expired ", when(t.expires)) : when(t.expires) ?? "never")],
+      ], tokens, { key: (t) => t.name, empty: "This server needs none.", caption: "Tokens" })),
       section("Use by day", use(days, "day")), section("Use by worker, in the last 30 days", use(workers, "worker")),
       section("Settings", facts([["Cluster", cluster.name], ["Shards", number(cluster.shards)], ["Heartbeat", duration(cluster.heartbeat_ms)],
         ["A worker is dead after", duration(cluster.dead_after_ms)], ["Futures that are over are kept for", duration(cluster.retention_ms)],

@@ -1,7 +1,7 @@
 // Futures by a filter, the newest first, and what can be done with all that it finds.
 import { h, button, link, section, table } from "../dom.js";
 import { get, post } from "../api.js";
-import { name, number } from "../format.js";
+import { bytes, name, number } from "../format.js";
 import { say } from "../app.js";
 import { copyable, futureTable, may, pager, question, shell, when } from "./parts.js";
 
@@ -52,7 +52,7 @@ export const count = {
       `: the newest ${number(found.futures)} were counted, there are more`),
     countLinks(query, path[1]),
     section("Groups", table([
-      [path[1], (g) => groupLink(path[1], g.value, query)], ["Futures", (g) => number(g.futures), "number"],
+      [path[1], (g) => groupLink(path[1], g.value, query)], ["Futures", (g) => number(g.futures), "number"], ["Arguments and results", (g) => bytes(g.bytes), "number"],
       ["The oldest", (g) => when(g.oldest)], ["The newest", (g) => when(g.newest)],
     ], found.groups ?? [], { key: (g) => g.value, empty: "No future is like this.", caption: `Futures by ${path[1]}` }),
     found.others > 0 && h("p", { class: "hint" }, `${number(found.others)} are in groups that are not shown.`)),

@@ -31,6 +31,7 @@ export const workers = {
         ["State", (w) => h("span", { class: "badge " + state(w) }, state(w))],
         ["Running", (w) => `${number(w.running)} of ${number(w.capacity?.slots)}`, "number"],
         ["Wait for futures", (w) => w.awaiting || "", "number"], ["Heartbeat", (w) => when(w.heartbeat_at)],
+        ["Objects", (w) => (w.stored_bytes ? bytes(w.stored_bytes) : ""), "number"],
         ["Queues", (w) => cut(w.queues?.join(", "), 40)], ["Functions", (w) => cut(w.functions?.join(", "), 60)],
         ["Started", (w) => when(w.started_at)],
       ], found.slice(0, most), { key: (w) => w.id, empty: "None: futura worker starts one.", caption: "Workers" }),
