@@ -5,13 +5,14 @@ import "context"
 // Tracer follows the submits and awaits of a client. Its methods are called from many
 // goroutines and must not block.
 type Tracer interface {
-	// Submit is called before tasks are submitted in one call, and returns the context to submit them with:
-	// where that has layout.TraceKey, the futures of tasks without a Trace are part of that
-	// trace, if they have room for it. ended is called once, with the handles of the futures that
-	// exist then and the error of the call.
+	// Submit is called before tasks are submitted in one call, and returns the context to submit
+	// them with: where that has layout.TraceKey, the futures of tasks without a Trace are part of
+	// that trace, if they have room for it. ended is called once, with the handles of the futures
+	// that exist then and the error of the call.
 	Submit(ctx context.Context, tasks []Task) (traced context.Context, ended func(made []*Future, err error))
-	// Await is called before a call waits for futures that are not all over. ended is called once, with the error
-	// that the wait ended with, nil if it saw all that its caller wanted: failures of futures are none.
+	// Await is called before a call waits for futures. ended is called once, with the error that
+	// the wait ended with: failures of futures are none. An Await or AwaitAll of futures that are
+	// known to be over is not told.
 	Await(ctx context.Context, fs []*Future) (ended func(err error))
 }
 

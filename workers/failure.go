@@ -29,6 +29,9 @@ type Failure struct {
 	// due again.
 	Final bool
 	Next  time.Time
+	// Trace is the context of the trace that the future is part of, as in Info. Its id is
+	// trace_id in the log.
+	Trace map[string]string
 }
 
 // failureOf describes a failed attempt that was recorded.
@@ -40,7 +43,7 @@ func failureOf(c *fdbmodel.Completion) Failure {
 		Final: c.After.State == layout.Failed, Next: c.After.Due,
 	}
 	if spec != nil {
-		f.Function, f.Queue, f.Attempts = spec.Function, spec.Queue, spec.MaxRetries+1
+		f.Function, f.Queue, f.Attempts, f.Trace = spec.Function, spec.Queue, spec.MaxRetries+1, spec.Trace
 	}
 	if f.Kind == layout.KindPanic {
 		f.Message, f.Stack, _ = strings.Cut(f.Message, stackMark)
@@ -54,6 +57,7 @@ func failureOfLost(row *layout.Row) Failure {
 		ID: row.ID, Function: row.Spec.Function, Queue: row.Spec.Queue,
 		Worker: row.Exception.Worker, Attempt: row.Exception.Attempt,
 		Attempts: row.Spec.MaxRetries + 1, Kind: row.Exception.Kind, Message: row.Exception.Message, Final: true,
+		Trace: row.Spec.Trace,
 	}
 }
 
@@ -117,6 +121,7 @@ const (
 	failureLines    = 5           // of one kind in an interval
 	failureKinds    = 100         // that are told apart in an interval
 	failureText     = 500         // bytes of an error in a line
+	traceID         = 32          // digits of the id of a trace
 )
 
 // alike are failures that differ only in what numbers and ids they name.
@@ -204,6 +209,10 @@ func attrsOf(f *Failure) []slog.Attr {
 	}
 	if !f.Final && !f.Next.IsZero() {
 		attrs = append(attrs, slog.Time("next", f.Next))
+	}
+	// VERSION-TRACE-SPAN-FLAGS, from whoever submitted the future
+	if parts := strings.Split(f.Trace["traceparent"], "-"); len(parts) == 4 && len(parts[1]) == traceID {
+		attrs = append(attrs, slog.String("trace_id", parts[1]))
 	}
 	if f.Stack != "" {
 		attrs = append(attrs, slog.String("stack", f.Stack))

@@ -10,8 +10,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// The names of W3C's Trace Context, and the most bytes of their values: that of a traceparent of
-// version 00, and what is stored with each future of a tracestate.
+// The names of W3C's Trace Context, and the most bytes of their values: those of a traceparent
+// of version 00, and of a tracestate what is stored with each future.
 const (
 	parent    = "traceparent"
 	state     = "tracestate"
@@ -35,8 +35,8 @@ func Inject(ctx context.Context) context.Context {
 }
 
 // Extract returns a context whose spans are children of the one that a carrier names by
-// traceparent and tracestate, which may come from anywhere. A traceparent that is malformed counts as
-// none, and so does a tracestate that is malformed or has more than 512 bytes.
+// traceparent and tracestate, which may come from anywhere. A traceparent that is malformed
+// counts as none, and so does a tracestate that is malformed or has more than 512 bytes.
 func Extract(ctx context.Context, get func(name string) string) context.Context {
 	carrier := propagation.MapCarrier{parent: get(parent)}
 	if len(carrier[parent]) != maxParent {

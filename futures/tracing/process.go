@@ -12,8 +12,8 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// Middleware has each attempt be a span. What the function does with its context is within it, and
-// futures that it makes are part of its trace. It passes on what functions return, so that
+// Middleware has each attempt be a span. What the function does with its context is within it,
+// and futures that it makes are part of its trace. It passes on what functions return, so that
 // workers.Options.StreamsOutput may be set.
 func (t *Tracing) Middleware(next workers.Call) workers.Call {
 	return func(ctx context.Context, args []byte) (value []byte, err error) {

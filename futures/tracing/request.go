@@ -16,9 +16,9 @@ import (
 // maxPath is how many bytes of a path a span has.
 const maxPath = 256
 
-// Request begins the span of a request that a server has admitted, for stack.Options.Trace: a child of
-// the one that the headers traceparent and tracestate name, with the name of the route, such
-// as "POST /api/v1/futures". ended must be called with the status of the answer.
+// Request begins the span of a request that a server has admitted, for stack.Options.Trace: a
+// child of the one that the headers traceparent and tracestate name, with the name of the route,
+// such as "POST /api/v1/futures". ended must be called with the status of the answer.
 func (t *Tracing) Request(r *http.Request, route string) (traced context.Context, ended func(status int)) {
 	scheme := "http"
 	if r.TLS != nil {

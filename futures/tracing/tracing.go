@@ -31,10 +31,10 @@ type Options struct {
 	// Provider makes the tracer: that of the program's SDK, or otel.GetTracerProvider(). It is
 	// required.
 	Provider trace.TracerProvider
-	// Child has the span of an attempt be a child of the one that created its future, and so
-	// part of its trace. Defaults to false: futures may run days later, in
-	// any number, so that an attempt begins a trace of its own, unless a span surrounds it.
-	// There is a link to the creation in any case.
+	// Child has the span of an attempt be a child of the one that created its future, and so part
+	// of its trace. Defaults to false: futures may run days later, in any number, so an attempt
+	// begins a trace of its own, unless a span surrounds it. It has a link to the creation in
+	// any case.
 	Child bool
 }
 

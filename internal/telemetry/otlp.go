@@ -33,8 +33,7 @@ const (
 	maxAnswer = 64 << 10
 )
 
-// client sends spans by OTLP over HTTP, as protobuf. The exporter of OpenTelemetry for this links gRPC
-// as well.
+// client sends spans by OTLP over HTTP, as protobuf. OpenTelemetry's own links gRPC as well.
 type client struct {
 	http    *http.Client
 	url     string
@@ -108,8 +107,8 @@ func endpoint(getenv func(string) string) (string, error) {
 	return u.String(), nil
 }
 
-// httpClient trusts the certificates that the environment names. It follows no redirect: headers may
-// hold secrets.
+// httpClient trusts the certificates that the environment names. It follows no redirect: headers
+// may hold secrets.
 func httpClient(of func(string) (string, string)) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if name, file := of("CERTIFICATE"); file != "" {

@@ -25,8 +25,8 @@ import (
 
 // Options of Start.
 type Options struct {
-	// Getenv returns variables of the environment, os.Getenv for those of the process. The SDK reads some
-	// of its own besides: limits of spans, of batches, and the attributes of the resource.
+	// Getenv returns variables of the environment, os.Getenv for those of the process. The SDK
+	// reads some by itself: limits of spans and of batches, and attributes of the resource.
 	Getenv func(name string) string
 	// Service and Version are those of the program: OTEL_SERVICE_NAME comes before the former.
 	Service, Version string
@@ -104,8 +104,8 @@ func newExporter(ctx context.Context, name string, o *Options) (sdk.SpanExporter
 	}
 }
 
-// Close exports the spans that have ended, for at most 5 s, and ends the exporters. A nil Provider has
-// none.
+// Close exports the spans that have ended, for at most 5 s, and ends the exporters. A nil
+// Provider has none.
 func (p *Provider) Close() {
 	if p == nil {
 		return
@@ -139,9 +139,9 @@ func (e exporter) MarshalLog() any { return "exporter" }
 
 var errSampler = errors.New("use always_on, always_off, traceidratio, or one of these with parentbased_ before it")
 
-// samplerOf is the sampler that the environment asks for, parentbased_always_on by default. A
-// sampler that heeds parents heeds links as well: an attempt is sampled if the creation of its future was,
-// although it is a trace of its own.
+// samplerOf is the sampler that the environment asks for, parentbased_always_on by default. One
+// that heeds parents heeds links as well: an attempt is sampled if the creation of its future
+// was, although it is a trace of its own.
 func samplerOf(getenv func(string) string) (sdk.Sampler, error) {
 	name := cmp.Or(getenv("OTEL_TRACES_SAMPLER"), "parentbased_always_on")
 	base, heeds := strings.CutPrefix(name, "parentbased_")
