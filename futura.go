@@ -89,6 +89,10 @@ func ClusterName(name string) Option { return func(s *settings) { s.client.Clust
 // effect on an existing cluster.
 func ClusterConfig(c futures.Config) Option { return func(s *settings) { s.client.Config = c } }
 
+// Tracer is told of the submits and awaits of the node's client, such as one of package
+// futures/tracing. Defaults to none.
+func Tracer(t futures.Tracer) Option { return func(s *settings) { s.client.Tracer = t } }
+
 // Logger receives failures, background retries, and repairs of the store.
 // Defaults to none.
 func Logger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }

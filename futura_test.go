@@ -2,8 +2,10 @@ package futura_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,4 +104,28 @@ func TestNodesShareAStore(t *testing.T) {
 	alone, err := futura.Open(ctx, store+"?share=off")
 	require.NoError(t, err)
 	require.NoError(t, alone.Close())
+}
+
+// counting is a tracer that counts what it is told.
+type counting struct{ begun, ended atomic.Int64 }
+
+// Submit implements futures.Tracer.
+func (c *counting) Submit(ctx context.Context, tasks []futures.Task) (context.Context, func([]*futures.Future, error)) {
+	c.begun.Add(int64(len(tasks)))
+	return ctx, func(made []*futures.Future, _ error) { c.ended.Add(int64(len(made))) }
+}
+
+// Await implements futures.Tracer.
+func (c *counting) Await(context.Context, []*futures.Future) func(error) { return func(error) {} }
+
+func TestANodeTellsItsTracer(t *testing.T) {
+	t.Parallel()
+	var told counting
+	node, err := futura.Open(t.Context(), "memory:", futura.Tracer(&told))
+	require.NoError(t, err)
+	_, err = greet.Map(t.Context(), node.Client, []string{"a", "b"})
+	require.NoError(t, err)
+	require.NoError(t, node.Close())
+	require.EqualValues(t, 2, told.begun.Load())
+	require.EqualValues(t, 2, told.ended.Load())
 }
