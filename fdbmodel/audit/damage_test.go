@@ -50,7 +50,7 @@ func follows(item kv.KeyValue) (clear, alter, bringBack bool) {
 		return true, true, true
 	case layout.KeyLaneTurn, layout.KeyResolve, "done", "has dependants":
 		return true, false, false
-	case layout.WorkerClaims, layout.WorkerAssigned, layout.WorkerHeartbeat:
+	case layout.WorkerClaims, layout.WorkerHeartbeat:
 		return true, false, false
 	case layout.KeyLane:
 		return false, true, false

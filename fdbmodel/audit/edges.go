@@ -181,7 +181,9 @@ func (p *page) checkInput(it *item) {
 // checkDependant compares the use of a result with both futures.
 func (p *page) checkDependant(it *item) {
 	id, input := it.ID, it.Future("input")
+	pending := false // the input was never over
 	p.row(input, func(r *layout.Row) {
+		pending = r.Spec != nil && !r.State().Terminal() && r.Attempts.Rebuilt == 0
 		switch {
 		case r.Spec == nil:
 			p.broken(InvariantEdge, it.Raw, "future %s uses future %s, which does not exist", id, input)
@@ -199,6 +201,12 @@ func (p *page) checkDependant(it *item) {
 		case r.State().Terminal() && !*marked && !r.MayRunAgain():
 			p.broken(InvariantEdge, it.Raw, "future %s is %v and still uses future %s", id, r.State(), input).
 				by(p.follow(r, drop(it.Raw))...)
+		case pending && r.State() == layout.Blocked && r.Spec.ListsInputs() && !*marked:
+			list := p.keys.Input(id, input)
+			p.require(list, func() {
+				p.broken(InvariantEdge, list, "future %s is not listed to wait for input %s", id, input).
+					by(p.follow(r, set(list, layout.Mark()))...)
+			})
 		}
 	})
 }

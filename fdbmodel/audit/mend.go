@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 // repair compares the counters at one version, and makes the wrong ones right.
@@ -131,26 +131,12 @@ func (k *checker) listDone(ctx context.Context, finished map[layout.ID]int64) er
 		shard := id.Shard(k.keys.Shards)
 		byShard[shard] = append(byShard[shard], id)
 	}
-	for _, ids := range byShard {
+	for shard, ids := range byShard {
 		for some := range slices.Chunk(ids, repairsAtOnce) {
 			n := 0
-			_, err := k.cluster.Change(ctx, kv.Options{Tag: repairTag}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
-				n = 0
-				for _, asked := range read.Records(tx, k.keys, some) {
-					row, _, err := asked.Wait(ctx)
-					if layout.IsUnreadable(err) {
-						continue
-					}
-					if err != nil {
-						return err
-					}
-					if row.Spec != nil && row.State().Terminal() && row.FinishedAt() == finished[row.ID] {
-						w.Now = max(w.Now, row.FinishedAt())
-						w.Keep(row.ID)
-						n++
-					}
-				}
-				return nil
+			_, err := k.cluster.Transact(ctx, kv.Options{Tag: repairTag}, func(tx kv.Attempt) (err error) {
+				n, err = k.listSome(ctx, tx, shard, some, finished)
+				return err
 			})
 			if err != nil {
 				return err
@@ -159,6 +145,29 @@ func (k *checker) listDone(ctx context.Context, finished map[layout.ID]int64) er
 		}
 	}
 	return nil
+}
+
+func (k *checker) listSome(ctx context.Context, tx kv.Tx, shard int, ids []layout.ID, finished map[layout.ID]int64,
+) (int, error) {
+	var found []layout.ID
+	at := layout.Millis(k.cluster.Now())
+	for _, asked := range read.Records(tx, k.keys, ids) {
+		row, _, err := asked.Wait(ctx)
+		if layout.IsUnreadable(err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if row.Spec != nil && row.State().Terminal() && row.FinishedAt() == finished[row.ID] {
+			found, at = append(found, row.ID), max(at, row.FinishedAt())
+		}
+	}
+	if len(found) > 0 {
+		key, offset := tuple.AppendIncompleteStamp(k.keys.DoneOf(shard), 0)
+		tx.SetVersionstampedKey(key, offset, layout.Encode(&layout.DoneEntry{At: at, IDs: layout.PackIDs(found)}))
+	}
+	return len(found), nil
 }
 
 // instead is what an operator can do about a problem that is not repaired.
