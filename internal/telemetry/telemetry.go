@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -25,9 +27,6 @@ import (
 
 // Options of Start.
 type Options struct {
-	// Getenv returns variables of the environment, os.Getenv for those of the process. The SDK
-	// reads some by itself: limits of spans and of batches, and attributes of the resource.
-	Getenv func(name string) string
 	// Service and Version are those of the program: OTEL_SERVICE_NAME comes before the former.
 	Service, Version string
 	// Console is where the exporter console writes.
@@ -48,11 +47,11 @@ const closeTime = 5 * time.Second
 // Start returns nil if the environment names no exporter, or disables the SDK: then nothing
 // is set up. It returns an error that names the variable for a value that can't be used.
 func Start(ctx context.Context, o Options) (*Provider, error) {
-	names := exporters(o.Getenv)
+	names := exporters()
 	if len(names) == 0 {
 		return nil, nil
 	}
-	sampler, err := samplerOf(o.Getenv)
+	sampler, err := newSampler()
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +75,12 @@ func Start(ctx context.Context, o Options) (*Provider, error) {
 
 // exporters are the names of those that the environment asks for. Without a name, an endpoint
 // asks for OTLP.
-func exporters(getenv func(string) string) []string {
-	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
+func exporters() []string {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil
 	}
-	named := getenv("OTEL_TRACES_EXPORTER")
-	if named == "" && (getenv(otlpEndpoint) != "" || getenv(tracesEndpoint) != "") {
+	named := os.Getenv("OTEL_TRACES_EXPORTER")
+	if named == "" && (os.Getenv(otlpEndpoint) != "" || os.Getenv(tracesEndpoint) != "") {
 		named = "otlp"
 	}
 	names := strings.FieldsFunc(named, func(r rune) bool { return r == ',' || r == ' ' })
@@ -92,16 +91,38 @@ func exporters(getenv func(string) string) []string {
 func newExporter(ctx context.Context, name string, o *Options) (sdk.SpanExporter, error) {
 	switch name {
 	case "otlp":
-		c, err := newClient(o.Getenv)
-		if err != nil {
+		if err := checkEndpoint(); err != nil {
 			return nil, err
 		}
-		return otlptrace.New(ctx, c)
+		return otlptracehttp.New(ctx)
 	case "console":
 		return stdouttrace.New(stdouttrace.WithWriter(o.Console))
 	default:
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER %.40q: use otlp, console or none", name)
 	}
+}
+
+const (
+	otlpEndpoint   = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	tracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+)
+
+// checkEndpoint refuses what the exporter would replace by its default without a word: another
+// protocol, and an endpoint that is no URL.
+func checkEndpoint() error {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
+		if protocol := os.Getenv(name); protocol != "" && protocol != "http/protobuf" {
+			return fmt.Errorf("%s %.40q: traces are sent by http/protobuf alone: use that, and the collector's port for HTTP, "+
+				"4318 by default", name, protocol)
+		}
+	}
+	for _, name := range []string{otlpEndpoint, tracesEndpoint} {
+		u, err := url.Parse(os.Getenv(name))
+		if os.Getenv(name) != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+			return fmt.Errorf("%s: use a URL such as http://localhost:4318", name)
+		}
+	}
+	return nil
 }
 
 // Close exports the spans that have ended, for at most 5 s, and ends the exporters. A nil
@@ -142,8 +163,8 @@ var errSampler = errors.New("use always_on, always_off, traceidratio, or one of 
 // samplerOf is the sampler that the environment asks for, parentbased_always_on by default. One
 // that heeds parents heeds links as well: an attempt is sampled if the creation of its future
 // was, although it is a trace of its own.
-func samplerOf(getenv func(string) string) (sdk.Sampler, error) {
-	name := cmp.Or(getenv("OTEL_TRACES_SAMPLER"), "parentbased_always_on")
+func newSampler() (sdk.Sampler, error) {
+	name := cmp.Or(os.Getenv("OTEL_TRACES_SAMPLER"), "parentbased_always_on")
 	base, heeds := strings.CutPrefix(name, "parentbased_")
 	var root sdk.Sampler
 	switch base {
@@ -153,7 +174,7 @@ func samplerOf(getenv func(string) string) (sdk.Sampler, error) {
 		root = sdk.NeverSample()
 	case "traceidratio":
 		ratio := 1.0
-		if text := getenv("OTEL_TRACES_SAMPLER_ARG"); text != "" {
+		if text := os.Getenv("OTEL_TRACES_SAMPLER_ARG"); text != "" {
 			if _, err := fmt.Sscan(text, &ratio); err != nil || ratio < 0 || ratio > 1 {
 				return nil, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG %.40q: use a number from 0 to 1", text)
 			}
