@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -191,7 +192,14 @@ func (n *newest) addIndex(shard int, prefix []byte) {
 	if n.from != layout.Youngest() {
 		r.End = layout.Listed(prefix, n.from)
 	}
-	n.streams = append(n.streams, &stream{shard: shard, index: prefix, left: r})
+	n.add(&stream{shard: shard, index: prefix, left: r})
+}
+
+// add adds a stream, unless Since is not before its end.
+func (n *newest) add(s *stream) {
+	if bytes.Compare(s.left.Begin, s.left.End) < 0 {
+		n.streams = append(n.streams, s)
+	}
 }
 
 func (n *newest) addRows(shard int) {
@@ -204,7 +212,7 @@ func (n *newest) addRows(shard int) {
 	if n.since() > 0 {
 		r.Begin = tuple.AppendUUID(prefix[:len(prefix):len(prefix)], layout.FirstIDAt(n.filter.Since))
 	}
-	n.streams = append(n.streams, &stream{shard: shard, left: r})
+	n.add(&stream{shard: shard, left: r})
 }
 
 // take returns the next futures of all shards, up to n, with their rows.

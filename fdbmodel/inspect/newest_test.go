@@ -189,10 +189,10 @@ func TestNewestComeFirst(t *testing.T) {
 				Worker: []layout.WorkerID{"", "", l.worker.ID()}[random.IntN(3)],
 			}
 			if random.IntN(3) == 0 {
-				f.Since = third
+				f.Since = []time.Time{third, begin.Add(10 * 365 * 24 * time.Hour)}[random.IntN(2)]
 			}
 			if random.IntN(3) == 0 {
-				f.Until = half
+				f.Until = []time.Time{half, begin, begin.Add(-time.Hour)}[random.IntN(3)]
 			}
 			var want []layout.ID
 			for i := range all {
