@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
 )
@@ -16,10 +18,11 @@ const collectTime = 5 * time.Second
 // clusterCollector reads the cluster's counters on each scrape.
 type clusterCollector struct {
 	counts                 *shared[counts]
+	ready                  *shared[map[string]time.Time]
 	client                 *futures.Client
 	futures, workers, free *prometheus.Desc
 	capacity, up           *prometheus.Desc
-	died, clock            *prometheus.Desc
+	died, clock, oldest    *prometheus.Desc
 	limit, used, refused   *prometheus.Desc
 }
 
@@ -30,6 +33,10 @@ func newClusterCollector(client *futures.Client, counts *shared[counts]) *cluste
 	}
 	return &clusterCollector{
 		client: client, counts: counts,
+		ready: &shared[map[string]time.Time]{from: func(ctx context.Context) (map[string]time.Time, error) {
+			return inspect.OldestReady(ctx, client.Cluster())
+		}},
+		oldest:   desc("futura_oldest_ready_seconds", "How long the oldest ready future of a queue has waited.", "queue"),
 		futures:  desc("futura_futures", "Futures by queue and state.", "queue", "state"),
 		workers:  desc("futura_workers", "Registered workers, and dead ones that are being reaped.", "alive"),
 		capacity: desc("futura_slots", "Slots of all registered workers."),
@@ -46,7 +53,7 @@ func newClusterCollector(client *futures.Client, counts *shared[counts]) *cluste
 // Describe implements prometheus.Collector.
 func (c *clusterCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.futures, c.workers, c.capacity, c.free, c.up, c.limit, c.used, c.refused,
-		c.died, c.clock} {
+		c.died, c.clock, c.oldest} {
 		ch <- d
 	}
 }
@@ -81,6 +88,16 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 	}
 	for _, n := range counts.queues {
 		gauge(c.futures, float64(n.Futures), n.Queue, n.State)
+	}
+	oldest, err := c.ready.read(ctx)
+	if err != nil {
+		return err
+	}
+	now := c.client.Cluster().Now()
+	for _, n := range counts.queues {
+		if at, found := oldest[n.Queue]; found && n.State == layout.Ready.String() {
+			gauge(c.oldest, max(0, now.Sub(at).Seconds()), n.Queue)
+		}
 	}
 	var alive, dead, slots, free float64
 	for i := range members {
