@@ -81,7 +81,7 @@ export const queues = {
       section("All", table([
         ["Queue", (q) => queueLink(q.queue)], ["Waiting", (q) => (q.ready ?
           link(["count", "tag"], number(q.ready), { queue: q.queue, state: "ready" }) : "0"), "number"],
-        ["Since", (q) => when(oldest.find((one) => one.queue === q.queue)?.oldest_ready_at)], ["Waited, p50", (q) => duration(of(q).wait_p50_ms), "number"], ["p99", (q) => duration(of(q).wait_p99_ms), "number"],
+        ["The oldest", (q) => when(oldest.find((one) => one.queue === q.queue)?.oldest_ready_at)], ["Waited, p50", (q) => duration(of(q).wait_p50_ms), "number"], ["p99", (q) => duration(of(q).wait_p99_ms), "number"],
         ["Running", (q) => number(q.claimed), "number"], ["Later", (q) => number(q.delayed), "number"],
         ["Blocked", (q) => number(q.blocked), "number"], ["Done, kept", (q) => number(q.realized), "number"],
         ["Failed, kept", (q) => (q.failed ? link(["futures"], number(q.failed), { queue: q.queue, state: "failed" }) : "0"), "number"],

@@ -21,8 +21,8 @@ export const overview = {
     return [
       section("What is wrong", wrong(now.wrong)),
       h("ul", { class: "tiles", key: "tiles" },
-        tile("waiting", number(all.ready), ["futures"], { state: "ready" }),
-        all.oldest_ready_at && tile("the oldest of them", when(all.oldest_ready_at), ["queues"]),
+        tile(all.oldest_ready_at ? ["waiting; the oldest came ", when(all.oldest_ready_at)] : "waiting", number(all.ready),
+          ["futures"], { state: "ready" }),
         tile("running", number(all.claimed), ["futures"], { state: "claimed" }),
         tile("later", number(all.delayed), ["futures"], { state: "delayed" }),
         tile("blocked", number(all.blocked), ["futures"], { state: "blocked" }),
@@ -64,7 +64,7 @@ export function byQueue(counts = []) {
 function queues(all) {
   return table([
     ["Queue", (q) => queueLink(q.queue)],
-    ["Waiting", (q) => number(q.ready), "number"], ["Since", (q) => when(q.oldest_ready_at)],
+    ["Waiting", (q) => number(q.ready), "number"], ["The oldest", (q) => when(q.oldest_ready_at)],
     ["Running", (q) => number(q.claimed), "number"],
     ["Later", (q) => number(q.delayed), "number"], ["Blocked", (q) => number(q.blocked), "number"],
     ["Done", (q) => number(q.realized), "number"], ["Failed", (q) => number(q.failed), "number"],
