@@ -64,12 +64,12 @@ func breakdowns() []struct {
 		{"queue", text(func(row *layout.Row) string { return row.Spec.Queue })},
 		{"state", text(func(row *layout.Row) string { return row.State().String() })},
 		{"batch", text(func(row *layout.Row) string { return row.Spec.Owner })},
-		{"worker", text(func(row *layout.Row) string {
-			if row.Claim == nil {
-				return ""
+		{"worker", func(row *layout.Row) []string {
+			if names := workersOf(row); len(names) > 0 {
+				return names
 			}
-			return string(row.Claim.Worker)
-		})},
+			return []string{""}
+		}},
 	}
 }
 

@@ -63,6 +63,19 @@ func TestBreakdown(t *testing.T) {
 		{Value: "q", Futures: 2, Bytes: 6, Oldest: begin.Add(3 * time.Second), Newest: begin.Add(9 * time.Second)},
 	}}, found)
 
+	// A worker that died still counts with what it had, as it does in lists.
+	dead := l.worker.ID()
+	members, err := l.c.Workers(t.Context())
+	require.NoError(t, err)
+	declared, err := l.c.DeclareDead(t.Context(), dead, members[0].Beat)
+	require.NoError(t, err)
+	require.True(t, declared)
+	_, err = l.c.ReapClaims(t.Context(), dead)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{string(dead): 2, "": 6}, by(free, "worker"))
+	ofDead := inspect.Filter{Newest: true, LeftOut: new(int), Worker: dead}
+	require.Equal(t, map[string]int{"delayed": 2}, by(ofDead, "state"))
+
 	_, err = inspect.Breakdown(t.Context(), l.c, free, "colour")
 	require.ErrorIs(t, err, layout.ErrBadName)
 	require.ErrorContains(t, err, "use one of tag, lane,")

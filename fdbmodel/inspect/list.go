@@ -53,15 +53,33 @@ func (f *Filter) matches(row *layout.Row) bool {
 	return (f.State == 0 || row.State() == f.State) && (f.Queue == "" || row.Spec.Queue == f.Queue) &&
 		(f.Function == "" || row.Spec.Function == f.Function) && (f.Owner == "" || row.Spec.Owner == f.Owner) &&
 		(f.Label == "" || row.Spec.Label == f.Label) && (f.Tag == "" || slices.Contains(row.Spec.Tags, f.Tag)) &&
-		(f.Lane.IsZero() || row.Spec.Lane == f.Lane) && (f.Worker == "" || wasWith(row, f.Worker)) &&
+		(f.Lane.IsZero() || row.Spec.Lane == f.Lane) &&
+		(f.Worker == "" || slices.Contains(workersOf(row), string(f.Worker))) &&
 		f.isOfTime(layout.AgeOf(row.ID, row.Spec).Millis)
 }
 
-// wasWith reports whether a worker has a future, or had an attempt at it.
-func wasWith(row *layout.Row, w layout.WorkerID) bool {
-	return row.Claim != nil && row.Claim.Worker == w || row.Result != nil && row.Result.Worker == w ||
-		row.Exception != nil && slices.Contains(row.Exception.FailedOn, w) ||
-		slices.ContainsFunc(row.EndedAttempts(), func(a layout.PastAttempt) bool { return a.Worker == w })
+// workersOf are the workers that have a future, or had an attempt at it, each once.
+func workersOf(row *layout.Row) (ids []string) {
+	add := func(w layout.WorkerID) {
+		if w != "" && !slices.Contains(ids, string(w)) {
+			ids = append(ids, string(w))
+		}
+	}
+	if row.Claim != nil {
+		add(row.Claim.Worker)
+	}
+	if row.Result != nil {
+		add(row.Result.Worker)
+	}
+	if row.Exception != nil {
+		for _, w := range row.Exception.FailedOn {
+			add(w)
+		}
+	}
+	for _, a := range row.EndedAttempts() {
+		add(a.Worker)
+	}
+	return ids
 }
 
 func (f *Filter) check() error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +20,10 @@ func TestEachErrorHasOneCode(t *testing.T) {
 	problemOf := func(err error) *stack.Problem { return stack.ProblemOf(httpapi.Errors(), err) }
 	table := append(httpapi.Errors(), stack.ErrorCode{Err: context.DeadlineExceeded, Status: 504, Code: "timeout"},
 		stack.ErrorCode{Err: context.Canceled, Status: stack.StatusClosed, Code: "client_gone"})
+	page, err := os.ReadFile("../../docs/reference/http.md")
+	require.NoError(t, err)
 	for _, c := range table {
+		require.True(t, c.Status == stack.StatusClosed || strings.Contains(string(page), "`"+c.Code+"`"), c.Code)
 		p := problemOf(fmt.Errorf("somewhere: %w", c.Err))
 		require.Equal(t, c.Status, p.Status)
 		require.Equal(t, c.Code, p.Code)
