@@ -13,13 +13,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Aligned writes rows as they are. The further lines of a cell stay in its column, so that a
-// name or a message that comes from others can't pass for a row.
+// Aligned writes rows as they are. The further lines of a cell stay in its column, and the
+// first cell is one line, so that a name or a message that comes from others can't pass for a row.
 func Aligned(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 4, cellGap, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = strings.ReplaceAll(Printable(cell), "\n", "\n"+strings.Repeat("\t", i))
+			next := "\n" + strings.Repeat("\t", i)
+			if i == 0 && len(row) > 1 {
+				next = " "
+			}
+			row[i] = strings.ReplaceAll(Printable(cell), "\n", next)
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
@@ -55,10 +59,13 @@ const (
 	cellGap = 2 // between two columns
 	// LeastColumn is what is left of a column at least, before columns are left out.
 	LeastColumn = 10
+	// firstColumn is what is left of the first column at least, with room for an id.
+	firstColumn = 40
 )
 
 // fit shortens the cells of a list of three columns or more, so that its rows fit into a
-// width: first the times, then the widest columns, but not the first, which names the row.
+// width: first the times, then the widest columns. The first, which names the row, is cut only
+// above half of the width: a long name must not push out what is said of all rows.
 // Where that does not do, it leaves out columns from the right. Tables of names and values
 // stay as they are: a terminal breaks their lines.
 func fit(rows [][]string, width int, now time.Time) [][]string {
@@ -73,6 +80,7 @@ func fit(rows [][]string, width int, now time.Time) [][]string {
 		}
 	}
 	widths := columnWidths(rows)
+	widths[0] = min(widths[0], max(firstColumn, width/2))
 	for len(widths) > 1 && leastWidth(widths) > width {
 		widths = widths[:len(widths)-1]
 	}

@@ -40,6 +40,8 @@ func TestTablesFitATerminal(t *testing.T) {
 			require.Equal(t, rows, fit(rows, Unbounded, now), "what is piped is whole")
 		}
 	}
+	named := Lines([][]string{{"LANE", "FUTURES", "BYTES"}, {strings.Repeat("k", 300), "17", "4"}}, 80)
+	require.Equal(t, "LANE"+strings.Repeat(" ", 38)+"FUTURES  BYTES\n"+strings.Repeat("k", 39)+"…  17       4\n", named)
 	pairs := [][]string{{"state", "failed"}, {"error", strings.Repeat("long ", 100)}}
 	require.Equal(t, pairs, fit(pairs, 80, now), "names and values stay")
 }
@@ -61,4 +63,7 @@ func TestATableKeepsLinesInTheirColumn(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, Aligned(&out, [][]string{{"id", "1"}, {"lane", "k/a\nstate  realized\x1b[1m"}, {"queue", "q"}}))
 	require.Equal(t, "id     1\nlane   k/a\n       state  realized [1m\nqueue  q\n", out.String())
+	out.Reset()
+	require.NoError(t, Aligned(&out, [][]string{{"LANE", "FUTURES"}, {"k/a\nk/b  900", "1"}, {"more:\nnone"}}))
+	require.Equal(t, "LANE          FUTURES\nk/a k/b  900  1\nmore:\nnone\n", out.String())
 }
