@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"os"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
@@ -23,7 +24,7 @@ type traces struct {
 // startTraces has the process make spans if its environment names an exporter.
 func (a *app) startTraces(ctx context.Context) error {
 	p, err := telemetry.Start(ctx, telemetry.Options{
-		Service: "futura", Version: version, Console: a.err, Logger: a.notices(),
+		Getenv: os.Getenv, Service: "futura", Version: version, Console: a.err, Logger: a.notices(),
 	})
 	if err != nil {
 		return usageError{err}

@@ -36,6 +36,7 @@ const (
 	msgpack     = "github.com/vmihailenco/msgpack/v5"
 	network     = "golang.org/x/net"
 	openTele    = "go.opentelemetry.io/otel"
+	otlp        = "go.opentelemetry.io/proto/otlp"
 	pebble      = "github.com/cockroachdb/pebble/v2"
 	pflag       = "github.com/spf13/pflag"
 	progressbar = "github.com/schollz/progressbar/v3"
@@ -90,7 +91,7 @@ func importTable() map[string]imports {
 		"internal/signal":      {},
 		"internal/series":      {others: []string{prometheus}},
 		"internal/socket":      {},
-		"internal/telemetry":   {ours: []string{"internal/ratelog"}, others: []string{openTele}},
+		"internal/telemetry":   {ours: []string{"internal/ratelog"}, others: []string{openTele, otlp, protobuf}},
 		"internal/timetable":   {others: []string{crontab}},
 		"internal/wording":     {},
 		"internal/trust":       {},
@@ -376,7 +377,7 @@ func TestImportTableIsSound(t *testing.T) {
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura", "cmd/futura-bench"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura", "cmd/futura-bench", "internal/console"}, libp2p: {"protocol/p2p"},
-		openTele: {"internal/telemetry"}, openTele + "/trace": {"futures/tracing"},
+		otlp: {"internal/telemetry"}, openTele: {"internal/telemetry"}, openTele + "/trace": {"futures/tracing"},
 		gonum: {"internal/bench/page"}, bubbletea: {"internal/top"}, lipgloss: {"internal/top"},
 	}
 	for other, want := range owners {

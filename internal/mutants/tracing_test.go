@@ -4,7 +4,7 @@ package mutants
 func traceMutants() []mutant {
 	spans := suites{{of: "futures/tracing"}}
 	sampled := suites{{of: "internal/telemetry", run: "Samplers"}}
-	mistaken := suites{{of: "internal/telemetry", run: "Mistakes"}}
+	sent := suites{{of: "internal/telemetry", run: "TriedAgain"}}
 	traced := suites{{of: "futures/httpapi/stack", run: "Traced"}}
 	return []mutant{
 		{name: "an attempt has no link", file: "futures/tracing/process.go", by: spans,
@@ -25,8 +25,10 @@ func traceMutants() []mutant {
 			old: "\tif !follow {\n", new: "\tif false {\n"},
 		{name: "an attempt is sampled by itself", file: "internal/telemetry/telemetry.go", by: sampled,
 			old: "if len(p.Links) == 0 {", new: "if true {"},
-		{name: "a protocol that is not spoken is replaced", file: "internal/telemetry/telemetry.go", by: mistaken,
-			old: `protocol != "" && protocol != "http/protobuf"`, new: "false"},
+		{name: "a refusal is tried again", file: "internal/telemetry/otlp.go", by: sent,
+			old: "\t\tafter = -1\n", new: "\t\tafter = 0\n"},
+		{name: "a redirect is followed", file: "internal/telemetry/otlp.go", by: sent,
+			old: "\t\treturn http.ErrUseLastResponse\n", new: "\t\treturn nil\n"},
 		{name: "requests that anyone may send are traced", file: "futures/httpapi/stack/stack.go", by: traced,
 			old: "s.options.Trace != nil && found.permission != Public && ", new: "s.options.Trace != nil && "},
 		{name: "a request is not logged in its trace", file: "futures/httpapi/stack/stack.go", by: traced,

@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -27,6 +25,9 @@ import (
 
 // Options of Start.
 type Options struct {
+	// Getenv returns variables of the environment, os.Getenv for those of the process. The SDK
+	// reads some by itself: limits of spans and of batches, and attributes of the resource.
+	Getenv func(name string) string
 	// Service and Version are those of the program: OTEL_SERVICE_NAME comes before the former.
 	Service, Version string
 	// Console is where the exporter console writes.
@@ -47,11 +48,11 @@ const closeTime = 5 * time.Second
 // Start returns nil if the environment names no exporter, or disables the SDK: then nothing
 // is set up. It returns an error that names the variable for a value that can't be used.
 func Start(ctx context.Context, o Options) (*Provider, error) {
-	names := exporters()
+	names := exporters(o.Getenv)
 	if len(names) == 0 {
 		return nil, nil
 	}
-	sampler, err := newSampler()
+	sampler, err := samplerOf(o.Getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +76,12 @@ func Start(ctx context.Context, o Options) (*Provider, error) {
 
 // exporters are the names of those that the environment asks for. Without a name, an endpoint
 // asks for OTLP.
-func exporters() []string {
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+func exporters(getenv func(string) string) []string {
+	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil
 	}
-	named := os.Getenv("OTEL_TRACES_EXPORTER")
-	if named == "" && (os.Getenv(otlpEndpoint) != "" || os.Getenv(tracesEndpoint) != "") {
+	named := getenv("OTEL_TRACES_EXPORTER")
+	if named == "" && (getenv(otlpEndpoint) != "" || getenv(tracesEndpoint) != "") {
 		named = "otlp"
 	}
 	names := strings.FieldsFunc(named, func(r rune) bool { return r == ',' || r == ' ' })
@@ -91,38 +92,16 @@ func exporters() []string {
 func newExporter(ctx context.Context, name string, o *Options) (sdk.SpanExporter, error) {
 	switch name {
 	case "otlp":
-		if err := checkEndpoint(); err != nil {
+		c, err := newClient(o.Getenv)
+		if err != nil {
 			return nil, err
 		}
-		return otlptracehttp.New(ctx)
+		return otlptrace.New(ctx, c)
 	case "console":
 		return stdouttrace.New(stdouttrace.WithWriter(o.Console))
 	default:
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER %.40q: use otlp, console or none", name)
 	}
-}
-
-const (
-	otlpEndpoint   = "OTEL_EXPORTER_OTLP_ENDPOINT"
-	tracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-)
-
-// checkEndpoint refuses what the exporter would replace by its default without a word: another
-// protocol, and an endpoint that is no URL.
-func checkEndpoint() error {
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
-		if protocol := os.Getenv(name); protocol != "" && protocol != "http/protobuf" {
-			return fmt.Errorf("%s %.40q: traces are sent by http/protobuf alone: use that, and the collector's port for HTTP, "+
-				"4318 by default", name, protocol)
-		}
-	}
-	for _, name := range []string{otlpEndpoint, tracesEndpoint} {
-		u, err := url.Parse(os.Getenv(name))
-		if os.Getenv(name) != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-			return fmt.Errorf("%s: use a URL such as http://localhost:4318", name)
-		}
-	}
-	return nil
 }
 
 // Close exports the spans that have ended, for at most 5 s, and ends the exporters. A nil
@@ -163,8 +142,8 @@ var errSampler = errors.New("use always_on, always_off, traceidratio, or one of 
 // samplerOf is the sampler that the environment asks for, parentbased_always_on by default. One
 // that heeds parents heeds links as well: an attempt is sampled if the creation of its future
 // was, although it is a trace of its own.
-func newSampler() (sdk.Sampler, error) {
-	name := cmp.Or(os.Getenv("OTEL_TRACES_SAMPLER"), "parentbased_always_on")
+func samplerOf(getenv func(string) string) (sdk.Sampler, error) {
+	name := cmp.Or(getenv("OTEL_TRACES_SAMPLER"), "parentbased_always_on")
 	base, heeds := strings.CutPrefix(name, "parentbased_")
 	var root sdk.Sampler
 	switch base {
@@ -174,7 +153,7 @@ func newSampler() (sdk.Sampler, error) {
 		root = sdk.NeverSample()
 	case "traceidratio":
 		ratio := 1.0
-		if text := os.Getenv("OTEL_TRACES_SAMPLER_ARG"); text != "" {
+		if text := getenv("OTEL_TRACES_SAMPLER_ARG"); text != "" {
 			if _, err := fmt.Sscan(text, &ratio); err != nil || ratio < 0 || ratio > 1 {
 				return nil, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG %.40q: use a number from 0 to 1", text)
 			}

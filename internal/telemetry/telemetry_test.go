@@ -11,7 +11,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -25,46 +27,46 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // start starts with an environment. The log is complete once the provider is closed.
 func start(t *testing.T, environment map[string]string) (p *Provider, log, console *bytes.Buffer, err error) {
-	for name, value := range environment {
-		t.Setenv(name, value)
-	}
 	log, console = &bytes.Buffer{}, &bytes.Buffer{}
 	p, err = Start(t.Context(), Options{
-		Service: "futura", Version: "1", Console: console, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Getenv: func(name string) string { return environment[name] }, Service: "futura", Version: "1", Console: console,
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	return p, log, console, err
 }
 
 // TestOffUnlessAnExporterIsNamed sets up nothing.
 func TestOffUnlessAnExporterIsNamed(t *testing.T) {
+	t.Parallel()
 	for _, environment := range []map[string]string{
 		nil,
 		{"OTEL_SERVICE_NAME": "x", "OTEL_TRACES_SAMPLER": "nonsense"},
 		{"OTEL_TRACES_EXPORTER": "none", otlpEndpoint: "http://localhost:4318"},
 		{"OTEL_SDK_DISABLED": "true", "OTEL_TRACES_EXPORTER": "otlp"},
 	} {
-		t.Run("", func(t *testing.T) {
-			p, _, _, err := start(t, environment)
-			require.NoError(t, err)
-			require.Nil(t, p, environment)
-			p.Close()
-		})
+		p, _, _, err := start(t, environment)
+		require.NoError(t, err)
+		require.Nil(t, p, environment)
+		p.Close()
 	}
 }
 
 // TestMistakesNameTheirVariable has values that can't be used.
 func TestMistakesNameTheirVariable(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"OTEL_TRACES_EXPORTER", "zipkin"}, {otlpEndpoint, "localhost:4318"}, {tracesEndpoint, "unix:///x"},
 		{otlpEndpoint, "http://"}, {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"},
 		{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"},
-		{"OTEL_TRACES_SAMPLER", "x"},
+		{"OTEL_EXPORTER_OTLP_TIMEOUT", "10s"}, {"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "secret"}, {"OTEL_EXPORTER_OTLP_HEADERS", "a=%0d%0asecret"},
+		{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}, {"OTEL_TRACES_SAMPLER", "x"},
 	} {
-		t.Run("", func(t *testing.T) {
-			t.Setenv("OTEL_TRACES_EXPORTER", "otlp")
-			_, _, _, err := start(t, map[string]string{c[0]: c[1]})
-			require.ErrorContains(t, err, c[0])
-		})
+		environment := map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}
+		environment[c[0]] = c[1]
+		_, _, _, err := start(t, environment)
+		require.ErrorContains(t, err, c[0])
+		require.NotContains(t, err.Error(), "secret")
 	}
 	_, _, _, err := start(t, map[string]string{"OTEL_TRACES_EXPORTER": "console", "OTEL_TRACES_SAMPLER": "traceidratio",
 		"OTEL_TRACES_SAMPLER_ARG": "2"})
@@ -74,11 +76,13 @@ func TestMistakesNameTheirVariable(t *testing.T) {
 // collector takes spans.
 type collector struct {
 	*httptest.Server
-	got   chan *http.Request
-	spans chan *tracepb.TracesData
+	requests atomic.Int64
+	got      chan *http.Request
+	spans    chan *tracepb.TracesData
+	answer   func(n int64, w http.ResponseWriter)
 }
 
-func newCollector(t *testing.T) *collector {
+func newCollector(t *testing.T, secure bool) *collector {
 	c := &collector{got: make(chan *http.Request, 100), spans: make(chan *tracepb.TracesData, 100)}
 	c.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body io.Reader = r.Body
@@ -92,16 +96,24 @@ func newCollector(t *testing.T) *collector {
 			return
 		}
 		c.got <- r
+		if n := c.requests.Add(1); c.answer != nil {
+			c.answer(n, w)
+		}
 		c.spans <- &got
 	}))
-	c.StartTLS()
+	if secure {
+		c.StartTLS()
+	} else {
+		c.Start()
+	}
 	t.Cleanup(c.Close)
 	return c
 }
 
 // TestSpansAreSent sends a span, compressed and with headers, when the process ends.
 func TestSpansAreSent(t *testing.T) {
-	c := newCollector(t)
+	t.Parallel()
+	c := newCollector(t, true)
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})
 	require.NoError(t, os.WriteFile(file, certificate, 0o600))
@@ -122,8 +134,40 @@ func TestSpansAreSent(t *testing.T) {
 	require.Contains(t, data.ResourceSpans[0].Resource.String(), "service.name")
 }
 
+// TestWhatFailsForAMomentIsTriedAgain has a collector that is busy, and one that refuses.
+func TestWhatFailsForAMomentIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	upload := func(answer func(int64, http.ResponseWriter)) (int64, error) {
+		c := newCollector(t, false)
+		c.answer = answer
+		sender, err := newClient(func(name string) string { return map[string]string{tracesEndpoint: c.URL + "/own"}[name] })
+		require.NoError(t, err)
+		require.Equal(t, c.URL+"/own", sender.url)
+		sender.retry = time.Millisecond
+		err = sender.UploadTraces(t.Context(), nil)
+		require.NoError(t, sender.Stop(t.Context()))
+		return c.requests.Load(), err
+	}
+	n, err := upload(func(n int64, w http.ResponseWriter) {
+		if n < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, n)
+	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusUnauthorized} {
+		n, err = upload(func(_ int64, w http.ResponseWriter) {
+			w.Header().Set("Location", "http://127.0.0.1:1/")
+			w.WriteHeader(status)
+		})
+		require.ErrorContains(t, err, http.StatusText(status))
+		require.EqualValues(t, 1, n)
+	}
+}
+
 // TestALostCollectorIsLogged ends within its time.
 func TestALostCollectorIsLogged(t *testing.T) {
+	t.Parallel()
 	p, log, _, err := start(t, map[string]string{otlpEndpoint: "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"})
 	require.NoError(t, err)
 	_, span := p.Tracer("t").Start(t.Context(), "work")
@@ -134,6 +178,7 @@ func TestALostCollectorIsLogged(t *testing.T) {
 
 // TestTheConsole writes spans as JSON.
 func TestTheConsole(t *testing.T) {
+	t.Parallel()
 	p, _, console, err := start(t, map[string]string{"OTEL_TRACES_EXPORTER": "console,none"})
 	require.NoError(t, err)
 	_, span := p.Tracer("t").Start(t.Context(), "work")
@@ -144,6 +189,7 @@ func TestTheConsole(t *testing.T) {
 
 // TestSamplersHeedLinks samples what is linked to a sampled span, and nothing else.
 func TestSamplersHeedLinks(t *testing.T) {
+	t.Parallel()
 	linkTo := func(flags trace.TraceFlags) trace.Link {
 		return trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{
 			TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: flags,
@@ -153,9 +199,9 @@ func TestSamplersHeedLinks(t *testing.T) {
 		"": {true, true, false}, "parentbased_always_off": {false, true, false}, "always_off": {false, false, false},
 		"always_on": {true, true, true}, "parentbased_traceidratio": {false, true, false},
 	} {
-		t.Setenv("OTEL_TRACES_SAMPLER", name)
-		t.Setenv("OTEL_TRACES_SAMPLER_ARG", "0")
-		s, err := newSampler()
+		s, err := samplerOf(func(variable string) string {
+			return map[string]string{"OTEL_TRACES_SAMPLER": name, "OTEL_TRACES_SAMPLER_ARG": "0"}[variable]
+		})
 		require.NoError(t, err)
 		for i, links := range [][]trace.Link{nil, {linkTo(0), linkTo(trace.FlagsSampled)}, {linkTo(0)}} {
 			p := sdk.SamplingParameters{ParentContext: context.Background(), TraceID: trace.TraceID{15: 1}, Links: links}
