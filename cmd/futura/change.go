@@ -52,7 +52,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	var reason string
 	var s selection
 	cmd := &cobra.Command{
-		Use: "cancel ID... | --state | --queue | --function", Short: "Cancel futures, or ask running ones to stop",
+		Use: "cancel ID... | --state | --queue | --tag ...", Short: "Cancel futures, or ask running ones to stop",
 		Long: "cancel takes futures by id, or selects all that are not over and match all of --state, --queue and so " +
 			"on. A " +
 			"selection leaves items of batches alone: for these, use futura batch cancel.",
@@ -126,7 +126,7 @@ func retryOne(ctx context.Context, c *futures.Client, id futures.ID) (changed, e
 func (a *app) deleteCommand() *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
-		Use: "delete ID... | --state | --queue | --function", Short: "Remove futures that are over, with their results",
+		Use: "delete ID... | --state | --queue | --tag ...", Short: "Remove futures that are over, with their results",
 		Long: "delete takes futures by id, or selects all that are over and match all of --state, --queue and so on. A " +
 			"selection leaves items of batches alone: for these, use futura batch delete.",
 		Example: "  futura delete 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura delete --state realized --queue urgent",

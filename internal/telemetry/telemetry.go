@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func Start(ctx context.Context, o Options) (*Provider, error) {
 		return nil, nil
 	}
 	sampler, err := samplerOf(o.Getenv)
-	if err != nil {
+	if err = errors.Join(err, checkBounds(o.Getenv)); err != nil {
 		return nil, err
 	}
 	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
@@ -87,6 +88,22 @@ func exporters(getenv func(string) string) []string {
 	names := strings.FieldsFunc(named, func(r rune) bool { return r == ',' || r == ' ' })
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "none" })
+}
+
+// maxBound is the largest bound of the batches that the SDK sends, in spans or milliseconds.
+const maxBound = 1_000_000
+
+// checkBounds refuses bounds that the SDK would run into, or replace without a word.
+func checkBounds(getenv func(string) string) error {
+	for _, name := range []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_SCHEDULE_DELAY",
+		"OTEL_BSP_EXPORT_TIMEOUT"} {
+		if text := getenv(name); text != "" {
+			if n, err := strconv.Atoi(text); err != nil || n < 1 || n > maxBound {
+				return fmt.Errorf("%s %.40q: use a number from 1 to %d", name, text, maxBound)
+			}
+		}
+	}
+	return nil
 }
 
 func newExporter(ctx context.Context, name string, o *Options) (sdk.SpanExporter, error) {
@@ -154,7 +171,8 @@ func samplerOf(getenv func(string) string) (sdk.Sampler, error) {
 	case "traceidratio":
 		ratio := 1.0
 		if text := getenv("OTEL_TRACES_SAMPLER_ARG"); text != "" {
-			if _, err := fmt.Sscan(text, &ratio); err != nil || ratio < 0 || ratio > 1 {
+			var err error
+			if ratio, err = strconv.ParseFloat(text, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
 				return nil, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG %.40q: use a number from 0 to 1", text)
 			}
 		}

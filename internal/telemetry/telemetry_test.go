@@ -61,6 +61,8 @@ func TestMistakesNameTheirVariable(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_TIMEOUT", "10s"}, {"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"},
 		{"OTEL_EXPORTER_OTLP_HEADERS", "secret"}, {"OTEL_EXPORTER_OTLP_HEADERS", "a=%0d%0asecret"},
 		{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}, {"OTEL_TRACES_SAMPLER", "x"},
+		{"OTEL_BSP_MAX_QUEUE_SIZE", "-5"}, {"OTEL_BSP_MAX_QUEUE_SIZE", "99999999999999"},
+		{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "0"}, {"OTEL_BSP_SCHEDULE_DELAY", "5s"}, {"OTEL_BSP_EXPORT_TIMEOUT", "-1"},
 	} {
 		environment := map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}
 		environment[c[0]] = c[1]
@@ -68,9 +70,11 @@ func TestMistakesNameTheirVariable(t *testing.T) {
 		require.ErrorContains(t, err, c[0])
 		require.NotContains(t, err.Error(), "secret")
 	}
-	_, _, _, err := start(t, map[string]string{"OTEL_TRACES_EXPORTER": "console", "OTEL_TRACES_SAMPLER": "traceidratio",
-		"OTEL_TRACES_SAMPLER_ARG": "2"})
-	require.ErrorContains(t, err, "OTEL_TRACES_SAMPLER_ARG")
+	for _, ratio := range []string{"2", "-0.1", "0.5x", "NaN"} {
+		_, _, _, err := start(t, map[string]string{"OTEL_TRACES_EXPORTER": "console", "OTEL_TRACES_SAMPLER": "traceidratio",
+			"OTEL_TRACES_SAMPLER_ARG": ratio})
+		require.ErrorContains(t, err, "OTEL_TRACES_SAMPLER_ARG", ratio)
+	}
 }
 
 // collector takes spans.
