@@ -2,10 +2,13 @@ package mutants
 
 import (
 	"encoding/json"
-	"go/format"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,11 +78,36 @@ func TestMutantsFit(t *testing.T) {
 			require.False(t, names[m.name], "two mutants have this name")
 			names[m.name] = true
 			require.NotEmpty(t, m.by)
-			_, err := format.Source(m.plant(t))
-			require.NoError(t, err)
+			requireUsedImports(t, m.plant(t))
 		})
 	}
 	require.Greater(t, len(names), 60)
+}
+
+// requireUsedImports requires that a source could compile, as far as its syntax tells: it uses
+// each of its imports.
+func requireUsedImports(t *testing.T, source []byte) {
+	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	used := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if of, ok := s.X.(*ast.Ident); ok {
+				used[of.Name] = true
+			}
+		}
+		return true
+	})
+	for _, i := range file.Imports {
+		name := strings.Trim(i.Path.Value, `"`)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		// The name of a package is a part of its path, such as "msgpack" of "…/msgpack/v5".
+		require.True(t, name == "_" || name == "." || slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool {
+			return r == '/' || r == '.' || r == '-'
+		}), func(part string) bool { return used[part] }), "%s is imported and not used", name)
+	}
 }
 
 func TestMutantsDie(t *testing.T) {
