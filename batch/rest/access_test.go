@@ -58,7 +58,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		"GET /api/v1/futures/{id}/events":        stack.Read,
 		"POST /api/v1/functions/requests/result": stack.Read, "GET /api/v1/futures": stack.Read,
 		"GET /api/v1/usage": stack.Read, "GET /api/v1/activity": stack.Read,
-		"GET /api/v1/overview": stack.Read, "GET /api/v1/tokens": stack.Admin, "GET /api/v1/futures:count": stack.Read,
+		"GET /api/v1/overview": stack.Read, "GET /api/v1/tokens": stack.Admin, "GET /api/v1/objects": stack.Read, "GET /api/v1/futures:count": stack.Read,
 		"GET /api/v1/peers":  stack.Read,
 		"POST " + submitPath: stack.Submit, "POST " + batchesPath + "/{id}:cancel": stack.Submit,
 		"GET " + batchesPath + "/{id}/chunks": stack.Read,

@@ -4,12 +4,46 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
+// Objects are the results that workers hold as objects.
+type Objects struct {
+	Copies   int      `json:"copies"`
+	Bytes    int64    `json:"bytes" doc:"Of all copies"`
+	Complete bool     `json:"complete" doc:"There are no others"`
+	Largest  []Object `json:"largest" doc:"The largest first, at most 100"`
+}
+
+// Object is a result that workers hold.
+type Object struct {
+	Future  futures.ID        `json:"future" format:"uuid"`
+	Size    int64             `json:"size" doc:"Of one copy"`
+	Workers []layout.WorkerID `json:"workers"`
+}
+
+type objectsOutput struct{ Body *Objects }
+
+// newObjects returns the objects of a cluster, for all who ask.
+func newObjects(client *futures.Client) *shared[*Objects] {
+	return &shared[*Objects]{from: func(ctx context.Context) (*Objects, error) {
+		found, err := inspect.Objects(ctx, client.Cluster())
+		return &Objects{Copies: found.Copies, Bytes: found.Bytes, Complete: found.Complete,
+			Largest: viewsOf(found.Largest, func(o *inspect.Object) Object { return Object{o.ID, o.Size, o.Workers} })}, err
+	}}
+}
+
 func (s *server) registerCopies() {
+	objects := newObjects(s.client)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, "/api/v1/objects", "list-objects",
+		"List the results that workers hold as objects", "The largest of up to 20,000 copies."),
+		func(ctx context.Context, _ *struct{}) (*objectsOutput, error) {
+			found, err := objects.read(ctx)
+			return &objectsOutput{found}, err
+		})
 	path := futuresPath + "/{id}"
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":clone", "clone", "Copy a result to a worker",
 		"Another worker takes a copy of a result that is an object. Answers once it counts."), s.clone)

@@ -10,7 +10,7 @@ import { lanes, kind, lane } from "./views/lanes.js";
 import { schedules, schedule } from "./views/schedules.js";
 import { jobs, joblog } from "./views/jobs.js";
 import { batches, batch } from "./views/batches.js";
-import { workers, peers } from "./views/workers.js";
+import { objects, workers, peers } from "./views/workers.js";
 import { limits } from "./views/limits.js";
 
 // A view has a title, reads what it shows, and draws that. It is read again every so many
@@ -20,11 +20,11 @@ const views = [
   [["queues"], queues], [["pauses"], pauses],
   [["lanes"], lanes], [["lanes", "*"], kind], [["lanes", "*", "*"], lane], [["schedules"], schedules],
   [["schedules", "*"], schedule], [["jobs"], jobs], [["jobs", "*"], joblog], [["batches"], batches],
-  [["batches", "*"], batch], [["workers"], workers], [["peers"], peers], [["limits"], limits],
+  [["batches", "*"], batch], [["workers"], workers], [["objects"], objects], [["peers"], peers], [["limits"], limits],
 ];
 const menu = [
   ["Overview", []], ["Futures", ["futures"]], ["Functions", ["functions"]], ["Queues", ["queues"]], ["Lanes", ["lanes"]],
-  ["Schedules", ["schedules"]], ["Batches", ["batches"]], ["Jobs", ["jobs"]], ["Workers", ["workers"]],
+  ["Schedules", ["schedules"]], ["Batches", ["batches"]], ["Jobs", ["jobs"]], ["Workers", ["workers"]], ["Objects", ["objects"]],
   ["Peers", ["peers"]], ["Limits", ["limits"]],
 ];
 

@@ -56,7 +56,7 @@ func TestLargeCluster(t *testing.T) {
 		{"", "waiting"}, {"futures", "Submitted"}, {"futures?state=ready&queue=q7", "q7"},
 		{"futures?state=failed", "No future"},
 		{"queues", "Waited"}, {"functions", "Workers"}, {"lanes", "k1"}, {"lanes/k1", "key-"}, {"workers", "The first 200"},
-		{"limits", "Used"},
+		{"limits", "Used"}, {"objects", "copies"}, {"count/queue", "Groups"}, {"count/lane?state=ready", "Groups"},
 	} {
 		for _, from := range []string{"schedules", "jobs", "schedules"} {
 			p.open(from)

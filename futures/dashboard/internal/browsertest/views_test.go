@@ -85,6 +85,7 @@ func TestViews(t *testing.T) {
 		{"workers", "td", "packer " + hostile},
 		{"peers", "main", "takes no peers"},
 		{"limits", "td", "100,000"},
+		{"objects", "main", "No result is an object"},
 	} {
 		for _, look := range []struct {
 			name  string

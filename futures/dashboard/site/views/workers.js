@@ -2,7 +2,7 @@
 import { h, section, table, facts, link } from "../dom.js";
 import { get, orNull } from "../api.js";
 import { bytes, cut, number, percent, short } from "../format.js";
-import { functionLink, when } from "./parts.js";
+import { functionLink, futureLink, when } from "./parts.js";
 
 const most = 200; // how many workers are drawn
 
@@ -70,4 +70,19 @@ export const peers = {
     ["Answers", (p) => percent(p.score, 1), "number"], ["Heard", (p) => when(p.heard_at)], ["Why", (p) => cut(p.reason)],
   ], found.peers ?? [], { key: (p) => p.id, empty: "No peer has been met.", caption: "Peers" }),
   found.next && link(["peers"], "Next page", { after: found.next })) : h("p", null, "This server takes no peers.")),
+};
+
+// objects are the largest results that workers hold.
+export const objects = {
+  title: () => "Objects",
+  every: 10,
+  read: ({ signal }) => get(["objects"], {}, signal),
+  draw: (found) => [
+    h("p", { key: "sum" }, `${number(found.copies)}${found.complete ? "" : " or more"} copies of results with ${bytes(found.bytes)} are held by `,
+      link(["workers"], "workers"), "."),
+    section("The largest", table([
+      ["Future", (o) => futureLink(o.future)], ["Size", (o) => bytes(o.size), "number"],
+      ["Held by", (o) => o.workers.map((w) => [link(["workers"], short(w), { worker: w }), " "])],
+    ], found.largest ?? [], { key: (o) => o.future, empty: "No result is an object.", caption: "Objects" })),
+  ],
 };
