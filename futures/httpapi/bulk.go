@@ -139,6 +139,9 @@ func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*
 	if in.ListFilter == (ListFilter{}) {
 		return nil, stack.BadRequest("name the futures with state, queue, function, tag, lane, worker, since or until")
 	}
+	if in.Batch != "" {
+		return nil, stack.BadRequest("items of a batch are changed with it: see /api/v1/batches/{id}")
+	}
 	c := s.client.Cluster()
 	filter, err := in.filter(ctx, c)
 	if err != nil {

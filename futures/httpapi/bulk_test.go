@@ -63,6 +63,7 @@ func TestBulkChanges(t *testing.T) {
 
 	f.send("POST", path+":retry", "").Problem(http.StatusBadRequest, "bad_request", "name the futures")
 	f.send("POST", path+":retry?preview=true", "").Problem(http.StatusBadRequest, "bad_request", "name the futures")
+	f.send("POST", path+":retry?batch=x", "").Problem(http.StatusBadRequest, "bad_request", "with it")
 	f.send("POST", path+":retry?state=nonsense", "").Problem(http.StatusUnprocessableEntity, "bad_request", "state")
 	f.send("POST", path+":retry?since=yesterday", "").Problem(http.StatusBadRequest, "bad_request", "since")
 	f.send("POST", path+":retry?tag=tag0&cursor=!", "").Problem(http.StatusBadRequest, "bad_request", "cursor")

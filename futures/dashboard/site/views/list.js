@@ -87,6 +87,8 @@ function form(query) {
 
 // bulk changes all that the filter finds, after it was counted and shown.
 function bulk(filter) {
+  if (filter.batch) return may("submit", h("p", { class: "hint", key: "bulk" }, "Items of a batch are changed with it: ",
+    link(["batches", filter.batch], "the batch"), "."));
   if (!Object.keys(filter).length) return may("submit", h("p", { class: "hint", key: "bulk" }, "With a filter, all that it finds can be changed at once."));
   const open = !filter.state || !["realized", "failed"].includes(filter.state);
   const over = !filter.state || ["realized", "failed"].includes(filter.state);
