@@ -24,9 +24,15 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	}
 	made, err := c.traced(ctx, []Task{t}, func(ctx context.Context) ([]*Future, error) {
 		f, err := c.submit(ctx, t)
-		return []*Future{f}, err
+		if err != nil {
+			return nil, err
+		}
+		return []*Future{f}, nil
 	})
-	return made[0], err
+	if err != nil {
+		return nil, err
+	}
+	return made[0], nil
 }
 
 func (c *Client) submit(ctx context.Context, t Task) (*Future, error) {

@@ -80,3 +80,32 @@ func TestATraceOfTheCallerNeedsRoom(t *testing.T) {
 	_, err = c.Submit(ctx, task)
 	require.ErrorContains(t, err, "trace")
 }
+
+// told is a tracer that keeps what it is told of submits.
+type told struct {
+	made []*futures.Future
+	err  error
+}
+
+func (o *told) Submit(ctx context.Context, _ []futures.Task) (context.Context, func([]*futures.Future, error)) {
+	return ctx, func(made []*futures.Future, err error) { o.made, o.err = made, err }
+}
+
+func (o *told) Await(context.Context, []*futures.Future) func(error) { return func(error) {} }
+
+// TestTracersAreToldOfFuturesThatExist has a submit that succeeds, and one that is refused.
+func TestTracersAreToldOfFuturesThatExist(t *testing.T) {
+	t.Parallel()
+	tracer := &told{}
+	c, err := futures.New(t.Context(), storetest.New(t), futures.Options{Tracer: tracer})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	f, err := c.Submit(t.Context(), futures.Task{Function: "go:f"})
+	require.NoError(t, err)
+	require.Equal(t, []*futures.Future{f}, tracer.made)
+	f, err = c.Submit(t.Context(), futures.Task{Function: "no kind"})
+	require.Error(t, err)
+	require.Nil(t, f)
+	require.Empty(t, tracer.made)
+	require.Equal(t, err, tracer.err)
+}

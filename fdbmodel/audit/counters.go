@@ -20,8 +20,9 @@ type comparison[K comparable] struct {
 	counters, futures func(context.Context, kv.Reader) (map[K]int64, error)
 	broken            func(f *findings, key K, futures, counter int64) *found
 	// mend makes a counter right in a transaction that reads at the version of both numbers.
-	// By how much it is wrong does not change: what changes futures changes it alike.
-	mend func(ctx context.Context, tx kv.Tx, key K, futures, counter int64) error
+	// By how much it is wrong does not change: what changes futures changes it alike. It is
+	// false for one that is part of a record which can't be read.
+	mend func(ctx context.Context, tx kv.Tx, key K, futures, counter int64) (bool, error)
 }
 
 // settle compares the counters with the futures met, and counts once more, at

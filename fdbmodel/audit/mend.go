@@ -14,14 +14,19 @@ import (
 // repair compares the counters at one version, and makes the wrong ones right.
 func (c comparison[K]) repair(ctx context.Context, k *checker) error {
 	var wrong map[K][2]int64
+	mended := 0
 	settled, err := k.atOneVersion(ctx, c.what, func(tx kv.Tx) (err error) {
-		k.repairs.skipped = false
+		k.repairs.skipped, mended = false, 0
 		if wrong, err = c.compare(ctx, tx.Snapshot()); err != nil || k.repairs.skipped {
 			return err
 		}
 		for key, n := range wrong {
-			if err := c.mend(ctx, tx, key, n[0], n[1]); err != nil {
+			done, err := c.mend(ctx, tx, key, n[0], n[1])
+			if err != nil {
 				return err
+			}
+			if done {
+				mended++
 			}
 		}
 		return nil
@@ -29,10 +34,10 @@ func (c comparison[K]) repair(ctx context.Context, k *checker) error {
 	switch {
 	case err != nil:
 		return err
-	case settled && !k.repairs.skipped:
-		k.repairs.done(c.of, len(wrong))
-		return nil
 	case settled:
+		if k.repairs.done(c.of, mended); !k.repairs.skipped && mended == len(wrong) {
+			return nil
+		}
 		k.report.Unsettled = append(k.report.Unsettled, c.what+", as something that they count can't be read")
 	}
 	k.repairs.uncounted = k.repairs.uncounted || c.of == InvariantLane
@@ -41,60 +46,63 @@ func (c comparison[K]) repair(ctx context.Context, k *checker) error {
 
 // mendCount adds what a counter lacks. It conflicts with other repairs of the counters of the
 // shard, so that none is made twice, and not with what changes futures.
-func (k *checker) mendCount(_ context.Context, tx kv.Tx, key layout.ShardCount, futures, counter int64) error {
+func (k *checker) mendCount(_ context.Context, tx kv.Tx, key layout.ShardCount, futures, counter int64) (bool, error) {
 	fence := k.keys.Shard(key.Shard, layout.SubCounts)
 	tx.AddReadConflictKey(fence)
 	tx.AddWriteConflictKey(fence)
 	tx.Atomic(kv.Add, k.keys.Count(key.Shard, key.Queue, key.Owner, key.State), layout.EncodeCounter(futures-counter))
-	return nil
+	return true, nil
 }
 
 // mendOpen writes a counter that others clear with its owner.
-func (k *checker) mendOpen(_ context.Context, tx kv.Tx, key layout.OpenKey, futures, _ int64) error {
+func (k *checker) mendOpen(_ context.Context, tx kv.Tx, key layout.OpenKey, futures, _ int64) (bool, error) {
 	counter := k.keys.OwnerOpen(key.Owner, key.Reason)
 	tx.AddReadConflictKey(counter)
 	if futures == 0 {
 		tx.Clear(counter)
-		return nil
+		return true, nil
 	}
 	tx.Set(counter, layout.EncodeCounter(futures))
-	return nil
+	return true, nil
 }
 
 // mendLane writes how many futures a lane has admitted. What changes that changes its record,
 // which the transaction reads.
-func (k *checker) mendLane(ctx context.Context, tx kv.Tx, lane layout.Lane, futures, _ int64) error {
+func (k *checker) mendLane(ctx context.Context, tx kv.Tx, lane layout.Lane, futures, _ int64) (bool, error) {
 	var r layout.LaneRecord
 	if readable, err := k.readRecord(ctx, tx, k.keys.Lane(lane), &r); err != nil || !readable {
-		return err
+		return false, err
 	}
 	r.Open, r.Called = int(futures%aCall), int(futures/aCall)
 	k.writeLane(tx, lane, r)
-	return nil
+	return true, nil
 }
 
 // mendTotal writes how many futures the lanes of a kind have admitted, and has one looked at that
 // waits for its turn.
-func (k *checker) mendTotal(ctx context.Context, tx kv.Tx, kind string, futures, _ int64) error {
+func (k *checker) mendTotal(ctx context.Context, tx kv.Tx, kind string, futures, _ int64) (bool, error) {
 	var total layout.LaneTotal
 	if readable, err := k.readRecord(ctx, tx, k.keys.LaneTotal(kind), &total); err != nil || !readable {
-		return err
+		return false, err
 	}
 	first, err := tx.GetRange(kv.Prefix(k.keys.LaneTurnsOf(kind)), kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	total.Open, total.Lined = int(futures), total.Lined || len(first.Items) > 0
 	tx.Set(k.keys.LaneTotal(kind), layout.Encode(&total))
 	for _, turn := range first.Items {
 		var r layout.LaneRecord
 		lane := layout.Lane{Kind: kind, Key: string(turn.Value)}
-		if readable, err := k.readRecord(ctx, tx, k.keys.Lane(lane), &r); err != nil || !readable {
-			return err
+		readable, err := k.readRecord(ctx, tx, k.keys.Lane(lane), &r)
+		if err != nil {
+			return false, err
 		}
-		k.writeLane(tx, lane, r)
+		if readable {
+			k.writeLane(tx, lane, r)
+		}
 	}
-	return nil
+	return true, nil
 }
 
 // mendTurns has lanes wait anew that wait for a turn which they have lost.

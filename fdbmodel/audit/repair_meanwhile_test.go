@@ -247,6 +247,28 @@ func TestALaneThatIsNotCountedAdmitsNone(t *testing.T) {
 	require.True(t, rowOf(s, ids[1]).InLine())
 }
 
+// TestACountThatCanNotBeWrittenIsSaid has lanes that count wrongly, one of them in a record that
+// can't be read: that one is left, and not told as repaired.
+func TestACountThatCanNotBeWrittenIsSaid(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	lane, _ := inLane(s)
+	other := layout.Lane{Kind: lane.Kind, Key: "b"}
+	s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = other })
+	report := damage(s, func(tx kv.Tx, keys layout.Keyspace) {
+		tx.Set(keys.Lane(lane), []byte{layout.RecordVersion, 0xc1})
+		tx.Set(keys.Lane(other), layout.Encode(&layout.LaneRecord{Open: 7}))
+	})
+	did, err := audit.Repair(s.Ctx, s.C, report, audit.Options{})
+	require.NoError(t, err)
+	require.Equal(t, map[audit.Invariant]int64{audit.InvariantLane: 1}, did.Repaired)
+	require.Equal(t, []string{"lanes, as something that they count can't be read"}, did.Unsettled)
+	did, err = audit.Repair(s.Ctx, s.C, report, audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, did.Repaired)
+	require.NotEmpty(t, did.Unsettled)
+}
+
 // TestRepairedFuturesOfADeadWorkerGoBack requires that a claim in no list, of a worker that is
 // gone, is taken back once it is in one again.
 func TestRepairedFuturesOfADeadWorkerGoBack(t *testing.T) {

@@ -97,8 +97,11 @@ func New(client *futures.Client, o Options) *stack.Stack {
 func Register(s *stack.Stack, client *futures.Client,
 	checkModule func(ctx context.Context, cid string, module []byte) error,
 ) {
-	counts := newCounts(client)
-	server := &server{Stack: s, client: client, counts: counts, members: newMembers(client), checkModule: checkModule}
+	counts, reader := newCounts(client), NewOverviewReader(client)
+	server := &server{
+		Stack: s, client: client, counts: counts, members: newMembers(client), checkModule: checkModule,
+		overview: &shared[*Overview]{from: reader.Read},
+	}
 	server.registerFutures()
 	server.registerPut()
 	server.registerActions()
@@ -117,7 +120,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerPauses()
 	server.registerJobs()
 	server.registerCluster()
-	s.Collect(newClusterCollector(client, counts))
+	s.Collect(newClusterCollector(client, counts, reader.oldest))
 	s.Collect(newJobCollector(client))
 }
 

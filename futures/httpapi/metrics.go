@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
@@ -26,16 +25,14 @@ type clusterCollector struct {
 	limit, used, refused   *prometheus.Desc
 }
 
-func newClusterCollector(client *futures.Client, counts *shared[counts]) *clusterCollector {
+func newClusterCollector(client *futures.Client, counts *shared[counts], oldest *shared[map[string]time.Time],
+) *clusterCollector {
 	labels := prometheus.Labels{"cluster": client.Cluster().Name()}
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, variable, labels)
 	}
 	return &clusterCollector{
-		client: client, counts: counts,
-		ready: &shared[map[string]time.Time]{from: func(ctx context.Context) (map[string]time.Time, error) {
-			return inspect.OldestReady(ctx, client.Cluster())
-		}},
+		client: client, counts: counts, ready: oldest,
 		oldest:   desc("futura_oldest_ready_seconds", "How long the oldest ready future of a queue has waited.", "queue"),
 		futures:  desc("futura_futures", "Futures by queue and state.", "queue", "state"),
 		workers:  desc("futura_workers", "Registered workers, and dead ones that are being reaped.", "alive"),

@@ -58,17 +58,22 @@ type OverviewQueue struct {
 // OverviewReader reads overviews of a cluster, one at a time.
 type OverviewReader struct {
 	client *futures.Client
+	oldest *shared[map[string]time.Time]
 
 	// What is read less often, and when it is due.
 	functions []ActivityFunction
 	logs      []JobLog
-	oldest    map[string]time.Time
+	ready     map[string]time.Time // the oldest of each queue
 	due       time.Time
 }
 
 // NewOverviewReader returns a reader.
 func NewOverviewReader(client *futures.Client) *OverviewReader {
-	return &OverviewReader{client: client}
+	return &OverviewReader{client: client, oldest: &shared[map[string]time.Time]{
+		from: func(ctx context.Context) (map[string]time.Time, error) {
+			return inspect.OldestReady(ctx, client.Cluster())
+		},
+	}}
 }
 
 // Read reads counters, workers, pauses, kinds of lanes and five futures that failed; every 10 s
@@ -101,7 +106,7 @@ func (r *OverviewReader) Read(ctx context.Context) (*Overview, error) {
 		return nil, err
 	}
 	o.Functions, o.logs = r.functions, r.logs
-	o.sum(counts, r.oldest)
+	o.sum(counts, r.ready)
 	return o, nil
 }
 
@@ -118,7 +123,7 @@ func (r *OverviewReader) readRarely(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.oldest, err = inspect.OldestReady(ctx, r.client.Cluster()); err != nil {
+	if r.ready, err = r.oldest.read(ctx); err != nil {
 		return err
 	}
 	slices.SortStableFunc(hour.Functions, func(a, b ActivityFunction) int {
@@ -161,8 +166,6 @@ func (o *Overview) sum(counts layout.Counts, oldest map[string]time.Time) {
 }
 
 func (s *server) registerOverview() {
-	reader := NewOverviewReader(s.client)
-	s.overview = &shared[*Overview]{from: reader.Read}
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, overviewPath, "overview", "What the cluster does",
 		"And what is wrong with it. What costs more to read is up to 10 s old."),
 		func(ctx context.Context, _ *struct{}) (*overviewOutput, error) {

@@ -26,10 +26,14 @@ func TestPageLeftOpen(t *testing.T) {
 	id := s.fill()
 	p := s.newTab()
 	p.login(secrets[stack.Admin])
-	for place, text := range map[string]string{"": "reports", "futures?queue=reports": "reports",
-		"futures/" + id["blocked"]: "Waits for"} {
+	for range 60 { // a page of a list, which grows no longer
+		s.submit("", map[string]any{"function": "go:nowhere", "queue": "reports"})
+	}
+	for _, view := range [][2]string{{"", "reports"}, {"futures?queue=reports", "reports"},
+		{"futures/" + id["blocked"], "Waits for"}} {
+		place := view[0]
 		p.open(place)
-		p.sees("main", text)
+		p.sees("main", view[1])
 		p.turn(50)
 		heap, nodes := p.held()
 		p.turn(turns)
