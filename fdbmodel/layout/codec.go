@@ -2,7 +2,6 @@ package layout
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -24,7 +23,7 @@ func Encode(r Record) []byte { return encode(r, 0) }
 func EncodeStamped(r Record) []byte { return encode(r, StampLength) }
 
 func encode(r Record, room int) []byte {
-	s, p := r.schema(), reflect.ValueOf(r).UnsafePointer()
+	s, p := schemaOf(r)
 	b := make([]byte, 1+room, 1+room+s.room(p))
 	b[0] = RecordVersion
 	return s.append(b, p)

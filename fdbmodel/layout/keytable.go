@@ -144,11 +144,8 @@ type KeyKind struct {
 // futureName is the name of the element that is the future which a key belongs to.
 const futureName = "id"
 
-func of[T any, P interface {
-	*T
-	Record
-}]() func() Record {
-	return func() Record { return P(new(T)) }
+func of[T any]() func() Record {
+	return func() Record { return new(T) }
 }
 
 func fixed(name string) keyElement {

@@ -13,7 +13,7 @@ const emptyMap = 0x80
 
 // appendRecord appends a whole record.
 func appendRecord(b []byte, r Record) []byte {
-	s, p := r.schema(), reflect.ValueOf(r).UnsafePointer()
+	s, p := schemaOf(r)
 	return s.append(slices.Grow(b, s.room(p)), p)
 }
 

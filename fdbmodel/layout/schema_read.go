@@ -12,7 +12,8 @@ import (
 // readRecord reads a whole record from the beginning of b, and returns what
 // follows it. Fields that the record does not have are skipped.
 func readRecord(b []byte, r Record) ([]byte, error) {
-	return r.schema().read(b, reflect.ValueOf(r).UnsafePointer())
+	s, p := schemaOf(r)
+	return s.read(b, p)
 }
 
 func (s *schema) read(b []byte, p unsafe.Pointer) ([]byte, error) {

@@ -23,11 +23,8 @@ type GoldenRecord struct {
 	Empty   func() layout.Record
 }
 
-func empty[T any, P interface {
-	*T
-	layout.Record
-}]() func() layout.Record {
-	return func() layout.Record { return P(new(T)) }
+func empty[T any]() func() layout.Record {
+	return func() layout.Record { return new(T) }
 }
 
 // GoldenRecords returns a record of each kind, with every field set, and the

@@ -16,7 +16,6 @@ type Store interface {
 // Sum is a record to which others are added.
 type Sum[T any] interface {
 	*T
-	layout.Record
 	Add(*T)
 }
 
