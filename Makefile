@@ -251,7 +251,7 @@ fuzz: ## fuzz each decoder for half a minute
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg; done; done
 
 generate: ## write the generated pages of docs
-	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/state ./fdbmodel/layout ./internal/lint ./protocol ./internal/bench/page -run TestDocs -update
+	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/state ./fdbmodel/keyspace ./internal/lint ./protocol ./internal/bench/page -run TestDocs -update
 
 check: test-all ## all tests, then a tidy module and a clean tree
 	$(GO) mod tidy -diff

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func newSamples(t *testing.T) *samples {
 
 // keysOf returns the kinds of keys, beside those of the future, that an event writes.
 func (s *samples) keysOf(t *testing.T, kind state.EventKind) []string {
-	known, _ := layout.KeyKinds()
+	known, _ := modelTable().Names()
 	kinds := map[string]bool{}
 	for _, name := range keysBeside[kind] {
 		require.Contains(t, known, name)
@@ -112,6 +113,8 @@ func (s *samples) keysOf(t *testing.T, kind state.EventKind) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
+var modelTable = sync.OnceValue(func() *layout.Table { return layout.NewTable(Kinds()) })
+
 // kindsTx notes the kinds of keys that are written.
 type kindsTx struct {
 	kv.Tx
@@ -119,15 +122,15 @@ type kindsTx struct {
 }
 
 func (k *kindsTx) note(key []byte) {
-	if kind := layout.ParseKey(key).Kind; kind != nil && kind.Subspace != layout.SubFutures {
+	if kind := modelTable().Parse(key).Kind; kind != nil && kind.Subspace != layout.SubFutures {
 		k.kinds[kind.Name] = true
 	}
 }
 
 // noteRange notes the kinds of a range that is cleared, whose begin is no key.
 func (k *kindsTx) noteRange(r kv.Range) {
-	subspace := layout.ParseKey(r.Begin).Subspace
-	for _, kind := range layout.Table() {
+	subspace := modelTable().Parse(r.Begin).Subspace
+	for _, kind := range modelTable().Kinds() {
 		if kind.Subspace == subspace && subspace != layout.SubFutures {
 			k.kinds[kind.Name] = true
 		}

@@ -92,6 +92,10 @@ func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *WriteSet {
 	return w
 }
 
+// Kinds returns the kinds of keys of the model and of its indexes. The rooms above it have
+// others, see package keyspace.
+func Kinds() []layout.KeyKind { return layout.Kinds() }
+
 // insert writes a new future. Large arguments have been written before.
 func (w *WriteSet) insert(row *layout.Row, args []byte) {
 	w.Tx.Set(w.Keys.Spec(row.ID), layout.Encode(row.Spec))

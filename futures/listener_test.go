@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
@@ -112,7 +113,7 @@ func makeMailNewer(t *testing.T, db kv.Database) (n int) {
 		n = 0
 		page, err := tx.GetRange(kv.Range{Begin: []byte{1}, End: []byte{0xff}}, kv.RangeOptions{}).Wait(context.Background())
 		for _, item := range page.Items {
-			if layout.DescribeKey(item.Key).Kind == "mail" {
+			if keyspace.Table().Describe(item.Key).Kind == "mail" {
 				tx.Set(item.Key, append([]byte{99}, item.Value[1:]...))
 				n++
 			}

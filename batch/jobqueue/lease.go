@@ -9,7 +9,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -187,7 +186,7 @@ func (s *Stage[J]) count(jobs int64, results []result[item[J]]) {
 func (s *Stage[J]) tend(lease *joblog.Lease, e *engine[item[J]]) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	retries := make(chan layout.ParkedJob)
+	retries := make(chan joblog.ParkedJob)
 	var loops sync.WaitGroup
 	defer loops.Wait()
 	defer cancel()
@@ -201,11 +200,11 @@ func (s *Stage[J]) tend(lease *joblog.Lease, e *engine[item[J]]) {
 
 // commitStage commits what jobs leave with the progress over them.
 func commitStage[J any](ctx context.Context, lease *joblog.Lease, from, to uint64, results []result[J]) error {
-	var parked []layout.ParkedJob
+	var parked []joblog.ParkedJob
 	var outputs []*Output
 	for i := range results {
 		if p := results[i].parked; p != nil {
-			parked = append(parked, layout.ParkedJob{Index: int64(p.Index), Attempts: int64(p.Attempts), Error: p.Err.Error(),
+			parked = append(parked, joblog.ParkedJob{Index: int64(p.Index), Attempts: int64(p.Attempts), Error: p.Err.Error(),
 				Value: p.Value})
 		} else {
 			outputs = append(outputs, results[i].output)
@@ -217,7 +216,7 @@ func commitStage[J any](ctx context.Context, lease *joblog.Lease, from, to uint6
 // beatLoop shows signs of life until ctx ends, and passes on parked jobs that are to
 // be tried again. The loss of the lease ends the engine.
 func (s *Stage[J]) beatLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]],
-	retries chan<- layout.ParkedJob,
+	retries chan<- joblog.ParkedJob,
 ) {
 	const retriesAtOnce = 100
 	trimmed := e.processed()
@@ -262,7 +261,7 @@ func troubleOf(status Status) joblog.Trouble {
 
 // retryLoop tries parked jobs again, one at a time, out of the order.
 func (s *Stage[J]) retryLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]],
-	retries <-chan layout.ParkedJob,
+	retries <-chan joblog.ParkedJob,
 ) {
 	for {
 		select {
@@ -283,7 +282,7 @@ func (s *Stage[J]) retryLoop(ctx context.Context, lease *joblog.Lease, e *engine
 }
 
 // redo makes one attempt of a parked job.
-func (s *Stage[J]) redo(ctx context.Context, lease *joblog.Lease, e *engine[item[J]], parked layout.ParkedJob,
+func (s *Stage[J]) redo(ctx context.Context, lease *joblog.Lease, e *engine[item[J]], parked joblog.ParkedJob,
 ) error {
 	out := &Output{cluster: s.cluster, index: uint64(parked.Index)}
 	err := callWork(func() error {
@@ -308,7 +307,7 @@ func (s *Stage[J]) redo(ctx context.Context, lease *joblog.Lease, e *engine[item
 	return errors.Join(err, lease.Redo(ctx, parked.Index, &failure, joblog.Effects{}))
 }
 
-func (s *Stage[J]) parkedJob(ctx context.Context, parked layout.ParkedJob) (job Job[J], err error) {
+func (s *Stage[J]) parkedJob(ctx context.Context, parked joblog.ParkedJob) (job Job[J], err error) {
 	job = Job[J]{Index: uint64(parked.Index), Attempt: int(parked.Attempts) + 1}
 	if s.log != nil {
 		job.Value, err = s.log.options.Codec.Decode(parked.Value)

@@ -46,7 +46,7 @@ type Log[J any] struct {
 // exist: its first job makes it. The caller closes the log before the cluster's
 // store. NewLog returns layout.ErrBadName.
 func NewLog[J any](cluster *fdbmodel.Cluster, name string, o LogOptions[J]) (*Log[J], error) {
-	if err := layout.CheckJobName("queue", name); err != nil {
+	if err := layout.CheckName("queue", name); err != nil {
 		return nil, err
 	}
 	producer, err := cluster.DrawWorkerID()
@@ -155,9 +155,9 @@ func (l *Log[J]) encodeAll(jobs []J) ([][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode a job for log %s: %w", l.name, err)
 		}
-		if len(b) > layout.MaxJob {
+		if len(b) > joblog.MaxJob {
 			return nil, Permanent(fmt.Errorf("%w: a job of %d bytes for log %s, at most %d: put the value apart, and "+
-				"name it in the job", fdbmodel.ErrTooLarge, len(b), l.name, layout.MaxJob))
+				"name it in the job", fdbmodel.ErrTooLarge, len(b), l.name, joblog.MaxJob))
 		}
 		encoded[i] = b
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/console"
@@ -29,7 +30,7 @@ type inspection struct {
 
 func (a *app) inspectCommand() *cobra.Command {
 	var i inspection
-	_, subspaces := layout.KeyKinds()
+	_, subspaces := keyspace.Table().Names()
 	cmd := &cobra.Command{
 		Use:   "inspect [ID | SUBSPACE]",
 		Short: "Show the keys of a future, a subspace or a range, decoded",

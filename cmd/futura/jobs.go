@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel/joblog"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/wording"
@@ -193,7 +192,7 @@ func (a *app) jobsParkedCommand() *cobra.Command {
 
 func (a *app) listParked(ctx context.Context, c *futures.Client, k joblog.Consumer, after int64, limit int) error {
 	forms, rows := []jobForm{}, [][]string{}
-	err := eachParked(ctx, c, k, after, func(p *layout.ParkedJob) bool {
+	err := eachParked(ctx, c, k, after, func(p *joblog.ParkedJob) bool {
 		form := jobForm{Index: p.Index, Attempts: p.Attempts, Error: p.Error, Retrying: p.Retrying}
 		form.set(p.Value, p.At)
 		note := form.Error
@@ -213,7 +212,7 @@ func (a *app) listParked(ctx context.Context, c *futures.Client, k joblog.Consum
 // eachParked calls fn with the parked jobs above an index, until it returns false. It
 // returns ErrNotFound for a consumer that does not exist.
 func eachParked(ctx context.Context, c *futures.Client, k joblog.Consumer, after int64,
-	fn func(*layout.ParkedJob) bool,
+	fn func(*joblog.ParkedJob) bool,
 ) error {
 	const page = 1000
 	if err := joblog.Of(c.Cluster()).FindConsumer(ctx, k); err != nil {

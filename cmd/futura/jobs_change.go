@@ -15,7 +15,6 @@ import (
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/wording"
 )
@@ -89,7 +88,7 @@ func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue string, j
 		source = a.in
 	}
 	in := bufio.NewScanner(source)
-	in.Buffer(make([]byte, 0, 64<<10), layout.MaxJob+2)
+	in.Buffer(make([]byte, 0, 64<<10), joblog.MaxJob+2)
 	for in.Scan() {
 		if l.number++; l.number <= before {
 			l.result.Skipped++
@@ -102,7 +101,7 @@ func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue string, j
 	err = in.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
 		err = usageError{fmt.Errorf("line %d: %w: a job has at most %d bytes", l.number+1, fdbmodel.ErrTooLarge,
-			layout.MaxJob)}
+			joblog.MaxJob)}
 	}
 	if err = errors.Join(l.flush(ctx), err); err != nil {
 		return a.appendedSoFar(l, err)
@@ -117,10 +116,10 @@ func (a *app) appendedSoFar(l *lines, err error) error {
 
 // add takes one more line.
 func (l *lines) add(ctx context.Context, line string) error {
-	if len(line) > layout.MaxJob {
+	if len(line) > joblog.MaxJob {
 		l.number--
 		err := errors.Join(l.flush(ctx), fmt.Errorf("line %d: %w: %d bytes, a job has at most %d", l.number+1,
-			fdbmodel.ErrTooLarge, len(line), layout.MaxJob))
+			fdbmodel.ErrTooLarge, len(line), joblog.MaxJob))
 		return usageError{err}
 	}
 	if len(l.jobs) == joblog.MaxAppend || l.size+len(line) > joblog.MaxAppendBytes {
@@ -203,7 +202,7 @@ func (a *app) changeParked(ctx context.Context, c *futures.Client, k joblog.Cons
 ) error {
 	given := len(indexes) > 0
 	if !given {
-		err := eachParked(ctx, c, k, 0, func(p *layout.ParkedJob) bool {
+		err := eachParked(ctx, c, k, 0, func(p *joblog.ParkedJob) bool {
 			indexes = append(indexes, p.Index)
 			return true
 		})

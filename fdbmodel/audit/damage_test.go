@@ -15,6 +15,8 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -34,7 +36,7 @@ type vandal struct {
 // follows reports whether a key follows from others. Values of some must be there, and others only
 // be cleared or altered.
 func follows(item kv.KeyValue) (clear, alter, bringBack bool) {
-	key := layout.ParseKey(item.Key)
+	key := keyspace.Table().Parse(item.Key)
 	if key.Kind == nil {
 		return false, false, false
 	}
@@ -42,7 +44,7 @@ func follows(item kv.KeyValue) (clear, alter, bringBack bool) {
 	case layout.PlaceReady, layout.PlaceAssigned, layout.PlaceHeld:
 		return true, true, true
 	case layout.PlaceLine, layout.PlaceDelayed, layout.KeyLimit, layout.KeyDependant, layout.KeyInput, layout.KeyLaneDue,
-		layout.KeyUniqueDue, layout.KeyBatchTime, layout.KeyIdle, layout.KeyAddress, layout.KeyJobRetry:
+		layout.KeyUniqueDue, layout.KeyBatchTime, layout.KeyIdle, layout.KeyAddress, joblog.KeyRetry:
 		return true, false, true
 	case layout.KeyCount:
 		return true, true, false
@@ -63,7 +65,7 @@ func follows(item kv.KeyValue) (clear, alter, bringBack bool) {
 }
 
 func (v *vandal) altered(item kv.KeyValue) []byte {
-	switch key := layout.ParseKey(item.Key); key.Kind.Name {
+	switch key := keyspace.Table().Parse(item.Key); key.Kind.Name {
 	case layout.KeyCount, layout.KeyOwnerOpen:
 		return layout.EncodeCounter(int64(v.random.IntN(9) - 3))
 	case layout.KeyLane:
@@ -97,7 +99,7 @@ func (v *vandal) strike(t require.TestingT, n int) (did []string) {
 		kinds := map[string][]kv.KeyValue{}
 		for _, item := range page.Items {
 			clear, alter, back := follows(item)
-			if name := layout.DescribeKey(item.Key).Kind; clear || alter {
+			if name := keyspace.Table().Describe(item.Key).Kind; clear || alter {
 				kinds[name] = append(kinds[name], item)
 			}
 			if back && len(v.once) < 3000 {
@@ -122,7 +124,7 @@ func (v *vandal) strike(t require.TestingT, n int) (did []string) {
 			default:
 				continue
 			}
-			did = append(did, fmt.Sprintf("%d %s", what, layout.DescribeKey(item.Key).Text))
+			did = append(did, fmt.Sprintf("%d %s", what, keyspace.Table().Describe(item.Key).Text))
 		}
 		return nil
 	})
@@ -133,7 +135,7 @@ func (v *vandal) strike(t require.TestingT, n int) (did []string) {
 func (v *vandal) records(t require.TestingT) map[string]string {
 	records := map[string]string{}
 	err := v.c.EachKey(context.Background(), v.c.Keys().All(), func(item kv.KeyValue) error {
-		key := layout.ParseKey(item.Key)
+		key := keyspace.Table().Parse(item.Key)
 		if key.Subspace == layout.SubFutures && key.Kind.Name != "has dependants" {
 			records[string(item.Key)] = string(item.Value)
 		}

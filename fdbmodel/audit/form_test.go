@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -27,11 +28,11 @@ func TestCheckKnowsTheFormOfEveryKind(t *testing.T) {
 	require.NoError(t, err)
 	keys := map[string][]byte{}
 	for _, golden := range modeltest.GoldenKeys(c.Keys()) {
-		keys[layout.DescribeKey(golden.Key).Kind] = golden.Key
+		keys[keyspace.Table().Describe(golden.Key).Kind] = golden.Key
 	}
 	anyShard := map[string]bool{layout.KeyCount: true, "done": true}
 	damaged, newer, wrong := map[string][]byte{}, map[string][]byte{}, map[string][]byte{}
-	for _, kind := range layout.Table() {
+	for _, kind := range keyspace.Table().Kinds() {
 		key := keys[kind.Name]
 		require.NotNil(t, key, "no golden key of the kind %q", kind.Name)
 		if kind.Format != layout.FormatData && kind.Format != layout.FormatPiece {

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -12,39 +13,39 @@ func (p *page) checkJobs(it *item) {
 	before := p.lastJob
 	p.lastJob = nil
 	switch it.Kind.Name {
-	case layout.KeyJob:
+	case joblog.KeyJob:
 		p.lastJob = it.Raw
 		p.checkJob(it, queue, before)
-	case layout.KeyJobsHead:
-		if head := it.Record.(*layout.JobsHead); it.err == nil {
+	case joblog.KeyHead:
+		if head := it.Record.(*joblog.Head); it.err == nil {
 			p.checkEnd(it, queue, head.Last)
 		}
-	case layout.KeyJobsFirst:
-		if first := it.Record.(*layout.JobsFirst); it.err == nil {
+	case joblog.KeyFirst:
+		if first := it.Record.(*joblog.First); it.err == nil {
 			p.log(queue, func(last, _ int64) {
 				if first.First < 1 || first.First > last+1 {
 					p.broken(InvariantJobs, it.Raw, "log %s begins with job %d, and ends with job %d", queue, first.First, last)
 				}
 			})
 		}
-	case layout.KeyJobProducer:
-		if made := it.Record.(*layout.JobProducer); it.err == nil {
+	case joblog.KeyProducer:
+		if made := it.Record.(*joblog.Producer); it.err == nil {
 			p.atMost(it, queue, made.First+made.Count-1, "was given by a producer job")
 		}
-	case layout.KeyJobProgress:
-		if progress := it.Record.(*layout.JobProgress); it.err == nil {
+	case joblog.KeyProgress:
+		if progress := it.Record.(*joblog.Progress); it.err == nil {
 			p.checkProgress(it, queue, progress.Index)
 		}
-	case layout.KeyJobLease:
+	case joblog.KeyLease:
 		consumer := it.Text("consumer")
-		p.require(p.keys.JobsNamed(queue, layout.JobsProgressPart, consumer), func() {
+		p.require(joblog.Keys(p.keys).Progress(queue, consumer), func() {
 			p.broken(InvariantJobs, it.Raw, "consumer %s of log %s runs and has no progress", consumer, queue)
 		})
-	case layout.KeyParkedJob:
+	case joblog.KeyParked:
 		p.checkParked(it, queue)
-	case layout.KeyJobRetry:
+	case joblog.KeyRetry:
 		consumer, index := it.Text("consumer"), it.Int("index")
-		p.require(p.keys.JobsParked(queue, layout.JobsParkedPart, consumer, index), func() {
+		p.require(joblog.Keys(p.keys).Parked(queue, consumer, index), func() {
 			p.broken(InvariantJobs, it.Raw, "job %d of log %s is to be tried again, and consumer %s has not parked it", index,
 				queue, consumer).by(drop(it.Raw))
 		})
@@ -53,14 +54,14 @@ func (p *page) checkJobs(it *item) {
 
 // log requests the ends of a log, and has them judged if they can be read.
 func (p *page) log(queue string, judge func(last, first int64)) {
-	headKey, firstKey := p.keys.JobsPart(queue, layout.JobsHeadPart), p.keys.JobsPart(queue, layout.JobsFirstPart)
-	var head layout.JobsHead
+	headKey, firstKey := joblog.Keys(p.keys).Head(queue), joblog.Keys(p.keys).First(queue)
+	var head joblog.Head
 	readable := true
 	p.get(headKey, func(value []byte) {
 		readable = value == nil || layout.Decode(headKey, value, &head) == nil
 	})
 	p.get(firstKey, func(value []byte) {
-		first := layout.JobsFirst{First: 1}
+		first := joblog.First{First: 1}
 		if readable && (value == nil || layout.Decode(firstKey, value, &first) == nil) {
 			judge(head.Last, first.First)
 		}
@@ -79,7 +80,7 @@ func (p *page) atMost(it *item, queue string, index int64, what string) {
 // checkProgress compares how far a consumer has come with the end of its log. The
 // jobs of one without a log are elsewhere.
 func (p *page) checkProgress(it *item, queue string, index int64) {
-	p.get(p.keys.JobsPart(queue, layout.JobsHeadPart), func(head []byte) {
+	p.get(joblog.Keys(p.keys).Head(queue), func(head []byte) {
 		if head != nil {
 			p.atMost(it, queue, index, "has a consumer that has done job")
 		}
@@ -90,7 +91,7 @@ func (p *page) checkProgress(it *item, queue string, index int64) {
 // before is that job.
 func (p *page) checkJob(it *item, queue string, before []byte) {
 	index := it.Int("index")
-	if index > 1 && bytes.Equal(before, p.keys.Job(queue, index-1)) {
+	if index > 1 && bytes.Equal(before, joblog.Keys(p.keys).Job(queue, index-1)) {
 		return
 	}
 	p.log(queue, func(last, first int64) {
@@ -99,7 +100,7 @@ func (p *page) checkJob(it *item, queue string, before []byte) {
 			return
 		}
 		if index > first {
-			p.require(p.keys.Job(queue, index-1), func() {
+			p.require(joblog.Keys(p.keys).Job(queue, index-1), func() {
 				p.broken(InvariantJobs, it.Raw, "log %s has job %d and not job %d", queue, index, index-1)
 			})
 		}
@@ -108,7 +109,7 @@ func (p *page) checkJob(it *item, queue string, before []byte) {
 
 // checkEnd looks for the last job of a log, and for one behind it.
 func (p *page) checkEnd(it *item, queue string, last int64) {
-	p.get(p.keys.Job(queue, last+1), func(value []byte) {
+	p.get(joblog.Keys(p.keys).Job(queue, last+1), func(value []byte) {
 		if value != nil {
 			p.broken(InvariantJobs, it.Raw, "log %s ends with job %d, and has job %d", queue, last, last+1)
 		}
@@ -117,7 +118,7 @@ func (p *page) checkEnd(it *item, queue string, last int64) {
 		if first > last {
 			return
 		}
-		p.require(p.keys.Job(queue, last), func() {
+		p.require(joblog.Keys(p.keys).Job(queue, last), func() {
 			p.broken(InvariantJobs, it.Raw, "log %s ends with job %d, which is not there", queue, last)
 		})
 	})
@@ -126,9 +127,9 @@ func (p *page) checkEnd(it *item, queue string, last int64) {
 // checkParked compares a parked job with the progress of its consumer.
 func (p *page) checkParked(it *item, queue string) {
 	consumer, index := it.Text("consumer"), it.Int("index")
-	key := p.keys.JobsNamed(queue, layout.JobsProgressPart, consumer)
+	key := joblog.Keys(p.keys).Progress(queue, consumer)
 	p.get(key, func(value []byte) {
-		var progress layout.JobProgress
+		var progress joblog.Progress
 		if value != nil && layout.Decode(key, value, &progress) != nil {
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -31,7 +33,7 @@ var (
 // newItem decodes a key and its value. It returns an error for a key that the
 // key table does not have or that lies in the wrong shard.
 func newItem(keys layout.Keyspace, stored kv.KeyValue) (it item, err error) {
-	it.Key, it.stored = layout.ParseKey(stored.Key), stored.Value
+	it.Key, it.stored = keyspace.Table().Parse(stored.Key), stored.Value
 	switch {
 	case it.Kind == nil:
 		return it, errUnknownKey
@@ -165,7 +167,7 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkModule(items)
 	case layout.SubSchedules:
 		p.checkSchedules(it)
-	case layout.SubJobs:
+	case joblog.Subspace:
 		p.checkJobs(it)
 	case layout.SubPauses:
 		p.checkPause(it)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -93,7 +94,7 @@ func (k *checker) repair(ctx context.Context) error {
 			return err
 		}
 	}
-	spans := k.keys.Spans()
+	spans := keyspace.Table().Spans(k.keys)
 	for i, span := range spans {
 		if err := k.scan(ctx, span); err != nil {
 			return err
@@ -177,7 +178,7 @@ func readAgain(ctx context.Context, tx kv.Reader, at [][]byte) (items []kv.KeyVa
 	asked := make([]kv.Pending[kv.Page], len(at))
 	for i, key := range at {
 		r := kv.Range{Begin: key, End: kv.After(key)}
-		if parsed := layout.ParseKey(key); isWhole(parsed.Subspace) && bytes.Equal(parsed.Entity(), key) {
+		if parsed := keyspace.Table().Parse(key); isWhole(parsed.Subspace) && bytes.Equal(parsed.Entity(), key) {
 			r = kv.Prefix(key)
 		}
 		asked[i] = tx.GetRange(r, kv.RangeOptions{})

@@ -9,6 +9,8 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -89,12 +91,12 @@ func repair(t *testing.T, c *fdbmodel.Cluster) audit.Report {
 // belongings are the keys that users and operators have written: no index of them, apart from more kinds.
 func belongings(t *testing.T, p *modeltest.Population, more ...string) map[string]string {
 	kept := map[string]string{}
-	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, layout.SubJobs, layout.SubPauses, "chunks"}
+	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, joblog.Subspace, layout.SubPauses, "chunks"}
 	kinds := []string{layout.KeyBatch, layout.KeyBatchChunk, layout.KeySchedule, layout.KeyScheduleState,
 		layout.KeyLaneKind, layout.KeyConfig, layout.KeyLimits}
 	for _, item := range p.Items(t) {
-		key := layout.ParseKey(item.Key)
-		if key.Kind == nil || key.Kind.Name == "has dependants" || key.Kind.Name == layout.KeyJobRetry {
+		key := keyspace.Table().Parse(item.Key)
+		if key.Kind == nil || key.Kind.Name == "has dependants" || key.Kind.Name == joblog.KeyRetry {
 			continue
 		}
 		if slices.Contains(whole, key.Subspace) || slices.Contains(append(kinds, more...), key.Kind.Name) {

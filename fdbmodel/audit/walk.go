@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -67,7 +68,7 @@ func (f *facts) add(of *facts) {
 // after its futures.
 func (k *checker) run(ctx context.Context) error {
 	shard := -1
-	spans := k.keys.Spans()
+	spans := keyspace.Table().Spans(k.keys)
 	for i, span := range spans {
 		if span.Shard > shard && shard >= 0 {
 			if err := k.checkCounts(ctx, shard); err != nil {
@@ -148,7 +149,7 @@ func readWhole(ctx context.Context, tx kv.Reader, span layout.Span) (items []kv.
 			return page.Items, nil, false, err
 		}
 		n := len(page.Items)
-		last := layout.ParseKey(page.Items[n-1].Key)
+		last := keyspace.Table().Parse(page.Items[n-1].Key)
 		if !isWhole(last.Subspace) {
 			return page.Items, kv.After(last.Raw), true, nil
 		}

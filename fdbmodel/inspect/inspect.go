@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -20,7 +21,7 @@ type Item struct {
 }
 
 func itemOf(item kv.KeyValue) Item {
-	return Item{layout.DescribeKey(item.Key), DescribeValue(item.Key, item.Value)}
+	return Item{keyspace.Table().Describe(item.Key), DescribeValue(item.Key, item.Value)}
 }
 
 // Limits of an inspection.
@@ -183,7 +184,7 @@ func readItems(ctx context.Context, c *fdbmodel.Cluster, ranges []kv.Range, matc
 			}
 			for _, item := range part {
 				r.Begin = kv.After(item.Key)
-				if kind := layout.ParseKey(item.Key).Kind; match != "" && (kind == nil || kind.Name != match) {
+				if kind := keyspace.Table().Parse(item.Key).Kind; match != "" && (kind == nil || kind.Name != match) {
 					continue
 				}
 				if len(found) == limit {
@@ -214,7 +215,7 @@ func readSome(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, o kv.RangeOp
 // rangesOf returns where the keys of a subspace or a kind lie, the kind if name
 // is one, and how many keys to read at a time.
 func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string, page int, err error) {
-	for _, k := range layout.Table() {
+	for _, k := range keyspace.Table().Kinds() {
 		if k.Subspace != name && k.Name != name {
 			continue
 		}
@@ -222,14 +223,14 @@ func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string
 			match = k.Name
 		}
 		if !k.Sharded {
-			return []kv.Range{kv.Prefix(c.Keys().Global(k.Subspace))}, match, k.Page(), nil
+			return []kv.Range{kv.Prefix(c.Keys().Global(k.Subspace))}, match, keyspace.Table().Page(&k), nil
 		}
 		for shard := range c.Config().Shards {
 			ranges = append(ranges, kv.Prefix(c.Keys().Shard(shard, k.Subspace)))
 		}
-		return ranges, match, k.Page(), nil
+		return ranges, match, keyspace.Table().Page(&k), nil
 	}
-	kinds, subspaces := layout.KeyKinds()
+	kinds, subspaces := keyspace.Table().Names()
 	return nil, "", 0, fmt.Errorf("%w: %.40q is neither a future's id, nor a subspace: use %s; nor a kind of key: use %s",
 		layout.ErrBadName, name, strings.Join(subspaces, ", "), strings.Join(kinds, ", "))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -84,7 +85,7 @@ func TestInspectKeysPages(t *testing.T) {
 	p.Enrich(t)
 	ctx := context.Background()
 	total := 0
-	_, subspaces := layout.KeyKinds()
+	_, subspaces := keyspace.Table().Names()
 	for _, sub := range subspaces {
 		whole, next, err := inspect.Keys(ctx, p.C, sub, nil, 0)
 		require.NoError(t, err)

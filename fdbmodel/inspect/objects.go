@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -70,7 +71,7 @@ func (h *Holdings) add(item kv.KeyValue, last *Object) {
 		return
 	}
 	h.Copies, h.Bytes = h.Copies+1, h.Bytes+copied.Size
-	if id := layout.ParseKey(item.Key).ID; id != last.ID {
+	if id := keyspace.Table().Parse(item.Key).ID; id != last.ID {
 		h.take(*last)
 		*last = Object{ID: id, Size: copied.Size}
 	}

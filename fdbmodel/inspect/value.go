@@ -12,6 +12,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -48,7 +49,7 @@ const formatRaw = "raw"
 // DescribeValue decodes the value of any key. A value that it can't read,
 // because the record is newer, damaged or outside of a cluster, is shown raw.
 func DescribeValue(key, value []byte) ValueDescription {
-	kind := layout.ParseKey(key).Kind
+	kind := keyspace.Table().Parse(key).Kind
 	if kind == nil {
 		return ValueDescription{
 			Format: formatRaw, Bytes: len(value), Fields: map[string]any{"data": viewBytes(value, kv.MaxValueSize)},
@@ -140,7 +141,7 @@ func nameFields(t reflect.Type, fields map[string]any, depth int) map[string]any
 	named, unknown := map[string]any{}, map[string]any{}
 	for short, value := range fields {
 		if f, ok := known[short]; ok {
-			named[layout.FullName(f)] = nameValue(f.Type, value, depth+1)
+			named[FieldName(f)] = nameValue(f.Type, value, depth+1)
 		} else {
 			unknown[short] = nameValue(anyType, value, depth+1)
 		}

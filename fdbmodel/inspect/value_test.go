@@ -13,6 +13,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -26,7 +27,7 @@ func TestDescribeEveryKeyOfACluster(t *testing.T) {
 	require.Empty(t, p.Check(t).Problems)
 	met := map[string]bool{}
 	for _, item := range p.Items(t) {
-		key, value := layout.DescribeKey(item.Key), inspect.DescribeValue(item.Key, item.Value)
+		key, value := keyspace.Table().Describe(item.Key), inspect.DescribeValue(item.Key, item.Value)
 		require.Empty(t, key.Problem, key.Text)
 		require.NotEmpty(t, key.Kind, key.Text)
 		require.Equal(t, "check", key.Cluster)
@@ -36,7 +37,7 @@ func TestDescribeEveryKeyOfACluster(t *testing.T) {
 		require.NoError(t, err)
 		met[key.Kind] = true
 	}
-	kinds, _ := layout.KeyKinds()
+	kinds, _ := keyspace.Table().Names()
 	for _, kind := range kinds {
 		require.True(t, met[kind], "the cluster has no key of the kind %q", kind)
 	}
@@ -95,7 +96,7 @@ func TestDescribeForeignKeys(t *testing.T) {
 	k := layout.NewKeyspace("test")
 	k.Shards = 16
 	for _, key := range [][]byte{nil, {}, []byte("abc"), {0xff}, tuple.AppendString(nil, "other"), {2, 'f'}} {
-		require.Equal(t, layout.ProblemForeign, layout.DescribeKey(key).Problem, "%x", key)
+		require.Equal(t, layout.ProblemForeign, keyspace.Table().Describe(key).Problem, "%x", key)
 		d := inspect.DescribeValue(key, []byte{0, 1})
 		require.Equal(t, map[string]any{"data": map[string]any{"bytes": 2, "hex": "0001"}}, d.Fields)
 		require.Equal(t, inspect.FormatRaw, d.Format)
@@ -106,7 +107,7 @@ func TestDescribeForeignKeys(t *testing.T) {
 		k.State(modeltest.GoldenID, "other"), tuple.AppendString(k.SessionWake("s"), "x"), k.Shard(300, layout.SubReady),
 		k.Shard(3, layout.SubResults),
 	} {
-		d := layout.DescribeKey(key)
+		d := keyspace.Table().Describe(key)
 		require.Equal(t, layout.ProblemUnknown, d.Problem, d.Text)
 		require.Equal(t, "test", d.Cluster)
 		require.Empty(t, d.Kind)
@@ -160,7 +161,7 @@ func FuzzDescribe(f *testing.F) {
 		if len(key) > kv.MaxKeySize || len(value) > kv.MaxValueSize {
 			return
 		}
-		d := layout.DescribeKey(key)
+		d := keyspace.Table().Describe(key)
 		require.Equal(t, d.Kind == "", d.Problem != "")
 		back, err := layout.UnescapeKey(d.Escaped)
 		require.NoError(t, err)
@@ -182,7 +183,7 @@ func TestDocsFdbcli(t *testing.T) {
 		require.NoError(t, err)
 		value, err := layout.UnescapeKey(shown[2])
 		require.NoError(t, err)
-		d := layout.DescribeKey(key)
+		d := keyspace.Table().Describe(key)
 		require.Empty(t, d.Problem, d.Text)
 		require.Empty(t, inspect.DescribeValue(key, value).Problem, d.Text)
 		kinds[d.Kind] = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -62,7 +63,7 @@ func (n *newest) waiting(ctx context.Context) ([]*stream, error) {
 
 // futuresIn returns the futures that a key of a place names.
 func futuresIn(item kv.KeyValue) []layout.ID {
-	key := layout.ParseKey(item.Key)
+	key := keyspace.Table().Parse(item.Key)
 	switch {
 	case key.Kind == nil:
 		return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
-	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 func appendJob(s *modeltest.Stage, queue string) {
@@ -25,15 +24,15 @@ func TestADamagedLogOfJobsIsLeftOut(t *testing.T) {
 	s := modeltest.NewStage(t)
 	k := s.C.Keys()
 	for name, key := range map[string][]byte{
-		"head":     k.JobsPart("head", layout.JobsHeadPart),
-		"first":    k.JobsPart("first", layout.JobsFirstPart),
-		"progress": k.JobsNamed("progress", layout.JobsProgressPart, "c"),
-		"lease":    k.JobsNamed("lease", layout.JobsLeasesPart, "c"),
-		"name":     tuple.AppendString(k.Jobs("a b\x00"), layout.JobsHeadPart),
-		"no name":  append(k.Shard(3, layout.SubJobs), 0xff),
-		"nothing":  tuple.AppendString(k.Jobs(""), layout.JobsHeadPart),
+		"head":     joblog.Keys(k).Head("head"),
+		"first":    joblog.Keys(k).First("first"),
+		"progress": joblog.Keys(k).Progress("progress", "c"),
+		"lease":    joblog.Keys(k).Lease("lease", "c"),
+		"name":     joblog.Keys(k).Head("a b\x00"),
+		"no name":  append(k.Shard(3, joblog.Subspace), 0xff),
+		"nothing":  joblog.Keys(k).Head(""),
 	} {
-		if layout.CheckJobName("log", name) == nil {
+		if layout.CheckName("log", name) == nil {
 			appendJob(s, name)
 		}
 		s.Store(key, []byte{layout.RecordVersion, 0xc1})

@@ -21,9 +21,9 @@ func TestLargestAppends(t *testing.T) {
 		jobs, size int
 		fits       bool
 	}{
-		{1, layout.MaxJob, true}, {1, layout.MaxJob + 1, false}, {joblog.MaxAppend, 1, true},
+		{1, joblog.MaxJob, true}, {1, joblog.MaxJob + 1, false}, {joblog.MaxAppend, 1, true},
 		{joblog.MaxAppend + 1, 1, false},
-		{64, layout.MaxJob, true}, {65, layout.MaxJob, false},
+		{64, joblog.MaxJob, true}, {65, joblog.MaxJob, false},
 	} {
 		jobs := make([][]byte, c.jobs)
 		for i := range jobs {
@@ -96,14 +96,14 @@ func TestDroppedJobsLeaveNothing(t *testing.T) {
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 3)
 	lease := takeJobs(s, joblog.Take{})
-	require.NoError(t, lease.Commit(s.Ctx, 0, 2, []layout.ParkedJob{
+	require.NoError(t, lease.Commit(s.Ctx, 0, 2, []joblog.ParkedJob{
 		{Index: 1, Error: strings.Repeat("x", 5000)}, {Index: 2, Error: "e"}}, joblog.Effects{}))
 	parked, err := joblog.Of(s.C).Parked(s.Ctx, jobsOf, 0, 10)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(parked[0].Error), 500)
 	marked := func(index int64) bool {
 		value := []byte(nil)
-		value = s.Read(s.C.Keys().JobsParked("q", layout.JobsRetryPart, "c", index))
+		value = s.Read(joblog.Keys(s.C.Keys()).Retry("q", "c", index))
 		return value != nil
 	}
 	for _, p := range parked {

@@ -62,7 +62,7 @@ func requireLog(s *modeltest.Stage, queue string, n int) {
 func TestUnknownResultsOfJobs(t *testing.T) {
 	t.Parallel()
 	emit := joblog.Effects{Emits: []joblog.Emit{{Queue: "next", Jobs: [][]byte{[]byte("1"), []byte("2")}}}}
-	parked := []layout.ParkedJob{{Index: 2, Attempts: 1, Error: "e"}}
+	parked := []joblog.ParkedJob{{Index: 2, Attempts: 1, Error: "e"}}
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-append": func(s *modeltest.Stage, strike func()) {
 			appendJobs(s, 1, 2)
@@ -177,7 +177,7 @@ func TestAppendsOfAProducerHappenOnce(t *testing.T) {
 	_, _, err := joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "a b", Producer: "p", Sequence: 1})
 	require.ErrorIs(t, err, layout.ErrBadName)
 	_, _, err = joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: "p", Sequence: 7,
-		Jobs: [][]byte{make([]byte, layout.MaxJob+1)}})
+		Jobs: [][]byte{make([]byte, joblog.MaxJob+1)}})
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
 	_, _, err = joblog.Of(s.C).Append(s.Ctx, joblog.Append{Queue: "q", Producer: "p", Sequence: 7,
 		Jobs: make([][]byte, joblog.MaxAppend+1)})
@@ -250,7 +250,7 @@ func TestParkedJobs(t *testing.T) {
 	s := modeltest.NewStage(t)
 	appendJobs(s, 1, 9)
 	lease := takeJobs(s, joblog.Take{})
-	require.NoError(t, lease.Commit(s.Ctx, 0, 6, []layout.ParkedJob{
+	require.NoError(t, lease.Commit(s.Ctx, 0, 6, []joblog.ParkedJob{
 		{Index: 2, Attempts: 3, Error: "two", Value: []byte("2")}, {Index: 4, Attempts: 3, Error: "four"},
 		{Index: 6, Attempts: 3, Error: "six"},
 	}, joblog.Effects{}))
@@ -343,7 +343,7 @@ func TestListAndDropOfJobs(t *testing.T) {
 	b := joblog.Consumer{Queue: "b", Name: "one"}
 	lease, _, err := joblog.Of(s.C).Take(s.Ctx, b, joblog.Take{About: "here"})
 	require.NoError(t, err)
-	require.NoError(t, lease.Commit(s.Ctx, 0, 1, []layout.ParkedJob{{Index: 1}}, joblog.Effects{}))
+	require.NoError(t, lease.Commit(s.Ctx, 0, 1, []joblog.ParkedJob{{Index: 1}}, joblog.Effects{}))
 	queues, err := joblog.Of(s.C).List(s.Ctx)
 	require.NoError(t, err)
 	require.Len(t, queues, 3)

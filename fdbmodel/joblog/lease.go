@@ -25,7 +25,7 @@ func (k Consumer) String() string { return k.Queue + "/" + k.Name }
 
 // Check returns layout.ErrBadName unless both names are valid.
 func (k Consumer) Check() error {
-	return errors.Join(layout.CheckJobName("queue", k.Queue), layout.CheckJobName("consumer", k.Name))
+	return errors.Join(layout.CheckName("queue", k.Queue), layout.CheckName("consumer", k.Name))
 }
 
 // Take asks to consume jobs in this process.
@@ -49,7 +49,7 @@ type Lease struct {
 	logs     *Logs
 	consumer Consumer
 	holder   string
-	record   layout.JobLease // of the last beat
+	record   LeaseRecord // of the last beat
 	// Progress is how far the consumer had come when the lease was taken.
 	Progress int64
 }
@@ -68,14 +68,14 @@ func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, pres
 	if err != nil {
 		return nil, nil, err
 	}
-	holder, key := string(id), s.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name)
+	holder, key := string(id), s.keys.Lease(k.Queue, k.Name)
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-lease"}, func(tx kv.Attempt) error {
 		lease, present = nil, nil
 		value, err := tx.Get(key).Wait(ctx)
 		if err != nil {
 			return err
 		}
-		var old layout.JobLease
+		var old LeaseRecord
 		if value != nil {
 			if err := layout.Decode(key, value, &old); err != nil {
 				return err
@@ -86,7 +86,7 @@ func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, pres
 			}
 		}
 		traits := s.traits()
-		taken := &Lease{logs: s, consumer: k, holder: holder, record: layout.JobLease{Holder: holder, Count: 1,
+		taken := &Lease{logs: s, consumer: k, holder: holder, record: LeaseRecord{Holder: holder, Count: 1,
 			About: t.About, Opening: traits.Opening, Connection: traits.Connection, At: layout.Millis(s.cluster.Now())}}
 		if taken.Progress, err = s.startProgress(ctx, tx, k, t); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, pres
 // life, or gives up its lease. The caller cancels the watch.
 func (s *Logs) WatchLease(ctx context.Context, k Consumer) (watch kv.Watch, err error) {
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(s.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name))
+		watch = tx.Watch(s.keys.Lease(k.Queue, k.Name))
 		return nil
 	})
 	if err != nil && watch != nil {
@@ -117,7 +117,7 @@ func (s *Logs) WatchLease(ctx context.Context, k Consumer) (watch kv.Watch, err 
 
 // diedBefore reports whether the process that held a lease has ended, because it
 // had the store open before this one.
-func (s *Logs) diedBefore(l *layout.JobLease) bool {
+func (s *Logs) diedBefore(l *LeaseRecord) bool {
 	traits := s.traits()
 	return traits.Connection == "" && traits.Opening != "" && l.Connection == "" && l.Opening != traits.Opening
 }
@@ -141,36 +141,36 @@ func (s *Logs) startProgress(ctx context.Context, tx kv.Tx, k Consumer, t Take) 
 		return 0, err
 	}
 	// A removal of jobs that does not know of this consumer must not commit.
-	tx.AddWriteConflictKey(s.keys.JobsPart(k.Queue, layout.JobsFirstPart))
+	tx.AddWriteConflictKey(s.keys.First(k.Queue))
 	progress = max(min(t.Initial, last), first-1)
 	s.writeProgress(tx, k, progress)
 	return progress, nil
 }
 
 func (s *Logs) readProgress(ctx context.Context, tx kv.Reader, k Consumer) (index int64, found bool, err error) {
-	key := s.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name)
+	key := s.keys.Progress(k.Queue, k.Name)
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil || value == nil {
 		return 0, false, err
 	}
-	var p layout.JobProgress
+	var p Progress
 	err = layout.Decode(key, value, &p)
 	return p.Index, true, err
 }
 
 func (s *Logs) writeProgress(tx kv.Tx, k Consumer, index int64) {
-	p := layout.JobProgress{Index: index, At: layout.Millis(s.cluster.Now())}
-	tx.Set(s.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name), layout.Encode(&p))
+	p := Progress{Index: index, At: layout.Millis(s.cluster.Now())}
+	tx.Set(s.keys.Progress(k.Queue, k.Name), layout.Encode(&p))
 }
 
 // require returns ErrLeaseLost unless the lease is still this one's.
 func (l *Lease) require(ctx context.Context, asked kv.Pending[[]byte]) error {
-	key := l.logs.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name)
+	key := l.logs.keys.Lease(l.consumer.Queue, l.consumer.Name)
 	value, err := asked.Wait(ctx)
 	if err != nil {
 		return err
 	}
-	var present layout.JobLease
+	var present LeaseRecord
 	if value != nil {
 		if err := layout.Decode(key, value, &present); err != nil {
 			return err
@@ -183,7 +183,7 @@ func (l *Lease) require(ctx context.Context, asked kv.Pending[[]byte]) error {
 }
 
 func (l *Lease) ask(tx kv.Reader) kv.Pending[[]byte] {
-	return tx.Get(l.logs.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name))
+	return tx.Get(l.logs.keys.Lease(l.consumer.Queue, l.consumer.Name))
 }
 
 // Trouble is the lowest job that fails and is tried again, for display; the zero
@@ -199,13 +199,13 @@ const maxTrouble = 500
 // Beat changes the lease's record, as a sign of life, and returns parked jobs whose
 // retry was asked for, up to limit. It returns ErrLeaseLost. Call it once per
 // heartbeat. An unknown commit is retried and harmless.
-func (l *Lease) Beat(ctx context.Context, t Trouble, limit int) (retries []layout.ParkedJob, err error) {
+func (l *Lease) Beat(ctx context.Context, t Trouble, limit int) (retries []ParkedJob, err error) {
 	s, next := l.logs, l.record
 	next.Count++
 	next.Failing, next.Attempts = t.Index, t.Attempts
 	next.Error = layout.Shorten(t.Error, maxTrouble)
 	next.At = layout.Millis(s.cluster.Now())
-	key := s.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name)
+	key := s.keys.Lease(l.consumer.Queue, l.consumer.Name)
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-lease", NoSync: true}, func(tx kv.Attempt) error {
 		asked := l.ask(tx)
 		if retries, err = s.askedRetries(ctx, tx.Snapshot(), l.consumer, limit); err != nil {
@@ -232,7 +232,7 @@ func (l *Lease) Release(ctx context.Context) error {
 			return nil
 		}
 		if err == nil {
-			tx.Clear(l.logs.keys.JobsNamed(l.consumer.Queue, layout.JobsLeasesPart, l.consumer.Name))
+			tx.Clear(l.logs.keys.Lease(l.consumer.Queue, l.consumer.Name))
 		}
 		return err
 	})
@@ -258,7 +258,7 @@ type Effects struct {
 // of it happens once, or none. It returns ErrLeaseLost, the errors of Apply, and
 // fdbmodel.ErrTooLarge. An unknown commit is retried; the progress says whether it has
 // committed.
-func (l *Lease) Commit(ctx context.Context, from, to int64, parked []layout.ParkedJob, effects Effects) error {
+func (l *Lease) Commit(ctx context.Context, from, to int64, parked []ParkedJob, effects Effects) error {
 	s := l.logs
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-progress"}, func(tx kv.Attempt) error {
 		asked := l.ask(tx)
@@ -286,7 +286,7 @@ func (l *Lease) Commit(ctx context.Context, from, to int64, parked []layout.Park
 
 func (s *Logs) applyEffects(ctx context.Context, tx kv.Tx, effects Effects) error {
 	for _, e := range effects.Emits {
-		head := tx.Get(s.keys.JobsPart(e.Queue, layout.JobsHeadPart))
+		head := tx.Get(s.keys.Head(e.Queue))
 		if _, err := s.appendTo(ctx, tx, e.Queue, head, e.Jobs); err != nil {
 			return err
 		}
@@ -300,15 +300,15 @@ func (s *Logs) applyEffects(ctx context.Context, tx kv.Tx, effects Effects) erro
 }
 
 // jobProgress returns the progress of all consumers of a log, by their names.
-func (s *Logs) jobProgress(ctx context.Context, tx kv.Reader, queue string) (map[string]layout.JobProgress, error) {
-	prefix := s.keys.JobsPart(queue, layout.JobsProgressPart)
-	all := map[string]layout.JobProgress{}
+func (s *Logs) jobProgress(ctx context.Context, tx kv.Reader, queue string) (map[string]Progress, error) {
+	prefix := s.keys.part(queue, progressPart)
+	all := map[string]Progress{}
 	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{}).Wait(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, item := range page.Items {
-		var p layout.JobProgress
+		var p Progress
 		rest := tuple.NewReader(item.Key[len(prefix):])
 		name := rest.Text()
 		if err := errors.Join(rest.Err(), layout.Decode(item.Key, item.Value, &p)); err != nil {

@@ -26,9 +26,9 @@ type Log struct {
 // ConsumerState is how far a consumer has come, and where it runs.
 type ConsumerState struct {
 	Name     string
-	Progress layout.JobProgress
+	Progress Progress
 	// Lease is nil if no process holds it. The holder may be dead.
-	Lease *layout.JobLease
+	Lease *LeaseRecord
 	// Parked is how many jobs are put aside, counted up to MaxParkedCount.
 	Parked int
 	sign   []byte // the lease as it is stored
@@ -49,7 +49,7 @@ func (s *Logs) List(ctx context.Context) ([]Log, error) {
 func (s *Logs) Page(ctx context.Context, after string, limit int) ([]Log, error) {
 	var names []string
 	for shard := range s.cluster.Config().Shards {
-		prefix := s.keys.Shard(shard, layout.SubJobs)
+		prefix := layout.Keyspace(s.keys).Shard(shard, Subspace)
 		r := kv.Prefix(prefix)
 		if after != "" {
 			r.Begin = kv.AfterPrefix(tuple.AppendString(slices.Clip(prefix), after))
@@ -104,7 +104,7 @@ func (s *Logs) firstName(ctx context.Context, prefix []byte, r kv.Range) (name s
 // Get returns a log of jobs with its consumers. It returns fdbmodel.ErrNotFound for one
 // without jobs and consumers, and ErrBadName.
 func (s *Logs) Get(ctx context.Context, queue string) (q Log, err error) {
-	if err := layout.CheckJobName("queue", queue); err != nil {
+	if err := layout.CheckName("queue", queue); err != nil {
 		return q, err
 	}
 	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
@@ -142,7 +142,7 @@ func (s *Logs) FindConsumer(ctx context.Context, k Consumer) error {
 		return err
 	}
 	return s.cluster.View(ctx, func(tx kv.Attempt) error {
-		value, err := tx.Snapshot().Get(s.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name)).Wait(ctx)
+		value, err := tx.Snapshot().Get(s.keys.Progress(k.Queue, k.Name)).Wait(ctx)
 		if err == nil && value == nil {
 			err = fmt.Errorf("consumer %v: %w", k, fdbmodel.ErrNotFound)
 		}
@@ -152,15 +152,15 @@ func (s *Logs) FindConsumer(ctx context.Context, k Consumer) error {
 
 // addHolder adds the lease of a consumer, and counts what it has parked.
 func (s *Logs) addHolder(ctx context.Context, tx kv.Reader, queue string, state *ConsumerState) error {
-	key := s.keys.JobsNamed(queue, layout.JobsLeasesPart, state.Name)
-	parked := tx.GetRange(kv.Prefix(s.keys.JobsNamed(queue, layout.JobsParkedPart, state.Name)),
+	key := s.keys.Lease(queue, state.Name)
+	parked := tx.GetRange(kv.Prefix(s.keys.named(queue, parkedPart, state.Name)),
 		kv.RangeOptions{Limit: MaxParkedCount})
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil {
 		return err
 	}
 	if value != nil {
-		state.sign, state.Lease = value, &layout.JobLease{}
+		state.sign, state.Lease = value, &LeaseRecord{}
 		if err := layout.Decode(key, value, state.Lease); err != nil {
 			return err
 		}
@@ -191,20 +191,20 @@ func (s *Logs) SignsOfLife(ctx context.Context) (map[string][]byte, error) {
 // An unknown commit is retried: if there is nothing left then, the removal has
 // committed.
 func (s *Logs) Drop(ctx context.Context, queue, consumer string, force bool) error {
-	if err := layout.CheckJobName("queue", queue); err != nil {
+	if err := layout.CheckName("queue", queue); err != nil {
 		return err
 	}
-	parts := []string{layout.JobsLeasesPart, layout.JobsParkedPart, layout.JobsProgressPart, layout.JobsRetryPart}
+	parts := []string{leasesPart, parkedPart, progressPart, retryPart}
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-dropjobs"}, func(tx kv.Attempt) error {
-		all := kv.Prefix(s.keys.Jobs(queue))
-		leases := kv.Prefix(s.keys.JobsPart(queue, layout.JobsLeasesPart))
+		all := kv.Prefix(s.keys.log(queue))
+		leases := kv.Prefix(s.keys.part(queue, leasesPart))
 		ranges := []kv.Range{all}
 		if consumer != "" {
-			all = kv.Prefix(s.keys.JobsNamed(queue, layout.JobsProgressPart, consumer))
-			leases = kv.Prefix(s.keys.JobsNamed(queue, layout.JobsLeasesPart, consumer))
+			all = kv.Prefix(s.keys.Progress(queue, consumer))
+			leases = kv.Prefix(s.keys.Lease(queue, consumer))
 			ranges = nil
 			for _, part := range parts {
-				ranges = append(ranges, kv.Prefix(s.keys.JobsNamed(queue, part, consumer)))
+				ranges = append(ranges, kv.Prefix(s.keys.named(queue, part, consumer)))
 			}
 		}
 		held, err := tx.GetRange(leases, kv.RangeOptions{Limit: 1}).Wait(ctx)
@@ -225,7 +225,7 @@ func (s *Logs) Drop(ctx context.Context, queue, consumer string, force bool) err
 			return fmt.Errorf("%s: %w", what, fdbmodel.ErrNotFound)
 		}
 		// The late twin of an attempt removes no log that was begun anew.
-		tx.AddReadConflictKey(s.keys.JobsPart(queue, layout.JobsHeadPart))
+		tx.AddReadConflictKey(s.keys.Head(queue))
 		for _, r := range ranges {
 			tx.ClearRange(r)
 		}

@@ -44,21 +44,21 @@ type Append struct {
 // and are repeated, so a process should gather them. An unknown commit is retried:
 // the record of the producer says whether it has committed.
 func (s *Logs) Append(ctx context.Context, a Append) (first int64, appended bool, err error) {
-	if err := errors.Join(layout.CheckJobName("queue", a.Queue), layout.CheckJobName("producer", a.Producer)); err != nil {
+	if err := errors.Join(layout.CheckName("queue", a.Queue), layout.CheckName("producer", a.Producer)); err != nil {
 		return 0, false, err
 	}
 	if err := checkJobs(a.Jobs); err != nil || len(a.Jobs) == 0 {
 		return 0, false, err
 	}
-	key := s.keys.JobsNamed(a.Queue, layout.JobsProducersPart, a.Producer)
+	key := s.keys.Producer(a.Queue, a.Producer)
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-append"}, func(tx kv.Attempt) error {
 		first, appended = 0, false
-		asked, head := tx.Get(key), tx.Get(s.keys.JobsPart(a.Queue, layout.JobsHeadPart))
+		asked, head := tx.Get(key), tx.Get(s.keys.Head(a.Queue))
 		value, err := asked.Wait(ctx)
 		if err != nil {
 			return err
 		}
-		var last layout.JobProducer
+		var last Producer
 		if value != nil {
 			if err := layout.Decode(key, value, &last); err != nil {
 				return err
@@ -74,7 +74,7 @@ func (s *Logs) Append(ctx context.Context, a Append) (first int64, appended bool
 			return err
 		}
 		appended = true
-		now := layout.JobProducer{Sequence: a.Sequence, First: first, Count: int64(len(a.Jobs)),
+		now := Producer{Sequence: a.Sequence, First: first, Count: int64(len(a.Jobs)),
 			At: layout.Millis(s.cluster.Now()), Keep: a.Keep || last.Keep}
 		tx.Set(key, layout.Encode(&now))
 		return nil
@@ -86,9 +86,9 @@ func (s *Logs) Append(ctx context.Context, a Append) (first int64, appended bool
 func checkJobs(jobs [][]byte) error {
 	size := 0
 	for _, job := range jobs {
-		if len(job) > layout.MaxJob {
+		if len(job) > MaxJob {
 			return fmt.Errorf("%w: a job of %d bytes, at most %d: put the value apart, and name it in the job",
-				fdbmodel.ErrTooLarge, len(job), layout.MaxJob)
+				fdbmodel.ErrTooLarge, len(job), MaxJob)
 		}
 		size += len(job)
 	}
@@ -102,13 +102,13 @@ func checkJobs(jobs [][]byte) error {
 // appendTo appends jobs to a log whose head was requested.
 func (s *Logs) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pending[[]byte], jobs [][]byte,
 ) (first int64, err error) {
-	key := s.keys.JobsPart(queue, layout.JobsHeadPart)
+	key := s.keys.Head(queue)
 	value, err := head.Wait(ctx)
 	if err != nil {
 		return 0, err
 	}
 	now := layout.Millis(s.cluster.Now())
-	end := layout.JobsHead{CreatedAt: now}
+	end := Head{CreatedAt: now}
 	if value != nil {
 		if err := layout.Decode(key, value, &end); err != nil {
 			return 0, err
@@ -117,7 +117,7 @@ func (s *Logs) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pen
 	first = end.Last + 1
 	for _, job := range jobs {
 		end.Last++
-		tx.Set(s.keys.Job(queue, end.Last), layout.Encode(&layout.Job{Value: job, At: now}))
+		tx.Set(s.keys.Job(queue, end.Last), layout.Encode(&Job{Value: job, At: now}))
 	}
 	tx.Set(key, layout.Encode(&end))
 	return first, nil
@@ -125,11 +125,11 @@ func (s *Logs) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pen
 
 // Producer returns the last append of a producer to a log. It returns fdbmodel.ErrNotFound
 // for one that the log does not know, and ErrBadName.
-func (s *Logs) Producer(ctx context.Context, queue, name string) (p layout.JobProducer, err error) {
-	if err := errors.Join(layout.CheckJobName("queue", queue), layout.CheckJobName("producer", name)); err != nil {
+func (s *Logs) Producer(ctx context.Context, queue, name string) (p Producer, err error) {
+	if err := errors.Join(layout.CheckName("queue", queue), layout.CheckName("producer", name)); err != nil {
 		return p, err
 	}
-	key := s.keys.JobsNamed(queue, layout.JobsProducersPart, name)
+	key := s.keys.Producer(queue, name)
 	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
 		value, err := tx.Snapshot().Get(key).Wait(ctx)
 		if err == nil && value == nil {
@@ -138,7 +138,7 @@ func (s *Logs) Producer(ctx context.Context, queue, name string) (p layout.JobPr
 		if err != nil {
 			return err
 		}
-		p = layout.JobProducer{Name: name}
+		p = Producer{Name: name}
 		return layout.Decode(key, value, &p)
 	})
 	return p, err
@@ -158,7 +158,7 @@ func (s *Logs) Last(ctx context.Context, queue string) (last int64, err error) {
 // others are appended. The caller cancels the watch.
 func (s *Logs) Watch(ctx context.Context, queue string) (last int64, watch kv.Watch, err error) {
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(s.keys.JobsPart(queue, layout.JobsHeadPart))
+		watch = tx.Watch(s.keys.Head(queue))
 		last, err = s.readHead(ctx, tx, queue)
 		return err
 	})
@@ -170,15 +170,15 @@ func (s *Logs) Watch(ctx context.Context, queue string) (last int64, watch kv.Wa
 }
 
 func (s *Logs) readHead(ctx context.Context, tx kv.Reader, queue string) (int64, error) {
-	var head layout.JobsHead
-	err := s.readJobsPart(ctx, tx.Get(s.keys.JobsPart(queue, layout.JobsHeadPart)), queue, layout.JobsHeadPart, &head)
+	var head Head
+	err := s.readJobsPart(ctx, tx.Get(s.keys.Head(queue)), queue, headPart, &head)
 	return head.Last, err
 }
 
 // readFirst returns the lowest index of a log that was not removed.
 func (s *Logs) readFirst(ctx context.Context, tx kv.Reader, queue string) (int64, error) {
-	first := layout.JobsFirst{First: 1}
-	err := s.readJobsPart(ctx, tx.Get(s.keys.JobsPart(queue, layout.JobsFirstPart)), queue, layout.JobsFirstPart, &first)
+	first := First{First: 1}
+	err := s.readJobsPart(ctx, tx.Get(s.keys.First(queue)), queue, firstPart, &first)
 	return first.First, err
 }
 
@@ -189,7 +189,7 @@ func (s *Logs) readJobsPart(ctx context.Context, asked kv.Pending[[]byte], queue
 	if err != nil || value == nil {
 		return err
 	}
-	return layout.Decode(s.keys.JobsPart(queue, part), value, into)
+	return layout.Decode(s.keys.part(queue, part), value, into)
 }
 
 // Bounds of one read of jobs.
@@ -201,8 +201,8 @@ const (
 // Read returns jobs of a log from an index on, up to limit and to about a
 // mebibyte; none if the log ends before the index. It returns ErrRemoved if
 // the job at that index was removed.
-func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (jobs []layout.Job, err error) {
-	prefix := s.keys.JobsPart(queue, layout.JobsLogPart)
+func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (jobs []Job, err error) {
+	prefix := s.keys.part(queue, logPart)
 	r := kv.Range{Begin: s.keys.Job(queue, from), End: kv.AfterPrefix(prefix)}
 	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
 		jobs = jobs[:0]
@@ -213,7 +213,7 @@ func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (j
 		}
 		for _, item := range page.Items {
 			rest := tuple.NewReader(item.Key[len(prefix):])
-			job := layout.Job{Index: rest.Int()}
+			job := Job{Index: rest.Int()}
 			if err := errors.Join(rest.Err(), layout.Decode(item.Key, item.Value, &job)); err != nil {
 				return err
 			}
@@ -257,7 +257,7 @@ func (s *Logs) Trim(ctx context.Context, queue string, keep int64) (first int64,
 		}
 		if next := passed - keep + 1; next > first {
 			tx.ClearRange(kv.Range{Begin: s.keys.Job(queue, first), End: s.keys.Job(queue, next)})
-			tx.Set(s.keys.JobsPart(queue, layout.JobsFirstPart), layout.Encode(&layout.JobsFirst{First: next}))
+			tx.Set(s.keys.First(queue), layout.Encode(&First{First: next}))
 			first = next
 		}
 		return nil
@@ -273,13 +273,13 @@ const producerMemory = 24 * 60 * 60 * 1000
 const producerPage = 1000
 
 func (s *Logs) forgetProducers(ctx context.Context, tx kv.Tx, queue string) error {
-	r := kv.Prefix(s.keys.JobsPart(queue, layout.JobsProducersPart))
+	r := kv.Prefix(s.keys.part(queue, producersPart))
 	page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: producerPage}).Wait(ctx)
 	if err != nil {
 		return err
 	}
 	for _, item := range page.Items {
-		var p layout.JobProducer
+		var p Producer
 		if layout.Decode(item.Key, item.Value, &p) == nil && !p.Keep &&
 			p.At < layout.Millis(s.cluster.Now())-producerMemory {
 			tx.AddReadConflictKey(item.Key)

@@ -6,17 +6,16 @@ package joblog
 import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Logs are the logs of jobs of one cluster. Its methods may be called from many
 // goroutines.
 type Logs struct {
 	cluster *fdbmodel.Cluster
-	keys    layout.Keyspace
+	keys    Keys
 }
 
 // Of returns the logs of jobs of a cluster.
-func Of(c *fdbmodel.Cluster) *Logs { return &Logs{cluster: c, keys: c.Keys()} }
+func Of(c *fdbmodel.Cluster) *Logs { return &Logs{cluster: c, keys: Keys(c.Keys())} }
 
 func (s *Logs) traits() kv.Traits { return kv.TraitsOf(s.cluster.Database()) }

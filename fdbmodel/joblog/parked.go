@@ -12,14 +12,14 @@ import (
 )
 
 func (s *Logs) parkedKey(k Consumer, index int64) []byte {
-	return s.keys.JobsParked(k.Queue, layout.JobsParkedPart, k.Name, index)
+	return s.keys.Parked(k.Queue, k.Name, index)
 }
 
 func (s *Logs) retryKey(k Consumer, index int64) []byte {
-	return s.keys.JobsParked(k.Queue, layout.JobsRetryPart, k.Name, index)
+	return s.keys.Retry(k.Queue, k.Name, index)
 }
 
-func (s *Logs) setParked(tx kv.Tx, k Consumer, p *layout.ParkedJob) {
+func (s *Logs) setParked(tx kv.Tx, k Consumer, p *ParkedJob) {
 	record := *p
 	record.Error, record.At = layout.Shorten(p.Error, maxTrouble), layout.Millis(s.cluster.Now())
 	tx.Set(s.parkedKey(k, p.Index), layout.Encode(&record))
@@ -31,7 +31,7 @@ func (s *Logs) setParked(tx kv.Tx, k Consumer, p *layout.ParkedJob) {
 // job was dropped meanwhile. It returns ErrLeaseLost, the errors of Apply, and
 // fdbmodel.ErrTooLarge. An unknown commit is retried; what it removed says whether it has
 // committed.
-func (l *Lease) Redo(ctx context.Context, index int64, failure *layout.ParkedJob, effects Effects) error {
+func (l *Lease) Redo(ctx context.Context, index int64, failure *ParkedJob, effects Effects) error {
 	s := l.logs
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-redo"}, func(tx kv.Attempt) error {
 		asked := l.ask(tx)
@@ -61,13 +61,13 @@ func (l *Lease) Redo(ctx context.Context, index int64, failure *layout.ParkedJob
 
 // Parked returns the jobs that a consumer has put aside, those above an index,
 // up to limit. It returns ErrBadName.
-func (s *Logs) Parked(ctx context.Context, k Consumer, after int64, limit int) (parked []layout.ParkedJob,
+func (s *Logs) Parked(ctx context.Context, k Consumer, after int64, limit int) (parked []ParkedJob,
 	err error,
 ) {
 	if err := k.Check(); err != nil {
 		return nil, err
 	}
-	prefix := s.keys.JobsNamed(k.Queue, layout.JobsParkedPart, k.Name)
+	prefix := s.keys.named(k.Queue, parkedPart, k.Name)
 	r := kv.Range{Begin: s.parkedKey(k, after+1), End: kv.AfterPrefix(prefix)}
 	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
 		parked = nil
@@ -96,7 +96,7 @@ func (s *Logs) Parked(ctx context.Context, k Consumer, after int64, limit int) (
 	return parked, err
 }
 
-func parkedOf(prefix []byte, item kv.KeyValue) (job layout.ParkedJob, err error) {
+func parkedOf(prefix []byte, item kv.KeyValue) (job ParkedJob, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	job.Index = rest.Int()
 	return job, errors.Join(rest.Err(), layout.Decode(item.Key, item.Value, &job))
@@ -105,18 +105,18 @@ func parkedOf(prefix []byte, item kv.KeyValue) (job layout.ParkedJob, err error)
 // askedRetries returns parked jobs whose retry was asked for. A mark without a job
 // is left out.
 func (s *Logs) askedRetries(ctx context.Context, tx kv.Reader, k Consumer, limit int,
-) (retries []layout.ParkedJob, err error) {
+) (retries []ParkedJob, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	prefix := s.keys.JobsNamed(k.Queue, layout.JobsRetryPart, k.Name)
+	prefix := s.keys.named(k.Queue, retryPart, k.Name)
 	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: min(limit, jobPage)}).Wait(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, item := range page.Items {
 		rest := tuple.NewReader(item.Key[len(prefix):])
-		job := layout.ParkedJob{Index: rest.Int(), Retrying: true}
+		job := ParkedJob{Index: rest.Int(), Retrying: true}
 		key := s.parkedKey(k, job.Index)
 		value, err := tx.Get(key).Wait(ctx)
 		switch {

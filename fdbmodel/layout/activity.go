@@ -241,8 +241,8 @@ const (
 // activityKinds are the kinds of keys of activity.
 func activityKinds() []KeyKind {
 	return []KeyKind{{"activity", SubActivity, false,
-		in(choice("step", ActivityHours, ActivityMinutes), number("at_s"), text("membership")),
-		FormatRecord, of[Activity](), "", carried,
+		in(Choice("step", ActivityHours, ActivityMinutes), Number("at_s"), Text("membership")),
+		FormatRecord, RecordOf[Activity], "", carried,
 		"the ends of attempts of one start of a worker in a minute; without a membership, of all workers in a minute or " +
 			"an hour, and how many futures there were",
 		"the worker with its heartbeat, if something has ended, and when it leaves; folded and counted by the janitor"}}

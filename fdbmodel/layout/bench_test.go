@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -73,7 +74,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func emptyOf(record layout.Record) func() layout.Record {
-	kinds := layout.Table()
+	kinds := keyspace.Table().Kinds()
 	at := slices.IndexFunc(kinds, func(k layout.KeyKind) bool {
 		return k.Record != nil && reflect.TypeOf(k.Record()) == reflect.TypeOf(record)
 	})

@@ -82,11 +82,11 @@ const (
 
 func limitKinds() []KeyKind {
 	return []KeyKind{
-		{KeyLimits, subClusterLimits, false, in(fixed(limitSettings)), FormatRecord, of[Limits](), "", carried,
+		{KeyLimits, subClusterLimits, false, in(Fixed(limitSettings)), FormatRecord, RecordOf[Limits], "", carried,
 			"the limits of the cluster, if there are any", "limits set"},
-		{"rate", subClusterLimits, false, in(fixed(limitRate)), FormatRecord, of[RateRecord](), "", LeftOut,
+		{"rate", subClusterLimits, false, in(Fixed(limitRate)), FormatRecord, RecordOf[RateRecord], "", LeftOut,
 			"the unused part of the rate of submits", "clients that submit, a few times a second"},
-		{"usage", subClusterLimits, false, in(fixed(limitUsage)), FormatRecord, of[UsageRecord](), "", LeftOut,
+		{"usage", subClusterLimits, false, in(Fixed(limitUsage)), FormatRecord, RecordOf[UsageRecord], "", LeftOut,
 			"how many bytes the store holds", "a worker in the process that has the store open"},
 	}
 }

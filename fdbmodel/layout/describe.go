@@ -63,10 +63,10 @@ const (
 	ProblemUnknown = "a kind of key that this version does not know"
 )
 
-// DescribeKey splits any key into its parts. For a key outside of every
-// cluster, or of a kind that this version does not know, Problem says so.
-func DescribeKey(key []byte) KeyDescription {
-	k := ParseKey(key)
+// Describe splits any key into its parts. For a key outside of every
+// cluster, or of a kind that the table does not have, Problem says so.
+func (t *Table) Describe(key []byte) KeyDescription {
+	k := t.Parse(key)
 	d := KeyDescription{Cluster: k.Cluster, Subspace: k.Subspace, Text: tuple.String(key), Escaped: EscapeKey(key)}
 	if k.Shard >= 0 {
 		d.Shard = &k.Shard
@@ -84,7 +84,7 @@ func DescribeKey(key []byte) KeyDescription {
 
 // named returns the parts of a key, without the fixed names.
 func (k *Key) named() (parts KeyParts) {
-	for i, e := range k.Kind.elements {
+	for i, e := range k.Kind.Elements {
 		var value any
 		switch e.is {
 		case elementName:

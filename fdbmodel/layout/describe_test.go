@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -17,7 +18,7 @@ func TestDescribeGoldenKeys(t *testing.T) {
 	k.Shards = 16
 	names := map[string]string{"code info": "module", "code body": "module piece", "mailbox": "mail"}
 	for _, c := range modeltest.GoldenKeys(k) {
-		d := layout.DescribeKey(c.Key)
+		d := keyspace.Table().Describe(c.Key)
 		want, renamed := names[c.Name]
 		if !renamed {
 			want = c.Name
@@ -29,13 +30,13 @@ func TestDescribeGoldenKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.Key, back)
 	}
-	require.Len(t, modeltest.GoldenKeys(k), len(layout.Table()))
+	require.Len(t, modeltest.GoldenKeys(k), len(keyspace.Table().Kinds()))
 	key := k.Ready(modeltest.GoldenID, &layout.Spec{Queue: "q", Owner: "g", Priority: 5})
-	b, err := json.Marshal(layout.DescribeKey(key).Parts)
+	b, err := json.Marshal(keyspace.Table().Describe(key).Parts)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"queue":"q","cpu_millis":0,"ram_bytes":0,"gpu_millis":0,"priority":5,`+
 		`"id":"01020304-0506-7708-890a-0b0c0d0e0f03"}`, string(b))
-	ready := layout.ParseKey(key)
+	ready := keyspace.Table().Parse(key)
 	require.Equal(t, modeltest.GoldenID, ready.ID)
 	require.Equal(t, "q", ready.Text("queue"))
 	require.EqualValues(t, 5, ready.Int("priority"))

@@ -4,22 +4,23 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Any key of a cluster can be read without the cluster.
-func ExampleDescribeKey() {
-	keys := layout.NewKeyspace("shop")
-	keys.Shards = 1
-	id, err := layout.ParseID("0199a1b2-c3d4-7000-8000-00000000002a")
-	if err != nil {
-		panic(err)
+// A room of the model that has its own keys says what they look like.
+func ExampleKeyKind() {
+	type price struct {
+		Cents int64 `msgpack:"c,omitempty" json:"cents"`
 	}
-	key := layout.DescribeKey(keys.Spec(id))
-	fmt.Println(key.Kind, "of cluster", key.Cluster, "in shard", *key.Shard)
-	fmt.Println(key.Text)
-	// Output:
-	// spec of cluster shop in shard 0
-	// ("futura", "shop", 0, "futures", 0199a1b2-c3d4-7000-8000-00000000002a, "spec")
+	table := layout.NewTable([]layout.KeyKind{{
+		Name: "price", Subspace: "prices", Elements: []layout.Element{layout.Text("item")}, Record: layout.RecordOf[price],
+		Holds: "the price of an item", Writer: "the shop",
+	}})
+	key := tuple.AppendString(layout.NewKeyspace("shop").Global("prices"), "tea")
+	parsed := table.Parse(key)
+	value, err := parsed.Kind.Decode(key, layout.Encode(&price{Cents: 250}))
+	fmt.Println(parsed.Kind.Name, parsed.Text("item"), value.Record.(*price).Cents, err)
+	// Output: price tea 250 <nil>
 }
 
 // The place of an unclaimed future follows from its records.

@@ -3,7 +3,6 @@ package layout
 import (
 	"bytes"
 	"slices"
-	"sync"
 
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
@@ -44,7 +43,7 @@ func (k *Key) Int(name string) int64 { return k.part(name).number }
 func (k *Key) Future(name string) ID { return k.part(name).id }
 
 func (k *Key) part(name string) (part keyPart) {
-	if i := slices.IndexFunc(k.Kind.elements, func(e keyElement) bool { return e.name == name }); i >= 0 {
+	if i := slices.IndexFunc(k.Kind.Elements, func(e Element) bool { return e.name == name }); i >= 0 {
 		part = k.parts[i]
 	}
 	return part
@@ -60,8 +59,8 @@ func (k *Key) Entity() []byte {
 	return k.Raw[:len(k.Raw)-len(rest.Rest())]
 }
 
-// ParseKey splits any key into its parts.
-func ParseKey(key []byte) Key {
+// Parse splits any key into its parts.
+func (t *Table) Parse(key []byte) Key {
 	k := Key{Raw: key, Shard: -1}
 	rest := tuple.NewReader(key)
 	rest.Expect(rootName)
@@ -72,14 +71,14 @@ func ParseKey(key []byte) Key {
 	}
 	k.Subspace = rest.Text()
 	k.body = len(key) - len(rest.Rest())
-	k.match(rest, 0)
+	k.match(t, rest, 0)
 	return k
 }
 
 // match finds the kind of a key in a known subspace; rest begins with the
 // element at the index from.
-func (k *Key) match(rest tuple.Reader, from int) {
-	kinds := kindTable()[k.Subspace]
+func (k *Key) match(t *Table, rest tuple.Reader, from int) {
+	kinds := t.bySubspace[k.Subspace]
 	if len(kinds) == 0 || kinds[0].Sharded != (k.Shard >= 0) || rest.Err() != nil {
 		return
 	}
@@ -91,20 +90,11 @@ func (k *Key) match(rest tuple.Reader, from int) {
 	}
 }
 
-// kindTable is the table indexed by subspace.
-var kindTable = sync.OnceValue(func() map[string][]*KeyKind {
-	table := map[string][]*KeyKind{}
-	for _, k := range Table() {
-		table[k.Subspace] = append(table[k.Subspace], &k)
-	}
-	return table
-})
-
 // take reads the elements of a kind, and reports whether the key has them all
 // and nothing else.
 func (k *Key) take(kind *KeyKind, rest tuple.Reader, from int) bool {
-	for i := from; i < len(kind.elements); i++ {
-		e, part := &kind.elements[i], &k.parts[i]
+	for i := from; i < len(kind.Elements); i++ {
+		e, part := &kind.Elements[i], &k.parts[i]
 		switch e.is {
 		case elementName:
 			left, found := bytes.CutPrefix(rest.Rest(), e.encoded)
@@ -147,8 +137,8 @@ func (k Keyspace) Holds(key *Key) bool {
 	if key.Shard >= k.Shards {
 		return false
 	}
-	for i := range key.Kind.elements {
-		switch e := &key.Kind.elements[i]; {
+	for i := range key.Kind.Elements {
+		switch e := &key.Kind.Elements[i]; {
 		case !e.home:
 		case e.is == elementID:
 			return key.parts[i].id.Shard(k.Shards) == key.Shard

@@ -46,7 +46,6 @@ const (
 	subJanitor   = "janitor"
 	SubModules   = "modules"
 	SubAliases   = "aliases"
-	SubJobs      = "jobs"
 	SubSchedules = "schedules"
 	SubPauses    = "pauses"
 

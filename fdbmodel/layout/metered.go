@@ -63,8 +63,8 @@ const maxMeteredName = 128
 // meteredKinds are the kinds of keys of what was used.
 func meteredKinds() []KeyKind {
 	return []KeyKind{{"metered", SubMetered, false,
-		in(text("day"), choice("kind", MeteredPeer, MeteredWorker), text("name"), text("membership")),
-		FormatRecord, of[Metered](), "", carried,
+		in(Text("day"), Choice("kind", MeteredPeer, MeteredWorker), Text("name"), Text("membership")),
+		FormatRecord, RecordOf[Metered], "", carried,
 		"the use of one start of a worker on a day; without a membership, the sum of those that have ended",
 		"the worker with its heartbeat, if it has used something, and when it leaves; folded by the janitor"}}
 }

@@ -30,13 +30,17 @@ func CheckClusterName(name string) error {
 	return nil
 }
 
-// CheckQueueName returns ErrBadName unless name may name a queue.
-func CheckQueueName(name string) error {
+// CheckName returns ErrBadName unless name has 1 to 64 of the characters A to Z, a to z, 0 to 9
+// and . _ -; what says what it is to name.
+func CheckName(what, name string) error {
 	if !queueName.MatchString(name) {
-		return fmt.Errorf("%w: queue %.80q: use 1 to %d of A-Z, a-z, 0-9 and . _ -", ErrBadName, name, maxQueueName)
+		return fmt.Errorf("%w: %s %.80q: use 1 to %d of A-Z, a-z, 0-9 and . _ -", ErrBadName, what, name, maxQueueName)
 	}
 	return nil
 }
+
+// CheckQueueName returns ErrBadName unless name may name a queue.
+func CheckQueueName(name string) error { return CheckName("queue", name) }
 
 // CheckFunctionName returns ErrBadName unless name is go:NAME, wasm:CID,
 // wasm:CID/METHOD, wasm:ALIAS or wasm:ALIAS/METHOD.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -32,7 +33,7 @@ func TestEntriesOfLabelledFutures(t *testing.T) {
 	_, queueEnd, end, err := layout.ParseAnyReady(item, k.Shard(3, layout.SubReady))
 	require.NoError(t, err)
 	require.Equal(t, []int{len(prefix), classEnd}, []int{queueEnd, end})
-	key := layout.ParseKey(item.Key)
+	key := keyspace.Table().Parse(item.Key)
 	require.Equal(t, layout.PlaceReady, key.Kind.Name)
 	require.Equal(t, "disk=ssd,zone=a", key.Text("labels"))
 	require.EqualValues(t, 5, key.Int("priority"))

@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -107,11 +108,14 @@ func (r *Row) Attempt() int {
 	}
 }
 
+// rowTable has the keys of futures.
+var rowTable = sync.OnceValue(func() *Table { return NewTable(rowKinds()) })
+
 // Add adds one key to the row; rest is the part of the key after the id. It
 // returns ErrNewerRecord and ErrBadRecord.
 func (r *Row) Add(item kv.KeyValue, rest tuple.Reader) error {
 	key := Key{Raw: item.Key, Subspace: SubFutures, ID: r.ID}
-	if key.match(rest, 1); key.Kind == nil {
+	if key.match(rowTable(), rest, 1); key.Kind == nil {
 		return fmt.Errorf("%s: %w: unknown part of a future", tuple.String(item.Key), ErrBadRecord)
 	}
 	var value Value

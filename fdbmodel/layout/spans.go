@@ -24,8 +24,8 @@ type Span struct {
 	Subspace string
 }
 
-// Spans divides all keys of the cluster into ranges, in the order of the keys.
-func (k Keyspace) Spans() []Span {
+// Spans divides all keys of a cluster into ranges, in the order of the keys.
+func (t *Table) Spans(k Keyspace) []Span {
 	var spans []Span
 	at := k.Prefix
 	until := func(end []byte, shard, page int, subspace string) {
@@ -33,7 +33,7 @@ func (k Keyspace) Spans() []Span {
 		at = end
 	}
 	large := func(prefix []byte, shard int) {
-		for _, sub := range largeSubspaces(shard >= 0) {
+		for _, sub := range t.largeSubspaces(shard >= 0) {
 			r := kv.Prefix(tuple.AppendString(slices.Clip(prefix), sub))
 			until(r.Begin, shard, pageKeys, "")
 			until(r.End, shard, largePageKeys, sub)
@@ -50,8 +50,9 @@ func (k Keyspace) Spans() []Span {
 
 // largeSubspaces returns the subspaces whose values are large, in the order of
 // the keys.
-func largeSubspaces(sharded bool) (large []string) {
-	for _, k := range Table() {
+func (t *Table) largeSubspaces(sharded bool) (large []string) {
+	for i := range t.kinds {
+		k := &t.kinds[i]
 		if k.Sharded == sharded && (k.Format == FormatPiece || k.Format == FormatNotices) {
 			large = append(large, k.Subspace)
 		}
@@ -60,9 +61,9 @@ func largeSubspaces(sharded bool) (large []string) {
 	return slices.Compact(large)
 }
 
-// Page returns how many keys of the kind's subspace are read at a time.
-func (k *KeyKind) Page() int {
-	if slices.Contains(largeSubspaces(k.Sharded), k.Subspace) {
+// Page returns how many keys of a kind's subspace are read at a time.
+func (t *Table) Page(k *KeyKind) int {
+	if slices.Contains(t.largeSubspaces(k.Sharded), k.Subspace) {
 		return largePageKeys
 	}
 	return pageKeys

@@ -95,9 +95,9 @@ const (
 
 func uniqueKinds() []KeyKind {
 	return []KeyKind{
-		{KeyUnique, SubUnique, true, in(home(text("name")), futureID()), FormatRecord, of[UniqueRecord](), "", carried,
+		{KeyUnique, SubUnique, true, in(Text("name").Home(), futureID()), FormatRecord, RecordOf[UniqueRecord], "", carried,
 			"the future that has a unique name, and for how long", "submit, retry; cleared when it ends"},
-		{KeyUniqueDue, SubUniqueDue, true, in(number("free_at_ms"), home(text("name")), futureID()), formatEmpty, nil, "",
+		{KeyUniqueDue, SubUniqueDue, true, in(Number("free_at_ms"), Text("name").Home(), futureID()), FormatEmpty, nil, "",
 			carried, "a future that is over keeps its unique name until this time", "the end of the future"},
 	}
 }

@@ -33,7 +33,7 @@ func (k *KeyKind) Decode(key, value []byte) (v Value, err error) {
 	case FormatNotices:
 		v.Notices, err = AppendNotices(nil, kv.KeyValue{Key: key, Value: value})
 		return v, err
-	case formatMark:
+	case FormatMark:
 		if err := checkVersion(key, value, 0); err != nil {
 			return v, err
 		}
@@ -44,7 +44,7 @@ func (k *KeyKind) Decode(key, value []byte) (v Value, err error) {
 		if sound = len(value) == 8; sound {
 			v.Count = int64(binary.LittleEndian.Uint64(value))
 		}
-	case formatEmpty:
+	case FormatEmpty:
 		sound = len(value) == 0
 	}
 	if !sound {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
@@ -103,16 +104,16 @@ func GoldenRecords() []GoldenRecord {
 // goldenJobs are the records of logs of jobs.
 func goldenJobs() []GoldenRecord {
 	return []GoldenRecord{
-		{"jobs head", &layout.JobsHead{Last: 9, CreatedAt: 1}, false, empty[layout.JobsHead]()},
-		{"jobs first", &layout.JobsFirst{First: 3}, false, empty[layout.JobsFirst]()},
-		{"job", &layout.Job{Value: []byte("v"), At: 1}, false, empty[layout.Job]()},
-		{"job producer", &layout.JobProducer{Sequence: 1, First: 2, Count: 3, At: 4, Keep: true}, false,
-			empty[layout.JobProducer]()},
-		{"job progress", &layout.JobProgress{Index: 5, At: 1}, false, empty[layout.JobProgress]()},
-		{"job lease", &layout.JobLease{Holder: "h", Count: 1, About: "host 7", Opening: "o", Connection: "x", At: 2,
-			Failing: 6, Attempts: 3, Error: "e"}, false, empty[layout.JobLease]()},
-		{"parked job", &layout.ParkedJob{Value: []byte("v"), Attempts: 2, Error: "e", At: 3}, false,
-			empty[layout.ParkedJob]()},
+		{"jobs head", &joblog.Head{Last: 9, CreatedAt: 1}, false, empty[joblog.Head]()},
+		{"jobs first", &joblog.First{First: 3}, false, empty[joblog.First]()},
+		{"job", &joblog.Job{Value: []byte("v"), At: 1}, false, empty[joblog.Job]()},
+		{"job producer", &joblog.Producer{Sequence: 1, First: 2, Count: 3, At: 4, Keep: true}, false,
+			empty[joblog.Producer]()},
+		{"job progress", &joblog.Progress{Index: 5, At: 1}, false, empty[joblog.Progress]()},
+		{"job lease", &joblog.LeaseRecord{Holder: "h", Count: 1, About: "host 7", Opening: "o", Connection: "x", At: 2,
+			Failing: 6, Attempts: 3, Error: "e"}, false, empty[joblog.LeaseRecord]()},
+		{"parked job", &joblog.ParkedJob{Value: []byte("v"), Attempts: 2, Error: "e", At: 3}, false,
+			empty[joblog.ParkedJob]()},
 	}
 }
 
@@ -256,12 +257,12 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"incoming", k.Incoming()}, {"config", k.Config()},
 		{"module", k.ModuleInfo("c")}, {"module piece", k.ModulePiece("c", 1)}, {"alias", k.Alias("a")},
 		{"batch", k.BatchRecord("b")}, {"batch chunk", k.BatchChunk("b", "w")}, {"batch time", k.BatchAt(7, "b")},
-		{"jobs first", k.JobsPart("q", layout.JobsFirstPart)}, {"jobs head", k.JobsPart("q", layout.JobsHeadPart)},
-		{"job lease", k.JobsNamed("q", layout.JobsLeasesPart, "c")}, {"job", k.Job("q", 4)},
-		{"parked job", k.JobsParked("q", layout.JobsParkedPart, "c", 2)},
-		{"job producer", k.JobsNamed("q", layout.JobsProducersPart, "p")},
-		{"job progress", k.JobsNamed("q", layout.JobsProgressPart, "c")},
-		{"job retry", k.JobsParked("q", layout.JobsRetryPart, "c", 2)},
+		{"jobs first", joblog.Keys(k).First("q")}, {"jobs head", joblog.Keys(k).Head("q")},
+		{"job lease", joblog.Keys(k).Lease("q", "c")}, {"job", joblog.Keys(k).Job("q", 4)},
+		{"parked job", joblog.Keys(k).Parked("q", "c", 2)},
+		{"job producer", joblog.Keys(k).Producer("q", "p")},
+		{"job progress", joblog.Keys(k).Progress("q", "c")},
+		{"job retry", joblog.Keys(k).Retry("q", "c", 2)},
 		{"schedule", k.Schedule("s")}, {"schedule state", k.ScheduleState("s")}, {"schedule time", k.ScheduleAt(7, "s")},
 	}
 }

@@ -315,7 +315,7 @@ func (p *Population) addGlobals(t *testing.T) {
 	require.NoError(t, err)
 	lease, _, err := joblog.Of(p.C).Take(ctx, JobsConsumer(), joblog.Take{})
 	require.NoError(t, err)
-	parked := []layout.ParkedJob{{Index: 2, Value: []byte("two"), Attempts: 3, Error: "failed"}}
+	parked := []joblog.ParkedJob{{Index: 2, Value: []byte("two"), Attempts: 3, Error: "failed"}}
 	require.NoError(t, lease.Commit(ctx, 0, 3, parked, joblog.Effects{}))
 	require.NoError(t, lease.Release(ctx))
 	require.NoError(t, joblog.Of(p.C).RetryParked(ctx, JobsConsumer(), 2))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/transfer/archive"
@@ -166,7 +167,7 @@ func (t *copyTarget) unpack(ctx context.Context, file *archive.Reader, progress 
 			return nil, err
 		}
 		whole := append(slices.Clone(t.keys.Prefix), key...)
-		kind := layout.ParseKey(whole).Kind
+		kind := keyspace.Table().Parse(whole).Kind
 		if kind == nil || kind.Moves == layout.LeftOut {
 			return nil, fmt.Errorf("%s: %w: not a key of a backup", layout.EscapeKey(whole), layout.ErrBadRecord)
 		}

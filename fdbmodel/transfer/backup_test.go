@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -181,7 +182,7 @@ func TestRestoreOfAnOlderFormat(t *testing.T) {
 	items, err := archive.NewWriter(&file, archive.Head{Cluster: "check"})
 	require.NoError(t, err)
 	for _, i := range allOf(t, p.DB) {
-		kind := layout.ParseKey(i.Key).Kind
+		kind := keyspace.Table().Parse(i.Key).Kind
 		if kind == nil || kind.Moves == layout.LeftOut {
 			continue
 		}

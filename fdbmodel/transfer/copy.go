@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -138,7 +139,7 @@ func newCopySource(c *fdbmodel.Cluster) *copySource {
 // each calls fn with everything that is copied, in the order of the keys. It
 // returns ErrBadRecord for a key of an unknown kind.
 func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
-	for _, span := range s.keys.Spans() {
+	for _, span := range keyspace.Table().Spans(s.keys) {
 		if span.Subspace == layout.SubMailbox {
 			continue // mailboxes can be long and are not copied
 		}
@@ -148,7 +149,7 @@ func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
 				return err
 			}
 			for _, item := range page.Items {
-				kind := layout.ParseKey(item.Key).Kind
+				kind := keyspace.Table().Parse(item.Key).Kind
 				if kind == nil {
 					return fmt.Errorf("%s: %w: %s", tuple.String(item.Key), layout.ErrBadRecord, layout.ProblemUnknown)
 				}

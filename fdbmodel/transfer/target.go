@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -143,7 +144,7 @@ func (t *copyTarget) verify(ctx context.Context, want *tally, model fdbmodel.Opt
 			ErrBadCopy, got.keys, got.futures, want.keys, want.futures)
 	}
 	model.Incoming = true
-	c, err := fdbmodel.Open(ctx, t.db, layout.ParseKey(t.keys.Prefix).Cluster, model)
+	c, err := fdbmodel.Open(ctx, t.db, keyspace.Table().Parse(t.keys.Prefix).Cluster, model)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
@@ -284,7 +283,7 @@ func (s *server) listParked(ctx context.Context, in *listParkedInput) (*parkedOu
 }
 
 func (s *server) parked(ctx context.Context, k joblog.Consumer, after int64, limit int,
-) ([]layout.ParkedJob, error) {
+) ([]joblog.ParkedJob, error) {
 	if err := joblog.Of(s.client.Cluster()).FindConsumer(ctx, k); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -22,9 +21,9 @@ const jobs = "/api/v1/jobs"
 func park(t *testing.T, c *fdbmodel.Cluster, k joblog.Consumer, to int64, parked ...int64) *joblog.Lease {
 	lease, _, err := joblog.Of(c).Take(t.Context(), k, joblog.Take{About: "here"})
 	require.NoError(t, err)
-	list := make([]layout.ParkedJob, len(parked))
+	list := make([]joblog.ParkedJob, len(parked))
 	for i, index := range parked {
-		list[i] = layout.ParkedJob{Index: index, Attempts: 5, Error: "it is bad", Value: []byte("bad")}
+		list[i] = joblog.ParkedJob{Index: index, Attempts: 5, Error: "it is bad", Value: []byte("bad")}
 	}
 	require.NoError(t, lease.Commit(t.Context(), lease.Progress, to, list, joblog.Effects{}))
 	return lease
@@ -139,8 +138,8 @@ func TestHostileJobsOverHTTP(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	ones := "[1" + strings.Repeat(",1", joblog.MaxAppend) + "]"
 	texts := `["x"` + strings.Repeat(`,"x"`, joblog.MaxAppend) + "]"
-	large := strings.Repeat("x", layout.MaxJob)
-	many := strings.Repeat(`"`+large+`",`, joblog.MaxAppendBytes/layout.MaxJob) + `"x"`
+	large := strings.Repeat("x", joblog.MaxJob)
+	many := strings.Repeat(`"`+large+`",`, joblog.MaxAppendBytes/joblog.MaxJob) + `"x"`
 	for _, c := range []struct {
 		at, body string
 		status   int

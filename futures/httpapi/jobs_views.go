@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/joblog"
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // JobLog is a log of ordered jobs.
@@ -64,7 +63,7 @@ type ParkedJob struct {
 	Retrying bool      `json:"retrying,omitempty" doc:"It is to be tried again"`
 }
 
-func parkedOf(p *layout.ParkedJob) ParkedJob {
+func parkedOf(p *joblog.ParkedJob) ParkedJob {
 	return ParkedJob{Index: p.Index, Value: bytesOf(p.Value), At: time.UnixMilli(p.At).UTC(), Attempts: p.Attempts,
 		Error: p.Error, Retrying: p.Retrying}
 }

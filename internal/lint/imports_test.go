@@ -75,7 +75,7 @@ func importTable() map[string]imports {
 		"fdbmodel/fit", "fdbmodel/modules",
 		"fdbmodel/quota", "fdbmodel/results", "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/admin", "fdbmodel/maintenance", "fdbmodel/names",
-		"fdbmodel/pauses", "fdbmodel/lanes", "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/schedule",
+		"fdbmodel/pauses", "fdbmodel/lanes", "fdbmodel/audit", "fdbmodel/joblog", "fdbmodel/keyspace", "fdbmodel/schedule",
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded", "fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "fdbmodel/kv/sharing")
 	return map[string]imports{
@@ -133,8 +133,9 @@ func importTable() map[string]imports {
 			"fdbmodel/internal/index")},
 		"fdbmodel": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/state",
 			"fdbmodel/internal/...")},
-		"fdbmodel/edges":   {ours: append(slices.Clone(model), "fdbmodel/internal/edge", "fdbmodel/internal/pieces")},
-		"fdbmodel/audit":   {ours: append(slices.Clone(model), "fdbmodel/maintenance", "fdbmodel/read")},
+		"fdbmodel/edges": {ours: append(slices.Clone(model), "fdbmodel/internal/edge", "fdbmodel/internal/pieces")},
+		"fdbmodel/audit": {ours: append(slices.Clone(model), "fdbmodel/joblog", "fdbmodel/keyspace",
+			"fdbmodel/maintenance", "fdbmodel/read")},
 		"fdbmodel/batches": {ours: append(slices.Clone(model), "fdbmodel/owners")},
 		"fdbmodel/admin":   {ours: append(slices.Clone(model), "fdbmodel/internal/sessions", "fdbmodel/maintenance")},
 		"fdbmodel/fit":     {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/state")},
@@ -158,12 +159,14 @@ func importTable() map[string]imports {
 			"fdbmodel/internal/nearby", "fdbmodel/internal/pieces")},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect": {
-			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/fit", "fdbmodel/lanes", "fdbmodel/pauses",
-				"fdbmodel/quota", "fdbmodel/read", "fdbmodel/reference",
+			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/fit", "fdbmodel/keyspace",
+				"fdbmodel/lanes", "fdbmodel/pauses", "fdbmodel/quota", "fdbmodel/read", "fdbmodel/reference",
 				"fdbmodel/results"),
 			others: []string{msgp},
 		},
+		"fdbmodel/keyspace": {ours: append(slices.Clone(model), "fdbmodel/joblog")},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/admin", "fdbmodel/audit", "fdbmodel/joblog",
+			"fdbmodel/keyspace",
 			"fdbmodel/transfer/archive")},
 
 		root: {ours: append(slices.Clone(application), "fdbmodel/admin", "fdbmodel/kv/kvopen")},

@@ -29,7 +29,7 @@ func jobMutants() []mutant {
 		{name: "a producer is forgotten that appends meanwhile", file: log, by: stored,
 			old: "\t\t\ttx.AddReadConflictKey(item.Key)\n", new: ""},
 		{name: "jobs are removed under a consumer that starts", file: consumer, by: stored,
-			old: "\ttx.AddWriteConflictKey(s.keys.JobsPart(k.Queue, layout.JobsFirstPart))\n", new: ""},
+			old: "\ttx.AddWriteConflictKey(s.keys.First(k.Queue))\n", new: ""},
 		{name: "a consumer is removed under a process that starts", file: "fdbmodel/joblog/list.go", by: stored,
 			old: "held, err := tx.GetRange(", new: "held, err := tx.Snapshot().GetRange("},
 		{name: "trouble that is over is shown", file: consumer, by: stored,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -184,7 +185,7 @@ func hide(kind string) func(*tx, []kv.KeyValue) []kv.KeyValue {
 }
 
 func isKind(key []byte, kind string) bool {
-	k := layout.ParseKey(key)
+	k := keyspace.Table().Parse(key)
 	return k.Kind != nil && k.Kind.Name == kind
 }
 
@@ -219,7 +220,7 @@ func releaseEarly(t *tx, m *mutation) {
 // realizeFailed replaces the failure of each future by a result.
 func realizeFailed(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	for i, item := range items {
-		key := layout.ParseKey(item.Key)
+		key := keyspace.Table().Parse(item.Key)
 		var failure layout.Exception
 		if !isKind(item.Key, layout.StateException) || layout.Decode(item.Key, item.Value, &failure) != nil {
 			continue
@@ -245,7 +246,7 @@ func realizeClaimed(t *tx, items []kv.KeyValue) []kv.KeyValue {
 			continue
 		}
 		if _, err := layout.DecodeStamped(item.Key, item.Value, &claim); err == nil {
-			key := t.keys().State(layout.ParseKey(item.Key).ID, layout.StateResult)
+			key := t.keys().State(keyspace.Table().Parse(item.Key).ID, layout.StateResult)
 			results = append(results, kv.KeyValue{Key: key, Value: layout.EncodeStamped(&layout.Result{Token: claim.Token})})
 		}
 	}
@@ -258,7 +259,7 @@ func realizeClaimed(t *tx, items []kv.KeyValue) []kv.KeyValue {
 // showOwnClaim shows a worker the claim that it once wrote.
 func showOwnClaim(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	for i, item := range items {
-		key := layout.ParseKey(item.Key)
+		key := keyspace.Table().Parse(item.Key)
 		own := t.process.claims[key.ID]
 		switch {
 		case own == nil:
@@ -280,7 +281,7 @@ func chargeAll(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	if len(items) == 0 || !isKind(items[0].Key, layout.WorkerSuspect) {
 		return items
 	}
-	key := layout.ParseKey(items[0].Key)
+	key := keyspace.Table().Parse(items[0].Key)
 	var first layout.SuspectRecord
 	if layout.Decode(items[0].Key, items[0].Value, &first) != nil {
 		return items

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -37,7 +38,7 @@ func showOtherLine(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	if len(items) == 0 || !isKind(items[0].Key, layout.PlaceLine) {
 		return items
 	}
-	key := layout.ParseKey(items[0].Key)
+	key := keyspace.Table().Parse(items[0].Key)
 	other := layout.Lane{Kind: key.Text("kind"), Key: "a"}
 	if key.Text("key") == "a" {
 		other.Key = "b"

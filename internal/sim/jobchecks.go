@@ -85,7 +85,7 @@ func (w *world) checkStage(ctx context.Context, stage int, from, to []string) er
 	for i, name := range from[:at] {
 		index := int64(i + 1)
 		n := count(to, name)
-		parked := slices.ContainsFunc(all, func(p layout.ParkedJob) bool { return p.Index == index })
+		parked := slices.ContainsFunc(all, func(p joblog.ParkedJob) bool { return p.Index == index })
 		if !isParked(stage, index) {
 			want = append(want, name)
 		}
@@ -130,20 +130,20 @@ func (w *world) jobsAreOver(ctx context.Context) (bool, error) {
 func jobBugs() []plantedBug {
 	return []plantedBug{
 		{name: "job done twice", text: "a stage writes the next one's jobs and not its progress", tags: []string{tagProgress},
-			write: drop(setKey, layout.KeyJobProgress)},
+			write: drop(setKey, joblog.KeyProgress)},
 		{name: "jobs skipped", text: "a stage advances by one job too many", tags: []string{tagProgress}, write: skipJob},
 		{name: "two leaders", text: "a process that lost its lease goes on", tags: []string{tagProgress, "futura-redo"},
 			blind: true},
 		{name: "append forgotten", text: "nobody knows what a producer has appended", tags: []string{"futura-append"},
-			write: drop(setKey, layout.KeyJobProducer)},
+			write: drop(setKey, joblog.KeyProducer)},
 		{name: "parked job lost", text: "a job that is parked is on no list", tags: []string{tagProgress},
-			write: drop(setKey, layout.KeyParkedJob)},
+			write: drop(setKey, joblog.KeyParked)},
 	}
 }
 
 func skipJob(t *tx, m *mutation) {
-	var p layout.JobProgress
-	if !m.is(setKey, layout.KeyJobProgress) || layout.Decode(m.key.Raw, m.value, &p) != nil || p.Index%3 != 0 {
+	var p joblog.Progress
+	if !m.is(setKey, joblog.KeyProgress) || layout.Decode(m.key.Raw, m.value, &p) != nil || p.Index%3 != 0 {
 		m.do()
 		return
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Bounds of jobs.
@@ -147,13 +146,13 @@ func (p *jobProcess) work(ctx context.Context, now time.Time) error {
 		return err
 	}
 	var values [][]byte
-	var parked []layout.ParkedJob
+	var parked []joblog.ParkedJob
 	for i := range jobs {
 		if jobs[i].Index != p.at+1+int64(i) {
 			return fmt.Errorf("job %d of log %s was read behind %d", jobs[i].Index, jobLogs[p.stage], p.at+int64(i))
 		}
 		if isParked(p.stage, jobs[i].Index) {
-			parked = append(parked, layout.ParkedJob{Index: jobs[i].Index, Value: jobs[i].Value, Attempts: 1})
+			parked = append(parked, joblog.ParkedJob{Index: jobs[i].Index, Value: jobs[i].Value, Attempts: 1})
 			continue
 		}
 		values = append(values, jobs[i].Value)

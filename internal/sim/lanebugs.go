@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -126,7 +127,7 @@ func showLastInLine(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	if len(items) == 0 || !isKind(items[0].Key, layout.PlaceLine) {
 		return items
 	}
-	key := layout.ParseKey(items[0].Key)
+	key := keyspace.Table().Parse(items[0].Key)
 	line := t.keys().LineOf(layout.Lane{Kind: key.Text("kind"), Key: key.Text("key")})
 	last := kv.RangeOptions{Limit: len(items), Reverse: true}
 	page, err := t.Tx.GetRange(kv.Prefix(line), last).Wait(context.Background())

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -53,7 +54,7 @@ func keepCopies(_ *tx, m *mutation) {
 
 // allAlive makes each worker a member.
 func allAlive(_ *tx, key, value []byte) []byte {
-	if k := layout.ParseKey(key); value == nil && isKind(key, layout.WorkerAlive) {
+	if k := keyspace.Table().Parse(key); value == nil && isKind(key, layout.WorkerAlive) {
 		worker := layout.WorkerID(k.Text("worker"))
 		return layout.Encode(&layout.WorkerInfo{ID: worker})
 	}
@@ -72,7 +73,7 @@ func showOneCopy(_ *tx, items []kv.KeyValue) []kv.KeyValue {
 func showReported(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	reading := t.process.reading
 	for i, item := range items {
-		key := layout.ParseKey(item.Key)
+		key := keyspace.Table().Parse(item.Key)
 		var result layout.Result
 		var claim layout.Claim
 		switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -250,22 +251,22 @@ func (t *tx) write(v verb, key, value []byte, do func()) {
 	case tagBegin, tagClaim:
 		t.note(v, key, value)
 	case tagGather:
-		if err := t.noteGather(&mutation{verb: v, key: layout.ParseKey(key), value: value}); err != nil {
+		if err := t.noteGather(&mutation{verb: v, key: keyspace.Table().Parse(key), value: value}); err != nil {
 			t.process.world.broken = append(t.process.world.broken, err)
 		}
 	case tagFinish, tagClone, tagLose, tagPut, tagUnschedulable:
-		t.noteObject(&mutation{verb: v, key: layout.ParseKey(key), value: value})
+		t.noteObject(&mutation{verb: v, key: keyspace.Table().Parse(key), value: value})
 	}
 	if t.bug == nil || t.bug.write == nil {
 		do()
 		return
 	}
-	t.bug.write(t, &mutation{v, layout.ParseKey(key), value, do})
+	t.bug.write(t, &mutation{v, keyspace.Table().Parse(key), value, do})
 }
 
 // note keeps what processes said about their claims.
 func (t *tx) note(v verb, key, value []byte) {
-	m := mutation{verb: v, key: layout.ParseKey(key)}
+	m := mutation{verb: v, key: keyspace.Table().Parse(key)}
 	w := t.process.world
 	switch {
 	case m.is(setKey, layout.WorkerSuspect):

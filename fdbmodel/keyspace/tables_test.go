@@ -1,34 +1,43 @@
-package layout
+package keyspace_test
 
 import (
 	"fmt"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/keyspace"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"reflect"
 	"strings"
 )
 
-// KeyTable returns the table of all keys as Markdown.
-func KeyTable() string {
+// keyTable returns the table of all keys as Markdown.
+func keyTable() string {
 	var b strings.Builder
 	b.WriteString("| kind | key | value | holds | written by | in a move |\n")
 	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
-	moves := map[carriage]string{carried: "copied", Restamped: "copied, new stamp", LeftOut: "not copied"}
-	kinds := Table()
+	kinds := keyspace.Table().Kinds()
 	for i := range kinds {
 		k := &kinds[i]
+		moves := "copied"
+		switch k.Moves {
+		case layout.Restamped:
+			moves = "copied, new stamp"
+		case layout.LeftOut:
+			moves = "not copied"
+		}
 		format := k.Format.String()
 		if k.Called != "" {
 			format = k.Called
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", k.Name, k.Shape(), format, k.holds, k.writer, moves[k.Moves])
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", k.Name, k.Shape(), format, k.Holds, k.Writer, moves)
 	}
 	return b.String()
 }
 
-// FieldTable returns the short field names of all records as Markdown.
-func FieldTable() string {
+// fieldTable returns the short field names of all records as Markdown.
+func fieldTable() string {
 	var b strings.Builder
 	b.WriteString("| kind | fields |\n| --- | --- |\n")
-	kinds := Table()
+	kinds := keyspace.Table().Kinds()
 	for i := range kinds {
 		if kinds[i].Record == nil {
 			continue
@@ -37,7 +46,7 @@ func FieldTable() string {
 			fmt.Fprintf(&b, "| %s | %s |\n", kinds[i].Name, fields)
 		}
 	}
-	fmt.Fprintf(&b, "| a reference | %s |\n", fieldNames(reflect.TypeFor[ChunkRef]()))
+	fmt.Fprintf(&b, "| a reference | %s |\n", fieldNames(reflect.TypeFor[layout.ChunkRef]()))
 	return b.String()
 }
 
@@ -53,9 +62,9 @@ func fieldNames(t reflect.Type) string {
 			names = append(names, fieldNames(f.Type))
 		case short == "" || short == "-":
 		case f.Type.Kind() == reflect.Struct:
-			names = append(names, fmt.Sprintf("`%s` %s (%s)", short, FullName(f), fieldNames(f.Type)))
+			names = append(names, fmt.Sprintf("`%s` %s (%s)", short, inspect.FieldName(f), fieldNames(f.Type)))
 		default:
-			names = append(names, fmt.Sprintf("`%s` %s", short, FullName(f)))
+			names = append(names, fmt.Sprintf("`%s` %s", short, inspect.FieldName(f)))
 		}
 	}
 	return strings.Join(names, " · ")

@@ -1,4 +1,4 @@
-package layout_test
+package keyspace_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
@@ -19,8 +20,8 @@ func TestDocsKeyspace(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(keyspacePage)
 	require.NoError(t, err)
-	want := replaceTable(t, string(page), "keys", layout.KeyTable())
-	want = replaceTable(t, want, "fields", layout.FieldTable())
+	want := replaceTable(t, string(page), "keys", keyTable())
+	want = replaceTable(t, want, "fields", fieldTable())
 	want = replaceTable(t, want, "places", placeTable())
 	if *modeltest.Update {
 		require.NoError(t, os.WriteFile(keyspacePage, []byte(want), 0o644))
@@ -46,7 +47,7 @@ func TestDocsPackage(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	var table strings.Builder
-	kinds := layout.Table()
+	kinds := keyspace.Table().Kinds()
 	for i := range kinds {
 		fmt.Fprintf(&table, "//\t%-12s  %s\n", kinds[i].Name, kinds[i].Shape())
 	}
