@@ -16,7 +16,21 @@ func coldRows() suites {
 func coldMutants() []mutant {
 	const cold, evict, warm = inEngine + "cold.go", inEngine + "evict.go", inEngine + "warm.go"
 	const index, below = inEngine + "index.go", inEngine + "readbelow.go"
+	const pages = inEngine + "pages.go"
+	ofPages := suites{{of: "fdbmodel/kv/embedded", run: "Pages"}}
 	return []mutant{
+		{name: "a page is given back while it is in use", file: inEngine + "arena.go", by: coldRows(),
+			old: "if c.live == 0 && len(a.roomy[c.class]) > 1 {",
+			new: "if c.live <= 1 && len(a.roomy[c.class]) > 1 {"},
+		{name: "a page that was given back keeps its memory", file: pages, by: ofPages,
+			old: "len(p.idle) >= idlePages && forget(page):",
+			new: "len(p.idle) >= idlePages:"},
+		{name: "pages outlive their store", file: pages, by: ofPages,
+			old: "runtime.AddCleanup(p, (*slabs).free, p.slabs)",
+			new: "runtime.AddCleanup(p, (*slabs).free, new(slabs))"},
+		{name: "pages overlap", file: pages, by: ofPages,
+			old: "slab[:chunkMax:chunkMax]",
+			new: "slab[:chunkMax]"},
 		{name: "nothing was before a cold row that is written", file: index, by: coldRows(),
 			old: "e.flag(flagBased | flagOpen)",
 			new: "e.flag(flagBased)"},

@@ -62,6 +62,8 @@ type chunk struct {
 	// roomyAt is the position in the arena's list of chunks with room, -1 if the
 	// chunk has none.
 	roomyAt int
+	// ofHeap says that the collector frees the memory.
+	ofHeap bool
 }
 
 // arena is memory that the garbage collector does not look into: large chunks
@@ -76,9 +78,11 @@ type arena struct {
 	made  [classes]int
 	// idle is memory that the next blocks alone can have.
 	idle [][]byte
+	// pages are the chunks of chunkMax bytes.
+	pages *pages
 }
 
-func (a *arena) init() { a.chunks = make([]chunk, 1, 16) }
+func (a *arena) init(heap int) { a.chunks, a.pages = make([]chunk, 1, 16), newPages(heap) }
 
 // at returns the memory from a block on.
 func (a *arena) at(r ref) []byte { return a.chunks[r>>refOffsetBits].data[r&(chunkMax-1):] }
@@ -164,7 +168,13 @@ func (c *chunk) hasRoom() bool { return c.free != 0 || c.fresh+classSize(c.class
 func (a *arena) grow(class int) {
 	size := max(min(chunkMin<<min(a.made[class], refOffsetBits), chunkMax), classSize(class))
 	a.made[class]++
-	a.setRoomy(a.add(chunk{data: make([]byte, size), class: class}))
+	c := chunk{class: class, ofHeap: true}
+	if size == chunkMax {
+		c.data, c.ofHeap = a.pages.take()
+	} else {
+		c.data = make([]byte, size)
+	}
+	a.setRoomy(a.add(c))
 }
 
 func (a *arena) setRoomy(i int) {
@@ -202,6 +212,9 @@ func (a *arena) free(r ref) {
 	if c.live == 0 && len(a.roomy[c.class]) > 1 {
 		a.setFull(i)
 		a.made[c.class]--
+		if len(c.data) == chunkMax {
+			a.pages.give(c.data, c.ofHeap)
+		}
 		a.drop(i)
 	}
 }

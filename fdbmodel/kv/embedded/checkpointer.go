@@ -78,7 +78,7 @@ func (s *Store) checkpointIfDue(ctx context.Context) {
 func (s *Store) crowded() bool {
 	most := s.options.CheckpointBytes / 8
 	return s.index.largeBytes.Load() > most || s.index.deleted.size.Load() > most || s.index.cold.holes.many.Load() ||
-		s.index.over.Load() && s.disk.journal.logBytes.Load() > min(s.options.CheckpointBytes, s.options.Memory)/4
+		s.index.over.Load() && s.disk.journal.logBytes.Load() > min(s.options.CheckpointBytes, s.options.rowMemory())/4
 }
 
 // checkpointAt returns the size of the log from which on a checkpoint is due.

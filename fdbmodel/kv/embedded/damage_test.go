@@ -238,7 +238,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte{recordSet, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		x := &index{}
-		x.init(4 << 10)
+		x.init(4<<10, 0)
 		l := &loader{ctx: context.Background(), index: x, version: 1}
 		if err := l.apply(body); err != nil && !errors.Is(err, errMalformed) {
 			t.Fatal(err)

@@ -23,11 +23,12 @@ func (s *Store) memory() int64 {
 // evictLeaves is how many leaves are looked at under one hold of the locks.
 const evictLeaves = 8
 
-// evict leaves rows to the tables until memory is within Options.Memory by an eighth, or until
+// evict leaves rows to the tables until memory is within Options.rowMemory by an eighth, or until
 // nothing more can go: rows that were read or written since the walk last came by stay for one
 // round. The caller holds checkpointLock.
 func (s *Store) evict() {
-	if s.memory() <= s.options.Memory {
+	most := s.options.rowMemory()
+	if s.memory() <= most {
 		return
 	}
 	x, evicted, enough := &s.index, 0, false
@@ -40,7 +41,7 @@ func (s *Store) evict() {
 			if evicted += n; x.hand == nil {
 				rounds++
 			}
-			enough = x.resident() <= s.options.Memory-s.options.Memory/8
+			enough = x.resident() <= most-most/8
 		}
 		x.mu.Unlock()
 		s.commitLock.Unlock()

@@ -209,8 +209,8 @@ type index struct {
 	largeBytes atomic.Int64
 }
 
-func (x *index) init(largeValue int) {
-	x.arena.init()
+func (x *index) init(largeValue, heap int) {
+	x.arena.init(heap)
 	x.tree.init(&x.arena)
 	x.largeValue = largeValue
 	x.valueFiles = map[uint64]*valueFile{}

@@ -41,7 +41,7 @@ type indexModel struct {
 
 func newIndexModel() *indexModel {
 	m := &indexModel{rows: map[string]modelRow{}, last: 1, floor: 1}
-	m.index.init(200)
+	m.index.init(200, 0)
 	return m
 }
 

@@ -68,7 +68,7 @@ func TestCollectorVisitsFewObjects(t *testing.T) {
 		return int64(m.HeapObjects)
 	}
 	var x index
-	x.init(4 << 10)
+	x.init(4<<10, 0)
 	before := objects()
 	for i := range rows {
 		x.set(fmt.Appendf(nil, "key%08d", i*7919%rows), make([]byte, i%300), 1)
@@ -81,7 +81,7 @@ func TestCollectorVisitsFewObjects(t *testing.T) {
 func TestMemoryIsGivenBack(t *testing.T) {
 	const rows = 50_000
 	var x index
-	x.init(4 << 10)
+	x.init(4<<10, 0)
 	for i := range rows {
 		x.set(fmt.Appendf(nil, "key%08d", i), make([]byte, 100), 1)
 	}
@@ -110,7 +110,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 func TestValueThatWasWrittenAgainInItsCommitIsNotSpilled(t *testing.T) {
 	t.Parallel()
 	var x index
-	x.init(10)
+	x.init(10, 0)
 	key := []byte("key")
 	x.set(key, []byte("the first value"), 7)
 	var seen largeRow
@@ -129,7 +129,7 @@ func TestValueThatWasWrittenAgainInItsCommitIsNotSpilled(t *testing.T) {
 func BenchmarkIndex(b *testing.B) {
 	for _, rows := range []int{1_000, 1_000_000} {
 		var x index
-		x.init(4 << 10)
+		x.init(4<<10, 0)
 		keys := make([][]byte, rows)
 		for i := range keys {
 			keys[i] = lifecycleKey(i%lifecycleShards, "futures", uint64(i), "/spec")

@@ -89,12 +89,12 @@ func (s *Store) load(ctx context.Context, d directory) error {
 	if err != nil {
 		return err
 	}
-	if err := j.recover(&loader{ctx: ctx, index: &s.index, most: s.options.Memory}); err != nil {
+	if err := j.recover(&loader{ctx: ctx, index: &s.index, most: s.options.rowMemory()}); err != nil {
 		return err
 	}
 	s.disk, s.through = &disk{journal: j}, j.manifest.Through
 	s.hinted = len(s.index.cold.ranges) > 0
-	s.index.most, s.index.coldRead = s.options.Memory, s.coldRead
+	s.index.most, s.index.coldRead = s.options.rowMemory(), s.coldRead
 	s.begin(j.opening)
 	return nil
 }

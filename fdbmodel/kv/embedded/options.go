@@ -71,7 +71,7 @@ type Options struct {
 	// CheckpointBytes is the size in bytes of the log from which on a
 	// checkpoint is written. Meanwhile commits are slowed down, so that the log has
 	// at most 2.1 times this size, and 128 MiB, as long as checkpoints succeed and
-	// no transaction reads at a version from before. Defaults to 256 MiB, or a quarter
+	// no transaction reads at a version from before. Defaults to 256 MiB, or an eighth
 	// of Memory if that is less.
 	CheckpointBytes int64
 
@@ -82,11 +82,12 @@ type Options struct {
 	// eighth of CheckpointBytes of them. Defaults to 4 KiB.
 	LargeValue int
 
-	// Memory is about how many bytes the rows of a store in a directory may take in memory.
-	// What has not been read or written for the longest time is left to the tables on disk
-	// by a checkpoint, and is read there. What commits write until then comes on top: as much
-	// as the log may have. Defaults to a quarter of the memory that
-	// the process may have, and 256 MiB at least.
+	// Memory is about how many bytes a store in a directory may take of the process's memory.
+	// Its rows may take half of that, or three quarters less 512 MiB if that is more. What has
+	// not been read or written for the longest time is left to the tables on disk by a
+	// checkpoint, and is read there. The rest is for what commits write until then, as much as
+	// the log may have, and what the collector leaves.
+	// Defaults to a quarter of the memory that the process may have, and 256 MiB at least.
 	Memory int64
 
 	// Logger receives checkpoints, and what was found and passed over at the
@@ -115,9 +116,15 @@ func (o Options) withDefaults() Options {
 	if o.Memory <= 0 {
 		o.Memory = max(systemMemory()/4, MemoryMin)
 	}
-	o.CheckpointBytes = orDefault(o.CheckpointBytes, min(256<<20, o.Memory/4))
+	o.CheckpointBytes = orDefault(o.CheckpointBytes, min(256<<20, o.Memory/8))
 	return o
 }
+
+// rowMemory is how many bytes rows may take. What else there is grows less than they do.
+func (o *Options) rowMemory() int64 { return max(o.Memory/2, o.Memory/4*3-512<<20) }
+
+// heapPages is how many pages of rows are of the collector's heap.
+func (o *Options) heapPages() int { return int(min(heapPages, o.Memory/8/chunkMax)) }
 
 // backlog is how many bytes of commits may wait for the disk.
 func (o *Options) backlog() int64 {

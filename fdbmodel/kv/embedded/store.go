@@ -82,7 +82,7 @@ func newStore(o Options) *Store {
 	s := &Store{options: o.withDefaults(), failed: make(chan struct{}), unmerged: -1}
 	s.workspaces.New = newWorkspace
 	s.warming.init()
-	s.index.init(s.options.LargeValue)
+	s.index.init(s.options.LargeValue, s.options.heapPages())
 	s.spill.most = s.options.CheckpointBytes / spillFraction
 	s.watches.init(&s.index, &s.line)
 	s.sequencer = sequencer{index: &s.index, line: &s.line, watch: &s.watches, history: s.options.HistoryVersions,
