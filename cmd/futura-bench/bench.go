@@ -51,7 +51,9 @@ func (a *app) benchCommand() *cobra.Command {
 			"              and with --b7s to the same on a head of b7s with workers\n" +
 			"  load        the latency of futures that arrive at 10 to 90 % of the peak rate\n" +
 			"  workers     the rate of functions that wait for 2 ms, with 1 to 16 workers\n" +
-			"  pending     the rate with 1,000 to 1,000,000 pending\n\n" +
+			"  pending     the rate with 1,000 to 1,000,000 pending\n" +
+			"  history     1,000,000 futures that have ended, of 500 bytes: the rate, and its ratio to\n" +
+			"              that of the first ones; the most memory; a read of an old one\n\n" +
 			"Rates depend on the load of the machine. The cost of a future does not: transactions, mutations and reads " +
 			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
 			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +

@@ -7,6 +7,14 @@ import (
 	"github.com/futura-run/futura/internal/wording"
 )
 
+// names are those of the rate to compare with and of the latency.
+func names(r *bench.Report) (small, latency string) {
+	if r.Scenario == "history" {
+		return "at first", "read of an old one"
+	}
+	return "small backlog", "latency"
+}
+
 // benchRows are a report as a table that fits a terminal, without what the
 // scenario does not measure.
 func benchRows(r *bench.Report) [][]string {
@@ -21,10 +29,11 @@ func benchRows(r *bench.Report) [][]string {
 	add(r.Futures > 0, "futures", "%d", r.Futures)
 	add(r.FuturesPerSecond > 0, "rate", "%.0f per second", r.FuturesPerSecond)
 	add(r.SubmitPerSecond > 0, "submitted", "%.0f per second", r.SubmitPerSecond)
-	add(r.SmallPerSecond > 0, "small backlog", "%.0f per second", r.SmallPerSecond)
+	small, latency := names(r)
+	add(r.SmallPerSecond > 0, small, "%.0f per second", r.SmallPerSecond)
 	add(r.Ratio > 0, "ratio", "%.3g", r.Ratio)
 	add(r.RatioToUnstoppable > 0, "ratio, unstoppable", "%.3g", r.RatioToUnstoppable)
-	add(r.P50 > 0, "latency", "p50 %.3g ms, p99 %.3g ms", r.P50, r.P99)
+	add(r.P50 > 0, latency, "p50 %.3g ms, p99 %.3g ms", r.P50, r.P99)
 	add(r.CommitP50 > 0, "commit", "p50 %.3g ms: a future takes %.3g of them", r.CommitP50, r.LatencyInCommits)
 	add(r.AfterLast > 0, "last result", "%.3g ms after the last run", r.AfterLast)
 	add(r.Watches > 0, "watches", "%d at a time", r.Watches)

@@ -97,7 +97,7 @@ type Options struct {
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
 	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "lanes",
-		"wasm", "objects", "hints", "peers", "load", "workers", "pending"}
+		"wasm", "objects", "hints", "peers", "load", "workers", "pending", "history"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -108,7 +108,7 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
 		"graph": graphs, "lanes": lanes, "wasm": functions, "objects": storeObjects,
 		"hints": inCluster(hints), "peers": inCluster(peers), "load": inCluster(load), "workers": moreWorkers,
-		"pending": morePending,
+		"pending": morePending, "history": inCluster(history),
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {
@@ -330,6 +330,11 @@ func fsyncP50(dir string) (float64, error) {
 func resident() int64 {
 	runtime.GC()
 	debug.FreeOSMemory()
+	return residentNow()
+}
+
+// residentNow is the memory of this process, in bytes.
+func residentNow() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		var m runtime.MemStats

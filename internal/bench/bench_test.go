@@ -51,7 +51,7 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 				require.Positive(t, report.PerSecond.Allocations)
 			} else {
 				require.Equal(t, 300, report.Futures)
-				if curves := map[string]int{"load": 5, "workers": 5, "pending": 1}; curves[scenario] > 0 {
+				if curves := map[string]int{"load": 5, "workers": 5, "pending": 1, "history": 20}; curves[scenario] > 0 {
 					require.Len(t, report.Points, curves[scenario])
 					require.Positive(t, report.Points[0].FuturesPerSecond)
 				}

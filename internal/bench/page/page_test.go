@@ -27,7 +27,7 @@ func TestDocsOfPerformance(t *testing.T) {
 	require.NoError(t, err)
 	files, err := d.Files()
 	require.NoError(t, err)
-	require.Len(t, files, 5)
+	require.Len(t, files, 6)
 	for _, f := range files {
 		path := filepath.Join(reference, f.Name)
 		if *update {

@@ -31,6 +31,8 @@ func curves() []curve {
 				"workers until the processor or the store is busy.", false},
 		{"pending", "performance-pending.svg", "Rate over pending futures", "pending",
 			"Two workers run no-ops while that many futures are kept pending, on disk.", false},
+		{"history", "performance-history.svg", "Rate over futures that have ended", "ended",
+			"Two workers run no-ops of 500 bytes, and the store keeps what has ended.", false},
 	}
 }
 
