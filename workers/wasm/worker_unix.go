@@ -200,8 +200,9 @@ func (w *worker) exchange(ctx context.Context, flow *flow, kind byte, head []byt
 			break
 		}
 	}
-	halted := !stop()
 	failed := flow.failure()
+	// A stream that fails because ctx is done may do so before halt is called for that.
+	halted := !stop() || failed != nil && ctx.Err() != nil
 	w.broken = w.broken || err != nil || halted || failed != nil
 	switch {
 	case halted && err != nil:
