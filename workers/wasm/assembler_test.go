@@ -12,6 +12,8 @@ type assembler struct {
 	pages     int // of memory; -1 for no memory
 	maxPages  int // 0 for no limit
 	tables    [][2]uint32
+	globals   [][]byte
+	elements  [][]byte
 	data      map[uint32]string
 	segments  [][]byte // of data, behind those
 	counted   bool     // it says how many segments there are
@@ -99,10 +101,12 @@ func (a assembler) module() []byte {
 		add(sectionMemory, [][]byte{memory})
 		exports = append(exports, append(append(named("memory"), 2), 0))
 	}
+	add(sectionGlobal, a.globals)
 	add(sectionExport, exports)
 	if a.start != nil {
 		module = append(module, rawSection(sectionStart, a.start)...)
 	}
+	add(sectionElement, a.elements)
 	data = append(data, a.segments...)
 	if a.counted {
 		module = append(module, rawSection(sectionDataCount, number(len(data)))...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,6 +74,36 @@ func ownEngine(b *testing.B, name string, module, stdin []byte) func() {
 	return func() {
 		if ran := e.run(ctx, p, c, newStreams(ctx, config.limits(), nil)); ran.kind != "" {
 			b.Error(ran.message)
+		}
+	}
+}
+
+// BenchmarkBegin is one call after the other in a process: of a function from its start, of a method that begins
+// anew, since it has an environment, and of one that begins from a snapshot. The processor time is that of the process.
+func BenchmarkBegin(b *testing.B) {
+	source, err := os.ReadFile("module.go")
+	require.NoError(b, err)
+	command := of("command", goFunction(b, examples+"countlines"))
+	methods := of("methods", goMethods(b, examples+"countlines"))
+	methods.Method = "summarize"
+	anew := methods
+	anew.Env = map[string]string{"A": "1"}
+	for _, mode := range []struct {
+		name string
+		inv  Invocation
+	}{{"start", command}, {"method", anew}, {"snapshot", methods}} {
+		for _, input := range [][]byte{nil, source} {
+			b.Run(fmt.Sprintf("%s/%d-bytes", mode.name, len(input)), func(b *testing.B) {
+				e := newExecutor(b, Config{Isolation: IsolationProcess, PoolSize: 1})
+				mode.inv.Stdin = input
+				var spent time.Duration
+				for b.Loop() {
+					out, err := e.Run(context.Background(), mode.inv)
+					require.NoError(b, err)
+					spent += out.CPUUser + out.CPUSys
+				}
+				b.ReportMetric(float64(spent.Microseconds())/float64(b.N), "cpu-us/op")
+			})
 		}
 	}
 }

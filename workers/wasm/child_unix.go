@@ -125,7 +125,7 @@ func (c *child) handle(kind byte, body []byte) error {
 	case frameDrop:
 		number := frame.number()
 		if program := c.loaded[number]; program != nil {
-			_ = program.module.Close(context.Background())
+			c.engine.drop(program)
 			delete(c.loaded, number)
 		}
 		return frame.err

@@ -1,5 +1,6 @@
 // Package wasm runs WebAssembly functions: modules of WASI preview 1, each
-// call in a fresh instance, with bounds on time, memory and output.
+// call in an instance that holds nothing of others, with bounds on time, memory
+// and output.
 //
 // # What a function gets
 //
@@ -12,6 +13,22 @@
 // deal with them may be imported, because compilers import them unasked; they
 // answer that the descriptor does not exist. Anything else that is imported
 // is refused by name.
+//
+// # What a call begins with
+//
+// A call has a fresh instance, whose memory is zero but for the module's data. A
+// method, a function that is not "_start", is called after "_initialize", if
+// the module exports that.
+//
+// A module that exports the function "futura_snapshot" declares that this start
+// may be shared: "_initialize" and then "futura_snapshot" run once, and each call of
+// a method begins with the state after them. After a call that returned memory and
+// globals are put back, and descriptors are made anew for the next; an
+// instance that ended in another way is thrown away, or whose tables or segments
+// have changed. What the start drew by chance is common to the calls. A call with
+// arguments, an environment or another limit of memory begins with a start of
+// its own. So do all calls if the start reads standard input or writes, and where
+// memory and snapshot are larger than 64 MiB.
 //
 // # What bounds it
 //

@@ -12,7 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -42,6 +45,11 @@ type engine struct {
 	host     map[string]api.FunctionDefinition
 	instance wazero.ModuleConfig // what all instances have in common
 	memories memories
+	blank    wazero.CompiledModule // of blankModule
+
+	mu      sync.Mutex
+	waiting *lru[*instance] // for the next calls of their programs, by the names of these; under mu
+	loaded  atomic.Uint64   // programs so far
 }
 
 // program is a compiled module.
@@ -49,6 +57,8 @@ type program struct {
 	module    wazero.CompiledModule
 	exports   map[string]api.FunctionDefinition
 	minMemory uint64
+	name      string // that no other of the engine has
+	snapshot  bool   // it declares that calls may begin from one
 }
 
 // result is how a call ended: kind and message are empty if it went well.
@@ -90,6 +100,7 @@ func newExchangeEngine(ctx context.Context, limits limits, workers int) (*engine
 }
 
 func (e *engine) start(ctx context.Context, stoppable bool) (*engine, error) {
+	e.waiting = newLRU[*instance](waitingMemory)
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithCompilationCache(e.cache).
@@ -99,6 +110,9 @@ func (e *engine) start(ctx context.Context, stoppable bool) (*engine, error) {
 		return nil, errors.Join(err, e.close(ctx))
 	}
 	e.instance = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithSysWalltime().WithSysNanotime()
+	if err := e.compileBlank(ctx); err != nil {
+		return nil, errors.Join(err, e.close(ctx))
+	}
 	return e, nil
 }
 
@@ -121,6 +135,12 @@ func (e *engine) instantiateHost(ctx context.Context) error {
 }
 
 func (e *engine) close(ctx context.Context) error {
+	e.mu.Lock()
+	waiting := e.waiting.clear()
+	e.mu.Unlock()
+	for _, i := range waiting {
+		e.discard(i)
+	}
 	err := errors.Join(e.runtime.Close(ctx), e.cache.Close(ctx))
 	e.memories.close()
 	return err
@@ -129,16 +149,7 @@ func (e *engine) close(ctx context.Context) error {
 // load compiles a module that inspect has passed, or takes its code from the
 // cache. Its context bounds nothing. Errors are *Error.
 func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*program, error) {
-	module, err := e.compile(ctx, checked)
-	if err != nil && e.cacheDir != "" && isCacheError(err) {
-		err = errors.Join(err, e.emptyCache())
-		if again, retryErr := e.compile(ctx, checked); retryErr == nil {
-			module, err = again, nil
-		}
-	} else if errors.As(err, new(*fs.PathError)) {
-		// Its code could not be stored, on a full disk for example, and is in memory.
-		module, err = e.compile(ctx, checked)
-	}
+	module, err := e.compileAgain(ctx, checked)
 	if errors.Is(err, errStale) || err != nil && e.exchange != nil && e.exchange.given != nil && isCacheError(err) {
 		return nil, fail(kindStale, err)
 	}
@@ -156,6 +167,7 @@ func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*p
 		}
 	}
 	p := &program{module: module, exports: module.ExportedFunctions(), minMemory: minMemory}
+	p.name, p.snapshot = strconv.FormatUint(e.loaded.Add(1), 10), p.callable(snapshotMethod) == nil
 	for name := range p.exports {
 		if p.callable(name) == nil {
 			return p, nil
@@ -164,6 +176,32 @@ func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*p
 	_ = module.Close(ctx)
 	return nil, failf(KindUnloadable, "the module exports no function that can be called, such as _start: build it as a "+
 		"command, for Go with GOOS=wasip1 GOARCH=wasm go build")
+}
+
+// compileAgain compiles a module, and again if its code on disk is damaged or could not be stored.
+func (e *engine) compileAgain(ctx context.Context, checked []byte) (wazero.CompiledModule, error) {
+	module, err := e.compile(ctx, checked)
+	if err != nil && e.cacheDir != "" && isCacheError(err) {
+		err = errors.Join(err, e.emptyCache())
+		if again, retryErr := e.compile(ctx, checked); retryErr == nil {
+			module, err = again, nil
+		}
+	} else if errors.As(err, new(*fs.PathError)) {
+		// Its code could not be stored, on a full disk for example, and is in memory.
+		module, err = e.compile(ctx, checked)
+	}
+	return module, err
+}
+
+// drop frees what the engine has of a program that runs no more.
+func (e *engine) drop(p *program) {
+	e.mu.Lock()
+	i, ok := e.waiting.take(p.name)
+	e.mu.Unlock()
+	if ok {
+		e.discard(i)
+	}
+	_ = p.module.Close(context.Background())
 }
 
 // errCompilerPanic is a defect of the compiler, or of cached code that it read.
@@ -193,8 +231,8 @@ func (e *engine) emptyCache() error {
 	return err
 }
 
-// run makes a fresh instance, runs the call in it, and discards it. The streams
-// and the memory of the result are those of out.
+// run runs the call in an instance that holds nothing of others. The streams and the memory of the
+// result are those of out.
 func (e *engine) run(ctx context.Context, p *program, c *call, out *streams) (ran result) {
 	if p.minMemory > c.memoryLimit {
 		return result{kind: KindMemory, exitCode: -1, message: fmt.Sprintf("the module declares %d bytes of memory, "+
@@ -203,15 +241,15 @@ func (e *engine) run(ctx context.Context, p *program, c *call, out *streams) (ra
 	if failure := p.callable(c.method); failure != nil {
 		return result{kind: failure.Kind, exitCode: -1, message: failure.Message}
 	}
-	memory := e.memories.get(c.memoryLimit)
+	i := e.take(p, c)
 	began := time.Now()
-	out.use(memory)
-	exitCode, err := e.runInstance(experimental.WithMemoryAllocator(ctx, memory), p, c, out)
+	out.use(i.memory)
+	exitCode, err := e.runInstance(ctx, p, i, c, out)
 	out.use(nil)
 	ran = result{exitCode: exitCode, duration: time.Since(began)}
 	out.fill(&ran)
-	ran.classify(ctx, err, out.overflow, memory.refused, c, e.limits)
-	e.memories.put(memory)
+	ran.classify(ctx, err, out.overflow, i.memory.refused, c, e.limits)
+	e.release(p, i)
 	return ran
 }
 
@@ -236,47 +274,33 @@ func (p *program) callable(method string) *Error {
 
 // runInstance returns the exit code and a nil error if the function ended by
 // itself.
-func (e *engine) runInstance(ctx context.Context, p *program, c *call, out *streams) (exitCode int, err error) {
-	var instance api.Module
+func (e *engine) runInstance(ctx context.Context, p *program, i *instance, c *call, out *streams,
+) (exitCode int, err error) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			exitCode, err = -1, fmt.Errorf("the engine failed: %v", recovered)
-		}
-		if instance != nil {
-			_ = instance.Close(ctx)
 		}
 		var exit *sys.ExitError
 		if errors.As(err, &exit) && ctx.Err() == nil {
 			exitCode, err = int(exit.ExitCode()), nil
 		}
 	}()
-	instance, err = e.runtime.InstantiateModule(ctx, p.module, e.configure(ctx, c, out))
-	if err != nil {
+	if err := e.begin(ctx, p, i, c, out); err != nil {
 		return -1, err
 	}
-	if _, ok := p.exports["_initialize"]; ok && c.method != defaultMethod && c.method != "_initialize" {
-		if _, err := instance.ExportedFunction("_initialize").Call(ctx); err != nil {
-			return -1, err
-		}
-	}
-	results, err := instance.ExportedFunction(c.method).Call(ctx)
-	switch {
-	case err != nil:
-		return -1, err
-	case len(results) == 1:
-		return int(uint32(results[0])), nil
-	}
-	return 0, nil
+	exitCode, err = i.call(ctx, c.method)
+	i.returned = err == nil && ctx.Err() == nil // code that can be stopped may yet be closed for a context that is done
+	return exitCode, err
 }
 
 func (e *engine) configure(ctx context.Context, c *call, out *streams) wazero.ModuleConfig {
-	stdin := io.Reader(bytes.NewReader(c.stdin))
+	input := io.Reader(bytes.NewReader(c.stdin))
 	if c.input != nil {
-		stdin = stdinReader{out, c.input(ctx)}
+		input = c.input(ctx)
 	}
 	config := e.instance.
 		WithArgs(append([]string{c.program}, c.args...)...).
-		WithStdin(stdin).
+		WithStdin(stdinReader{out, input}).
 		WithStdout(stdoutWriter{out}).
 		WithStderr(stderrWriter{out}).
 		WithNanosleep(func(ns int64) { sleep(ctx, ns) }).

@@ -146,7 +146,7 @@ func (e *Executor) Check(ctx context.Context, cid string, module []byte) error {
 	return e.backend.check(ctx, cid, e.fetch(cid, func(context.Context) ([]byte, error) { return module, nil }))
 }
 
-// Run calls a function in a fresh instance and waits for its end. A failure of
+// Run calls a function and waits for its end. A failure of
 // the function is an *Error; its kind says what happened. The outcome is filled
 // in then as well, as far as the call got. After Close the error is ErrClosed, and ErrStream if the
 // invocation's Input or Output failed.

@@ -51,7 +51,7 @@ func (b *inprocess) close(ctx context.Context) error {
 	programs := b.programs.clear()
 	b.mu.Unlock()
 	for _, p := range programs {
-		_ = p.module.Close(ctx)
+		b.engine.drop(p.program)
 	}
 	return b.engine.close(ctx)
 }
@@ -162,6 +162,6 @@ func (b *inprocess) release(p *sharedProgram) {
 // closeUnused is called under mu.
 func (b *inprocess) closeUnused(p *sharedProgram) {
 	if p.evicted && p.users == 0 {
-		_ = p.module.Close(context.Background())
+		b.engine.drop(p.program)
 	}
 }

@@ -19,7 +19,8 @@ type Invocation struct {
 	Module func(ctx context.Context) ([]byte, error)
 	// Method is the exported function to call. It takes no parameters and
 	// returns nothing, or one i32 that is taken as the exit code. In a module
-	// that exports "_initialize" that is called first. Defaults to "_start".
+	// that exports "_initialize" or "futura_snapshot" these are called first, once for
+	// many calls with the second. Defaults to "_start".
 	Method string
 	// Args are the arguments after the program's name.
 	Args []string

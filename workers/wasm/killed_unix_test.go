@@ -11,11 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writerFunc is a Write.
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
 // TestAChildThatDoesNotAnswerHasUsedSomething stops a child amid a call, so that it has to be
 // killed and says nothing of the call.
 func TestAChildThatDoesNotAnswerHasUsedSomething(t *testing.T) {

@@ -49,6 +49,15 @@ func (l *lru[V]) put(key string, value V, cost int64) (evicted []V) {
 	return evicted
 }
 
+// take removes an entry and returns its value.
+func (l *lru[V]) take(key string) (value V, ok bool) {
+	element, ok := l.entries[key]
+	if ok {
+		value = l.drop(element)
+	}
+	return value, ok
+}
+
 // clear removes every entry and returns the values.
 func (l *lru[V]) clear() (values []V) {
 	for l.order.Len() > 0 {

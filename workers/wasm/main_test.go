@@ -40,15 +40,20 @@ func runTests(m *testing.M) int {
 	return code
 }
 
-// builds holds one build per package.
-var builds sync.Map // of package path to func() ([]byte, error)
+// builds holds one build per package and mode.
+var builds sync.Map // of package path and mode to func() ([]byte, error)
 
-// goFunction builds a package of this module as a function.
-func goFunction(tb testing.TB, path string) []byte {
+// goFunction builds a package of this module as a function that runs from its start.
+func goFunction(tb testing.TB, path string) []byte { return goModule(tb, path, "exe") }
+
+// goMethods builds a package of this module as functions that are its methods.
+func goMethods(tb testing.TB, path string) []byte { return goModule(tb, path, "c-shared") }
+
+func goModule(tb testing.TB, path, mode string) []byte {
 	tb.Helper()
-	build, _ := builds.LoadOrStore(path, sync.OnceValues(func() ([]byte, error) {
-		out := filepath.Join(testDir, filepath.Base(path)+".wasm")
-		command := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, path)
+	build, _ := builds.LoadOrStore(path+mode, sync.OnceValues(func() ([]byte, error) {
+		out := filepath.Join(testDir, filepath.Base(path)+mode+".wasm")
+		command := exec.Command("go", "build", "-buildmode="+mode, "-trimpath", "-ldflags=-s -w", "-o", out, path)
 		command.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=")
 		if text, err := command.CombinedOutput(); err != nil {
 			return text, err

@@ -30,8 +30,8 @@ type memories struct {
 	free []*linearMemory
 }
 
-// linearMemory is the memory of one instance at a time. All of its bytes are
-// zero between two uses.
+// linearMemory is the memory of one instance at a time. Between two uses its bytes are
+// those of its image, or zero where that has none.
 type linearMemory struct {
 	reserved  []byte
 	committed uint64 // bytes from the start that can be accessed
@@ -40,6 +40,7 @@ type linearMemory struct {
 	peak      atomic.Uint64
 	refused   bool // more than the limit was asked for
 	history   history
+	image     [][]byte // a block of clearedBlock bytes each, nil for zeros
 }
 
 // history is what is known of the uses of a range.
@@ -62,6 +63,7 @@ func (m *memories) get(limit uint64) *linearMemory {
 
 // put takes a memory back once no instance uses it any more.
 func (m *memories) put(memory *linearMemory) {
+	memory.image = nil
 	if !memory.wipe() {
 		memory.unmap()
 	}
@@ -118,7 +120,43 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 // back.
 func (m *linearMemory) Free() {}
 
-// wipe reports whether all bytes are zero afterwards.
+// keep makes the content an image of the memory.
+func (m *linearMemory) keep() {
+	m.image = make([][]byte, m.size/clearedBlock)
+	for i := range m.image {
+		block := m.reserved[i*clearedBlock:][:clearedBlock]
+		if bytes.Equal(block, zeros[:]) {
+			giveBack(block) // a page that was only read takes memory
+			continue
+		}
+		m.image[i] = bytes.Clone(block)
+	}
+}
+
+var zeros [clearedBlock]byte
+
+// restore gives the memory the size and the content of its image, and reports whether it could.
+func (m *linearMemory) restore() (content []byte, restored bool) {
+	restored = m.wipe()
+	m.size, m.refused = uint64(len(m.image))*clearedBlock, false
+	m.peak.Store(m.size)
+	if near := max(m.size, clearedByHand); m.committed > near &&
+		syscall.Mprotect(m.reserved[near:m.committed], syscall.PROT_NONE) == nil {
+		m.committed = near
+	}
+	return m.reserved[:m.size:m.size], restored
+}
+
+// held is how many bytes the memory can take while it waits.
+func (m *linearMemory) held() int64 {
+	held := int64(m.committed)
+	for _, block := range m.image {
+		held += int64(len(block))
+	}
+	return held
+}
+
+// wipe reports whether all bytes are those of the image afterwards.
 func (m *linearMemory) wipe() bool {
 	used := m.reserved[:m.peak.Load()]
 	near := used[:min(len(used), clearedByHand)]
@@ -127,14 +165,30 @@ func (m *linearMemory) wipe() bool {
 	}
 	m.history.uses++
 	wiped, kept := true, 0
-	for at := 0; at < len(near); at += clearedBlock {
-		if m.history.touched[at/clearedBlock] {
-			wiped = giveBack(near[kept:at]) && wiped
-			clear(near[at : at+clearedBlock])
-			kept = at + clearedBlock
+	for at := 0; at < len(used); at += clearedBlock {
+		block := at / clearedBlock
+		hasImage := block < len(m.image) && m.image[block] != nil
+		if !hasImage && (at >= len(near) || !m.history.touched[block]) {
+			continue
 		}
+		wiped = giveBack(used[kept:at]) && wiped
+		if hasImage {
+			copyChanged(used[at:], m.image[block])
+		} else {
+			clear(used[at : at+clearedBlock])
+		}
+		kept = at + clearedBlock
 	}
 	return giveBack(used[kept:]) && wiped
+}
+
+// copyChanged copies the pages that differ: most don't, and reading takes half as long as writing.
+func copyChanged(to, from []byte) {
+	for at := 0; at < len(from); at += smallestPage {
+		if page := from[at:][:smallestPage]; !bytes.Equal(to[at:][:smallestPage], page) {
+			copy(to[at:], page)
+		}
+	}
 }
 
 // look notes the blocks that have a page in memory. One without may have content

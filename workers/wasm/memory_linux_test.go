@@ -34,6 +34,39 @@ func TestMemoryIsZeroForTheNextCall(t *testing.T) {
 	})
 }
 
+func TestMemoryIsAsKeptForTheNextCall(t *testing.T) {
+	t.Parallel()
+	const limit = clearedByHand + 4*mebibyte
+	var all memories
+	defer all.close()
+	zeros, want := make([]byte, limit), make([]byte, limit)
+	rapid.Check(t, func(t *rapid.T) {
+		memory := all.get(limit)
+		memory.Allocate(0, limit)
+		scribble := func(content []byte) {
+			for _, at := range rapid.SliceOfN(rapid.IntRange(0, len(content)-1), 0, 10).Draw(t, "places") {
+				content[at]++
+			}
+		}
+		pages := uint64(rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(1, limit/clearedBlock)).Draw(t, "pages"))
+		content := memory.Reallocate(pages * clearedBlock)
+		scribble(content)
+		clear(want[copy(want, content):])
+		memory.keep()
+		for range rapid.IntRange(1, 4).Draw(t, "calls") {
+			more := uint64(rapid.IntRange(0, 400).Draw(t, "more"))
+			scribble(memory.Reallocate(min(pages+more, limit/clearedBlock) * clearedBlock))
+			content, restored := memory.restore()
+			require.True(t, restored)
+			require.Len(t, content, int(pages*clearedBlock))
+			require.True(t, bytes.Equal(want[:memory.committed], memory.reserved[:memory.committed]), "what a call has left")
+			require.LessOrEqual(t, memory.committed, max(memory.size, clearedByHand))
+		}
+		all.put(memory)
+		require.True(t, bytes.Equal(zeros[:memory.committed], memory.reserved[:memory.committed]), "what the start has left")
+	})
+}
+
 // all is the memory as far as it can be accessed.
 func (m *linearMemory) all() []byte {
 	return slices.Concat(m.reserved[:m.committed], make([]byte, uint64(len(m.reserved))-m.committed))

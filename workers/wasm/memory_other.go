@@ -3,6 +3,7 @@
 package wasm
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -17,11 +18,12 @@ type linearMemory struct {
 	limit   uint64
 	peak    atomic.Uint64
 	refused bool // more than the limit was asked for
+	image   []byte
 }
 
 func (m *memories) get(limit uint64) *linearMemory { return &linearMemory{limit: limit} }
 
-func (m *memories) put(memory *linearMemory) { memory.bytes = nil }
+func (m *memories) put(memory *linearMemory) { memory.bytes, memory.image = nil, nil }
 
 func (m *memories) close() {}
 
@@ -43,3 +45,16 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 
 // Free implements experimental.LinearMemory.
 func (m *linearMemory) Free() {}
+
+// keep makes the content an image of the memory.
+func (m *linearMemory) keep() { m.image = bytes.Clone(m.bytes) }
+
+// restore gives the memory the size and the content of its image.
+func (m *linearMemory) restore() (content []byte, restored bool) {
+	m.bytes, m.refused = bytes.Clone(m.image), false
+	m.peak.Store(uint64(len(m.bytes)))
+	return m.bytes, true
+}
+
+// held is how many bytes the memory takes while it waits.
+func (m *linearMemory) held() int64 { return int64(len(m.bytes) + len(m.image)) }

@@ -31,6 +31,7 @@ type streams struct {
 	written  int64         // to standard error, in all
 	overflow bool          // of standard output
 	failed   error         // of input or output
+	hasRead  bool          // standard input; only for the function's own goroutine
 	memory   *linearMemory // nil unless the function runs
 	peak     uint64        // the most memory that it had, once it has ended
 }
@@ -58,6 +59,7 @@ func (s stdinReader) Read(p []byte) (int, error) {
 	if s.ctx.Err() != nil {
 		leave()
 	}
+	s.hasRead = true
 	n, err := s.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.fail(err)
@@ -134,6 +136,9 @@ func (s stderrWriter) Write(p []byte) (int, error) {
 	s.stderr = append(s.stderr, tail...)
 	return len(p), nil
 }
+
+// used reports whether the function has read or written anything.
+func (s *streams) used() bool { return s.hasRead || len(s.stdout) > 0 || s.written > 0 }
 
 // use notes the memory of a function that begins, nil for one that has ended.
 func (s *streams) use(memory *linearMemory) {

@@ -169,3 +169,8 @@ func (c cancelling) Write(p []byte) (int, error) {
 	c.cancel()
 	return len(p), nil
 }
+
+// writerFunc is a Write.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -1,6 +1,8 @@
 // Command countlines reads one Go source file from standard input and prints a
 // summary of it as one line of JSON. It runs natively and, built with
-// GOOS=wasip1 GOARCH=wasm, as a WebAssembly function.
+// GOOS=wasip1 GOARCH=wasm, as a WebAssembly function. Built with
+// -buildmode=c-shared as well its method is summarize, and its calls begin
+// from a snapshot.
 package main
 
 import (
@@ -10,13 +12,24 @@ import (
 	"github.com/futura-run/futura/examples/wasm/countlines/summary"
 )
 
-func main() {
+func main() { os.Exit(int(summarize())) }
+
+// declare has each call of a method begin with the state of the program after it.
+//
+//go:wasmexport futura_snapshot
+func declare() {}
+
+// summarize returns the exit code.
+//
+//go:wasmexport summarize
+func summarize() int32 {
 	source, err := io.ReadAll(os.Stdin)
 	if err == nil {
 		_, err = os.Stdout.Write(append(summary.Of(source).JSON(), '\n'))
 	}
 	if err != nil {
 		_, _ = os.Stderr.WriteString("countlines: " + err.Error() + "\n")
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
