@@ -23,7 +23,8 @@ func BuildCountlines(ctx context.Context, dir string) ([]byte, error) {
 		return nil, err
 	}
 	out := filepath.Join(dir, "countlines.wasm")
-	_, err := GoTool(ctx, dir, "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./examples/wasm/countlines")
+	_, err := GoTool(ctx, dir, "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out,
+		"./examples/wasm/countlines")
 	if err != nil {
 		return nil, err
 	}

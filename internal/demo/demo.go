@@ -87,10 +87,10 @@ type File struct {
 	summary.Summary
 }
 
-// Config is what the demo's cluster is made with: a death is noticed in
-// seconds.
+// Config is what the demo's cluster is made with: a death is noticed within about half a
+// second.
 func Config() layout.Config {
-	return layout.Config{Heartbeat: 500 * time.Millisecond, DeadAfter: 2 * time.Second}
+	return layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: 500 * time.Millisecond}
 }
 
 const typedName = "countlines"
@@ -198,7 +198,7 @@ func (d *demo) publish(ctx context.Context, report *Report) (string, error) {
 	if err := executor.Check(ctx, module.CID, d.options.Module); err != nil {
 		return "", errors.Join(err, executor.Close(ctx))
 	}
-	return "wasm:countlines", nil
+	return "wasm:countlines/summarize", nil
 }
 
 // demoWorker is a worker that can be killed.
