@@ -16,7 +16,7 @@ import (
 type (
 	// Limits are the most futures that are pending and that run, the most bytes, and the
 	// most submits per second, of a whole cluster.
-	Limits = layout.Limits
+	Limits = quota.Limits
 	// LimitUsage is how much of them is used.
 	LimitUsage = quota.Usage
 	// LimitError says which limit is exceeded, and when to come back. Errors.Is holds for

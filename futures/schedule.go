@@ -62,12 +62,12 @@ type Schedule struct {
 // What happens with the times of a schedule that were missed, and with those that
 // overlap.
 const (
-	MissedOnce    = layout.MissedOnce
-	MissedSkip    = layout.MissedSkip
-	MissedCatchUp = layout.MissedCatchUp
-	OverlapAllow  = layout.OverlapAllow
-	OverlapSkip   = layout.OverlapSkip
-	OverlapQueue  = layout.OverlapQueue
+	MissedOnce    = schedule.MissedOnce
+	MissedSkip    = schedule.MissedSkip
+	MissedCatchUp = schedule.MissedCatchUp
+	OverlapAllow  = schedule.OverlapAllow
+	OverlapSkip   = schedule.OverlapSkip
+	OverlapQueue  = schedule.OverlapQueue
 )
 
 // ScheduleView is a schedule as the store has it.
@@ -110,9 +110,9 @@ type ScheduleRun struct {
 	Triggered bool
 }
 
-func (s *Schedule) record(c *Client) (layout.ScheduleRecord, error) {
+func (s *Schedule) record(c *Client) (schedule.Record, error) {
 	t := s.Task
-	r := layout.ScheduleRecord{
+	r := schedule.Record{
 		Name: s.Name, Cron: s.Cron, Zone: s.Zone, Every: s.Every, Except: s.Except, Missed: s.Missed, CatchUp: s.CatchUp,
 		Grace: s.Grace, Overlap: s.Overlap, Deadline: s.Deadline,
 	}

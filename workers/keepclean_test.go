@@ -44,7 +44,7 @@ func TestClusterWithoutDatabaseWorkers(t *testing.T) {
 	from := b.clock.Now()
 	delayed := b.one("go:x", func(s *fdbmodel.Submission) { s.NotBefore = from.Add(30 * time.Second) })
 	expires := b.one("go:y", func(s *fdbmodel.Submission) { s.Spec.ExpiresAt = layout.Millis(from.Add(20 * time.Second)) })
-	_, _, err := schedule.Of(b.cluster).Put(b.ctx, layout.ScheduleRecord{
+	_, _, err := schedule.Of(b.cluster).Put(b.ctx, schedule.Record{
 		Name: "often", Every: 20 * time.Second, Spec: layout.Spec{Function: "go:z"},
 	}, true)
 	require.NoError(t, err)

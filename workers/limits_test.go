@@ -18,7 +18,7 @@ func TestWorkersObeyTheLimitOfRunningFutures(t *testing.T) {
 	t.Parallel()
 	b := realBed(t)
 	const limit, number = 4, 200
-	_, err := quota.Of(b.cluster).Set(b.ctx, func(l *layout.Limits) { l.Running = limit })
+	_, err := quota.Of(b.cluster).Set(b.ctx, func(l *quota.Limits) { l.Running = limit })
 	require.NoError(t, err)
 	var now, most atomic.Int64
 	run := func(_ context.Context, args []byte) ([]byte, error) {

@@ -16,7 +16,7 @@ func TestJanitorFiresSchedules(t *testing.T) {
 	b := virtualBed(t)
 	j := b.joinedJanitor()
 	from := b.clock.Now().Add(10500 * time.Millisecond)
-	_, _, err := schedule.Of(b.cluster).Put(b.ctx, layout.ScheduleRecord{
+	_, _, err := schedule.Of(b.cluster).Put(b.ctx, schedule.Record{
 		Name: "often", Every: 1700 * time.Millisecond, From: layout.Millis(from), Spec: layout.Spec{Function: "go:echo"},
 	}, true)
 	require.NoError(t, err)

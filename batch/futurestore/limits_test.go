@@ -8,7 +8,6 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
@@ -17,7 +16,7 @@ func TestBatchesThatExceedALimit(t *testing.T) {
 	t.Parallel()
 	d := newData(t)
 	s := futurestore.New(d.cluster, futurestore.Options{})
-	_, err := quota.Of(d.cluster).Set(t.Context(), func(l *layout.Limits) { l.Pending = 5 })
+	_, err := quota.Of(d.cluster).Set(t.Context(), func(l *quota.Limits) { l.Pending = 5 })
 	require.NoError(t, err)
 	create := func(items int) (string, error) {
 		b := batch.Batch{ID: uuid.NewString(), Template: suiteFunction, MaxAttempts: 1, Items: items}

@@ -42,7 +42,7 @@ const jobBatch = "cb24c8cd-9c67-4bfc-8c87-2ce2ef4d8f10"
 func TestAStageWaitsForRoomWithinLimits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const jobs, most = 20, 3
-		_, err := quota.Of(w.cluster).Set(w.ctx, func(l *layout.Limits) { l.Pending = most })
+		_, err := quota.Of(w.cluster).Set(w.ctx, func(l *quota.Limits) { l.Pending = most })
 		require.NoError(w, err)
 		w.push(jobs)
 		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{MaxProcessing: jobs, OnFailure: jobqueue.Stop,
@@ -78,7 +78,7 @@ func TestAStageWaitsForRoomWithinLimits(t *testing.T) {
 // pending.
 func TestAStageParksWhatNeverFitsWithinLimits(t *testing.T) {
 	inWorld(t, func(w *world) {
-		_, err := quota.Of(w.cluster).Set(w.ctx, func(l *layout.Limits) { l.Pending = 3 })
+		_, err := quota.Of(w.cluster).Set(w.ctx, func(l *quota.Limits) { l.Pending = 3 })
 		require.NoError(w, err)
 		w.push(1)
 		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{OnFailure: jobqueue.Park, MaxAttempts: 2}},

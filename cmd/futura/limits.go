@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -24,7 +24,7 @@ func (a *app) limitsCommand() *cobra.Command {
 }
 
 func (a *app) limitsSetCommand() *cobra.Command {
-	var to layout.Limits
+	var to quota.Limits
 	cmd := &cobra.Command{
 		Use: "set", Short: "Change limits", Args: exactly(0),
 		Long: "set changes the limits that are named, and leaves the others; 0 is no limit. Processes obey them within " +

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -95,7 +95,7 @@ func (a *app) scheduleAddCommand() *cobra.Command {
 	flags.StringVar(&s.Missed, "missed", futures.MissedOnce,
 		"what happens with times that no worker looked at: once, skip or catch-up")
 	flags.IntVar(&s.CatchUp, "catch-up", 0, "with --missed catch-up: the most times to catch up with (default: 100)")
-	flags.DurationVar(&s.Grace, "grace", layout.DefaultScheduleGrace, "how late a time may be before it is missed")
+	flags.DurationVar(&s.Grace, "grace", schedule.DefaultGrace, "how late a time may be before it is missed")
 	flags.StringVar(&s.Overlap, "overlap", futures.OverlapAllow,
 		"what happens while the former future is not over: allow, skip or queue")
 	flags.DurationVar(&s.Deadline, "deadline", 0,

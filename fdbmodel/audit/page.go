@@ -12,7 +12,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -165,7 +167,7 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkWorker(items)
 	case layout.SubModules:
 		p.checkModule(items)
-	case layout.SubSchedules:
+	case schedule.Subspace:
 		p.checkSchedules(it)
 	case joblog.Subspace:
 		p.checkJobs(it)
@@ -196,7 +198,7 @@ func (p *page) compare(items []item) {
 		p.checkSessionWake(it)
 	case layout.KeyChunk:
 		p.checkChunk(it)
-	case layout.KeyConfig, layout.KeyLimits:
+	case layout.KeyConfig, quota.KeyLimits:
 		p.checkSettings(it)
 	case layout.KeyCopy:
 		p.checkCopy(it)

@@ -14,6 +14,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/quota"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -92,8 +94,8 @@ func repair(t *testing.T, c *fdbmodel.Cluster) audit.Report {
 func belongings(t *testing.T, p *modeltest.Population, more ...string) map[string]string {
 	kept := map[string]string{}
 	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, joblog.Subspace, layout.SubPauses, "chunks"}
-	kinds := []string{layout.KeyBatch, layout.KeyBatchChunk, layout.KeySchedule, layout.KeyScheduleState,
-		layout.KeyLaneKind, layout.KeyConfig, layout.KeyLimits}
+	kinds := []string{layout.KeyBatch, layout.KeyBatchChunk, schedule.KeyDefinition, schedule.KeyState,
+		layout.KeyLaneKind, layout.KeyConfig, quota.KeyLimits}
 	for _, item := range p.Items(t) {
 		key := keyspace.Table().Parse(item.Key)
 		if key.Kind == nil || key.Kind.Name == "has dependants" || key.Kind.Name == joblog.KeyRetry {

@@ -19,37 +19,39 @@ var breakSchedules = []breakage{
 		tx.Set(p.C.Keys().Pause(layout.PauseQueue, "no name"), layout.Encode(&layout.PauseRecord{}))
 	}},
 	{"schedule gone", only(audit.InvariantSchedule), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Schedule("daily"))
+		tx.Clear(schedule.Keys(p.C.Keys()).Definition("daily"))
 	}},
 	{"state of a schedule gone", []audit.Invariant{audit.InvariantSchedule, audit.InvariantSchedule},
-		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) { tx.Clear(p.C.Keys().ScheduleState("daily")) }},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(schedule.Keys(p.C.Keys()).State("daily"))
+		}},
 	{"schedule that nobody will look at", only(audit.InvariantSchedule),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Clear(p.C.Keys().ScheduleAt(daily(t, p).Next, "daily"))
+			tx.Clear(schedule.Keys(p.C.Keys()).At(daily(t, p).Next, "daily"))
 		}},
 	{"schedule that is due twice", only(audit.InvariantSchedule), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().ScheduleAt(5, "daily"), layout.Mark())
+		tx.Set(schedule.Keys(p.C.Keys()).At(5, "daily"), layout.Mark())
 	}},
 	{"schedule that is paused and due", only(audit.InvariantSchedule),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			state := daily(t, p)
 			state.PausedAt = 1
-			tx.Set(p.C.Keys().ScheduleState("daily"), layout.Encode(&state))
+			tx.Set(schedule.Keys(p.C.Keys()).State("daily"), layout.Encode(&state))
 		}},
 	{"due schedule that does not exist", only(audit.InvariantSchedule),
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().ScheduleAt(5, "none"), layout.Mark())
+			tx.Set(schedule.Keys(p.C.Keys()).At(5, "none"), layout.Mark())
 		}},
 	{"line of a schedule in disorder", []audit.Invariant{audit.InvariantSchedule, audit.InvariantSchedule},
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			state := daily(t, p)
 			state.Line = []int64{9, 7}
-			tx.Clear(p.C.Keys().ScheduleAt(state.Next, "daily"))
-			tx.Set(p.C.Keys().ScheduleState("daily"), layout.Encode(&state))
+			tx.Clear(schedule.Keys(p.C.Keys()).At(state.Next, "daily"))
+			tx.Set(schedule.Keys(p.C.Keys()).State("daily"), layout.Encode(&state))
 		}},
 }
 
-func daily(t *testing.T, p *modeltest.Population) layout.ScheduleState {
+func daily(t *testing.T, p *modeltest.Population) schedule.State {
 	s, err := schedule.Of(p.C).Get(context.Background(), "daily")
 	require.NoError(t, err)
 	return s.State

@@ -7,6 +7,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
+	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
@@ -151,7 +152,7 @@ func (p *page) checkPartOfBatch(it *item) {
 
 // checkSettings checks the config, and the limits of the cluster.
 func (p *page) checkSettings(it *item) {
-	limits, are := it.Record.(*layout.Limits)
+	limits, are := it.Record.(*quota.Limits)
 	switch {
 	case it.Kind.Name == layout.KeyConfig:
 		p.checkConfig(it)

@@ -7,6 +7,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
 // uniqueKey returns the key of the name of a future, and the record there.
@@ -69,7 +70,7 @@ var breakUnique = []breakage{
 			tx.Set(p.C.Keys().Activity(key), layout.Encode(&layout.Activity{}))
 		}},
 	{"limits that can't be", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Limits(), layout.Encode(&layout.Limits{Pending: -1}))
+		tx.Set(quota.Keys(p.C.Keys()).Limits(), layout.Encode(&quota.Limits{Pending: -1}))
 	}},
 	{"unique name that nobody frees", only(audit.InvariantUnique),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {

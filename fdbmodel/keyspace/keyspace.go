@@ -6,6 +6,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
 // Table returns the table of all kinds of keys of a cluster.
@@ -14,6 +16,8 @@ func Table() *layout.Table { return table() }
 var table = sync.OnceValue(func() *layout.Table {
 	return layout.NewTable(
 		fdbmodel.Kinds(),
+		schedule.Kinds(),
+		quota.Kinds(),
 		joblog.Kinds(),
 	)
 })

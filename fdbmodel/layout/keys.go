@@ -46,7 +46,6 @@ const (
 	subJanitor   = "janitor"
 	SubModules   = "modules"
 	SubAliases   = "aliases"
-	SubSchedules = "schedules"
 	SubPauses    = "pauses"
 
 	RowArgs     = "args"

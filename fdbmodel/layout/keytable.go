@@ -31,15 +31,12 @@ const (
 	KeyPendingCheck  = "pending check"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
-	KeySchedule      = "schedule"
-	KeyScheduleState = "schedule state"
-	KeyScheduleTime  = "schedule time"
 	KeyResolve       = "resolve"
 )
 
 // Kinds returns the kinds of keys that the model itself has. The rooms above it have others.
 func Kinds() []KeyKind {
-	return slices.Concat(activityKinds(), globalKinds(), limitKinds(), meteredKinds(),
+	return slices.Concat(activityKinds(), globalKinds(), meteredKinds(),
 		rowKinds(), placeKinds(), uniqueKinds(), memberKinds())
 }
 
@@ -70,19 +67,9 @@ func globalKinds() []KeyKind {
 			"the cluster is being copied into, and can't be opened", "migrate, restore"},
 		{KeyJanitor, subJanitor, false, nil, FormatRecord, RecordOf[JanitorRecord], "", LeftOut,
 			"the worker whose janitor is at work", "its holder"},
-		{KeySchedule, SubSchedules, false, in(Fixed(scheduleByName), Text("schedule"), Fixed(scheduleIs)), FormatRecord,
-			RecordOf[ScheduleRecord], "", carried, "when a schedule fires, and the future that it submits", "PutSchedule"},
-		{KeyScheduleState, SubSchedules, false, in(Fixed(scheduleByName), Text("schedule"), Fixed(scheduleHas)),
-			FormatRecord, RecordOf[ScheduleState], "", carried, "the next time of a schedule, and its last ones",
-			"the janitor that fires it, pause, resume, trigger"},
-		{KeyScheduleTime, SubSchedules, false, in(Fixed(scheduleByTime), Number("due_ms"), Text("schedule")), FormatMark,
-			nil, "", carried, "a schedule that is not paused is due", "every change of its state"},
 		{"pause", SubPauses, false, in(Choice("what", PauseFunction, PauseQueue), Text("name")), FormatRecord,
 			RecordOf[PauseRecord], "", carried, "no worker takes futures of a function, or of a queue",
 			"Pause; cleared by Resume"},
-		{"pace", subPaces, false, in(Text("key")), FormatRecord, RecordOf[PaceRecord], "", LeftOut,
-			"until when the starts at a pace of the whole cluster are given out",
-			"the worker that starts futures at this pace, several at a time"},
 		{KeyLaneKind, subLaneKinds, false, in(Text("kind")), FormatRecord, RecordOf[LaneKind], "", carried,
 			"the settings of a kind of lanes", "SetLaneKind; cleared by RemoveLaneKind"},
 		{"lane total", SubLaneTotals, false, in(Text("kind")), FormatRecord, RecordOf[LaneTotal], "", carried,

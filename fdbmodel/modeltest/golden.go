@@ -6,6 +6,8 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/quota"
+	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -121,7 +123,7 @@ func goldenJobs() []GoldenRecord {
 func goldenLanes() []GoldenRecord {
 	return []GoldenRecord{
 		{"pause", &layout.PauseRecord{At: 1, Reason: "r"}, false, empty[layout.PauseRecord]()},
-		{"pace", &layout.PaceRecord{Next: 1}, false, empty[layout.PaceRecord]()},
+		{"pace", &quota.PaceRecord{Next: 1}, false, empty[quota.PaceRecord]()},
 		{"lane kind", &layout.LaneKind{
 			Width: 1, Total: 2, Rate: 3, Every: time.Second, Aside: true, Paused: true, Sweep: 4,
 			Bundle: "go:b", Most: 5, Bytes: 6, Linger: 7, Target: "/t",
@@ -138,8 +140,8 @@ func goldenLanes() []GoldenRecord {
 func goldenUnique() []GoldenRecord {
 	return []GoldenRecord{
 		{"unique", &layout.UniqueRecord{Until: layout.UntilEver, FreeAt: 1, Key: "k"}, false, empty[layout.UniqueRecord]()},
-		{"cluster limits", &layout.Limits{Pending: 1, Running: 2, Bytes: 3, PerSecond: 0.5}, false, empty[layout.Limits]()},
-		{"rate", &layout.RateRecord{Tokens: 0.5, At: 1}, false, empty[layout.RateRecord]()},
+		{"cluster limits", &quota.Limits{Pending: 1, Running: 2, Bytes: 3, PerSecond: 0.5}, false, empty[quota.Limits]()},
+		{"rate", &quota.RateRecord{Tokens: 0.5, At: 1}, false, empty[quota.RateRecord]()},
 		{"metered", &layout.Metered{Items: 1, Failed: 2, RunTime: 3, CPU: 4, In: 5, Out: 6, Memory: 7}, false,
 			empty[layout.Metered]()},
 		{"activity", &layout.Activity{Pairs: []layout.ActivityPair{{
@@ -148,7 +150,7 @@ func goldenUnique() []GoldenRecord {
 		}}, CountedAt: 7, Counts: []layout.QueueCounts{{
 			Queue: "q", Blocked: 1, Ready: 2, Delayed: 3, Claimed: 4, Realized: 5, Failed: 6,
 		}}}, false, empty[layout.Activity]()},
-		{"usage", &layout.UsageRecord{Bytes: 1, At: 2}, false, empty[layout.UsageRecord]()},
+		{"usage", &quota.UsageRecord{Bytes: 1, At: 2}, false, empty[quota.UsageRecord]()},
 	}
 }
 
@@ -176,16 +178,16 @@ func goldenMembers() []GoldenRecord {
 // goldenSchedules are the records of schedules.
 func goldenSchedules() []GoldenRecord {
 	return []GoldenRecord{
-		{"schedule", &layout.ScheduleRecord{
+		{"schedule", &schedule.Record{
 			ID: GoldenID, Cron: "0 2 * * *", Zone: "Europe/Zurich", Every: time.Hour, From: 1, Until: 2,
-			Except: []string{"12-25"}, Missed: layout.MissedCatchUp, CatchUp: 3, Grace: time.Minute,
-			Overlap: layout.OverlapQueue, Expires: time.Hour, Spec: layout.Spec{Function: "go:f"}, Args: []byte("a"),
+			Except: []string{"12-25"}, Missed: schedule.MissedCatchUp, CatchUp: 3, Grace: time.Minute,
+			Overlap: schedule.OverlapQueue, Expires: time.Hour, Spec: layout.Spec{Function: "go:f"}, Args: []byte("a"),
 			CreatedAt: 4, UpdatedAt: 5, Deadline: 2 * time.Hour,
-		}, false, empty[layout.ScheduleRecord]()},
-		{"schedule state", &layout.ScheduleState{
+		}, false, empty[schedule.Record]()},
+		{"schedule state", &schedule.State{
 			Next: 1, Line: []int64{2, 3}, PausedAt: 4, Reason: "r", Fired: 5, Missed: 6, Skipped: 7, Refused: 8,
-			Runs: []layout.ScheduleRun{{At: 1, FiredAt: 2, ID: GoldenID, Trigger: true}, {At: 3, FiredAt: 4, Error: "e"}},
-		}, false, empty[layout.ScheduleState]()},
+			Runs: []schedule.Run{{At: 1, FiredAt: 2, ID: GoldenID, Trigger: true}, {At: 3, FiredAt: 4, Error: "e"}},
+		}, false, empty[schedule.State]()},
 	}
 }
 
@@ -222,7 +224,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"blocked", k.State(GoldenID, layout.StateBlocked)}, {"has dependants", k.HasDependants(GoldenID)},
 		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
 		{"resolve", k.Resolve(GoldenID)}, {"pending check", k.PendingCheck(GoldenID, layout.ID{15: 9})},
-		{"cluster limits", k.Limits()}, {"rate", k.Rate()}, {"usage", k.Usage()},
+		{"cluster limits", quota.Keys(k).Limits()}, {"rate", quota.Keys(k).Rate()}, {"usage", quota.Keys(k).Usage()},
 		{"metered", k.Metered(layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"})},
 		{"activity", k.Activity(layout.ActivityKey{Step: layout.ActivityMinutes, At: 60, Membership: "w"})},
 		{"unique", k.Unique("0123", GoldenID)}, {"unique due", k.UniqueDue(7, "0123", GoldenID)},
@@ -238,7 +240,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},
 		{"pause", k.Pause(layout.PauseQueue, "q")},
-		{"pace", k.Pace("example.com")},
+		{"pace", quota.Keys(k).Pace("example.com")},
 		{"lane kind", k.LaneKind("k")}, {"lane total", k.LaneTotal("k")}, {"lane", k.Lane(lane)},
 		{"lane turn", tuple.AppendInt(tuple.AppendStamp(tuple.AppendInt(k.LaneTurnsOf("k"), 1), [10]byte{1}, 0), 2)},
 		{"lane due", k.LaneDue(lane, 9)}, {"in line", k.State(GoldenID, layout.StateLine)},
@@ -263,7 +265,9 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"job producer", joblog.Keys(k).Producer("q", "p")},
 		{"job progress", joblog.Keys(k).Progress("q", "c")},
 		{"job retry", joblog.Keys(k).Retry("q", "c", 2)},
-		{"schedule", k.Schedule("s")}, {"schedule state", k.ScheduleState("s")}, {"schedule time", k.ScheduleAt(7, "s")},
+		{"schedule", schedule.Keys(k).Definition("s")},
+		{"schedule state", schedule.Keys(k).State("s")},
+		{"schedule time", schedule.Keys(k).At(7, "s")},
 	}
 }
 

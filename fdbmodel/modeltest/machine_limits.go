@@ -10,8 +10,8 @@ import (
 
 // limitCluster sets limits and asks for room, which a reading that is new gives exactly.
 func (m *Machine) limitCluster(ctx context.Context) (change, error) {
-	set := layout.Limits{Pending: int64(m.random.IntN(12)), Running: int64(m.random.IntN(6))}
-	limits, err := quota.Of(m.C).Set(ctx, func(l *layout.Limits) { *l = set })
+	set := quota.Limits{Pending: int64(m.random.IntN(12)), Running: int64(m.random.IntN(6))}
+	limits, err := quota.Of(m.C).Set(ctx, func(l *quota.Limits) { *l = set })
 	if err != nil {
 		return none, err
 	}

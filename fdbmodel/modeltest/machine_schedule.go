@@ -45,10 +45,10 @@ func (m *Machine) schedule(ctx context.Context) (change, error) {
 }
 
 func (m *Machine) putSchedule(ctx context.Context, name string) error {
-	_, _, err := schedule.Of(m.C).Put(ctx, layout.ScheduleRecord{
+	_, _, err := schedule.Of(m.C).Put(ctx, schedule.Record{
 		Name: name, Every: time.Duration(1+m.random.IntN(3)) * time.Second, Grace: 2 * time.Second,
-		Missed:  []string{layout.MissedOnce, layout.MissedSkip, layout.MissedCatchUp}[m.random.IntN(3)],
-		Overlap: []string{layout.OverlapAllow, layout.OverlapSkip, layout.OverlapQueue}[m.random.IntN(3)],
+		Missed:  []string{schedule.MissedOnce, schedule.MissedSkip, schedule.MissedCatchUp}[m.random.IntN(3)],
+		Overlap: []string{schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapQueue}[m.random.IntN(3)],
 		Spec:    layout.Spec{Function: "go:f"},
 	}, false)
 	return err
@@ -63,7 +63,7 @@ func (m *Machine) fireSchedules(ctx context.Context) (change, error) {
 	if err != nil {
 		return none, nil // the store fails now and then
 	}
-	due := map[string]layout.ScheduleState{}
+	due := map[string]schedule.State{}
 	for _, s := range before {
 		due[s.Name] = s.State
 	}

@@ -153,9 +153,9 @@ func (p *Population) fillLanes(t *testing.T) {
 
 // limit sets limits that are far off.
 func (p *Population) limit(tx kv.Tx) {
-	tx.Set(p.C.Keys().Limits(), layout.Encode(&layout.Limits{Pending: 1e6, PerSecond: 1e6}))
-	tx.Set(p.C.Keys().Rate(), layout.Encode(&layout.RateRecord{Tokens: 7, At: 1}))
-	tx.Set(p.C.Keys().Usage(), layout.Encode(&layout.UsageRecord{Bytes: 1, At: 1}))
+	tx.Set(quota.Keys(p.C.Keys()).Limits(), layout.Encode(&quota.Limits{Pending: 1e6, PerSecond: 1e6}))
+	tx.Set(quota.Keys(p.C.Keys()).Rate(), layout.Encode(&quota.RateRecord{Tokens: 7, At: 1}))
+	tx.Set(quota.Keys(p.C.Keys()).Usage(), layout.Encode(&quota.UsageRecord{Bytes: 1, At: 1}))
 	used := layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"}
 	tx.Set(p.C.Keys().Metered(used), layout.Encode(&layout.Metered{Items: 1, RunTime: time.Second}))
 	var a layout.Activity
@@ -303,7 +303,7 @@ func (p *Population) addGlobals(t *testing.T) {
 	ctx := context.Background()
 	_, err := modules.Of(p.C).Put(ctx, []byte("not really a module"), "alias")
 	require.NoError(t, err)
-	daily := layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
+	daily := schedule.Record{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
 	_, _, err = schedule.Of(p.C).Put(ctx, daily, true)
 	require.NoError(t, err)
 	_, err = pauses.Of(p.C).Pause(ctx, layout.PauseQueue, "idle", "nobody needs it")

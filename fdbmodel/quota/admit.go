@@ -213,9 +213,9 @@ func (q *Quota) leaseTokens(ctx context.Context, tx kv.Tx, want, least, rate flo
 		return 0, 0, err
 	}
 	most := math.Max(1, rate*shortLease.Seconds())
-	bucket := layout.RateRecord{Tokens: most, At: now}
+	bucket := RateRecord{Tokens: most, At: now}
 	if value != nil {
-		bucket = layout.RateRecord{}
+		bucket = RateRecord{}
 		if err := layout.Decode(key, value, &bucket); err != nil {
 			return 0, 0, err
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // TestARunningFutureCountsOnce has a store whose readings don't show the last claim yet,
@@ -21,7 +20,7 @@ func TestARunningFutureCountsOnce(t *testing.T) {
 	c, err := fdbmodel.Open(ctx, db, "c", fdbmodel.Options{})
 	require.NoError(t, err)
 	q := Of(c)
-	_, err = q.Set(ctx, func(l *layout.Limits) { l.Running = 1 })
+	_, err = q.Set(ctx, func(l *Limits) { l.Running = 1 })
 	require.NoError(t, err)
 	may := func() int {
 		n, _, err := q.MayClaim(ctx, 9)

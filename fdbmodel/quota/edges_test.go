@@ -16,7 +16,7 @@ func TestLimitsHoldAtOnceWhereTheyAreSet(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	require.NoError(t, quota.Of(s.C).Admit(s.Ctx, 5))
-	_, err := quota.Of(s.C).Set(s.Ctx, func(l *layout.Limits) { l.Pending = 5 })
+	_, err := quota.Of(s.C).Set(s.Ctx, func(l *quota.Limits) { l.Pending = 5 })
 	require.NoError(t, err)
 	var limit *quota.LimitError
 	require.ErrorAs(t, quota.Of(s.C).Admit(s.Ctx, 6), &limit)
@@ -34,7 +34,7 @@ func TestLimitsHoldAtOnceWhereTheyAreSet(t *testing.T) {
 func TestAnEndOfAClaimIsHeardOfWithinLimits(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	_, err := quota.Of(s.C).Set(s.Ctx, func(l *layout.Limits) { l.Running = 1 })
+	_, err := quota.Of(s.C).Set(s.Ctx, func(l *quota.Limits) { l.Running = 1 })
 	require.NoError(t, err)
 	s.Submit()
 	may, _, err := quota.Of(s.C).MayClaim(s.Ctx, 5)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 )
 
@@ -19,7 +18,7 @@ func Example() {
 	}
 	defer cluster.Database().Close()
 	limits := quota.Of(cluster)
-	_, err = limits.Set(ctx, func(l *layout.Limits) { l.Pending = 10 })
+	_, err = limits.Set(ctx, func(l *quota.Limits) { l.Pending = 10 })
 	fmt.Println(err)
 	fmt.Println(limits.Admit(ctx, 8))
 	fmt.Println(errors.Is(limits.Admit(ctx, 11), quota.ErrLimit))

@@ -37,7 +37,7 @@ func (q *Quota) ReservePace(ctx context.Context, pace *layout.Pace, n int) (time
 		}
 		first = now
 		if value != nil {
-			var record layout.PaceRecord
+			var record PaceRecord
 			if err := layout.Decode(key, value, &record); err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func (q *Quota) ReservePace(ctx context.Context, pace *layout.Pace, n int) (time
 				first = next
 			}
 		}
-		tx.Set(key, layout.Encode(&layout.PaceRecord{Next: first.Add(time.Duration(n) * gap).UnixNano()}))
+		tx.Set(key, layout.Encode(&PaceRecord{Next: first.Add(time.Duration(n) * gap).UnixNano()}))
 		return nil
 	})
 	return first, err
@@ -58,10 +58,10 @@ func (q *Quota) SweepPaces(ctx context.Context) (int, error) {
 	old := q.cluster.Now().Add(-pacesKept).UnixNano()
 	var keys [][]byte
 	isOld := func(key, value []byte) bool {
-		var record layout.PaceRecord
+		var record PaceRecord
 		return value != nil && layout.Decode(key, value, &record) == nil && record.Next < old // an audit names others
 	}
-	err := q.cluster.EachKey(ctx, kv.Prefix(q.keys.Paces()), func(item kv.KeyValue) error {
+	err := q.cluster.EachKey(ctx, kv.Prefix(q.keys.paces()), func(item kv.KeyValue) error {
 		if len(keys) < sweptPaces && isOld(item.Key, item.Value) {
 			keys = append(keys, item.Key)
 		}

@@ -86,7 +86,7 @@ type Usage struct {
 // used. Its methods may be called from many goroutines.
 type Quota struct {
 	cluster *fdbmodel.Cluster
-	keys    layout.Keyspace
+	keys    Keys
 	limiter limiter
 }
 
@@ -94,7 +94,7 @@ type Quota struct {
 func Of(c *fdbmodel.Cluster) *Quota {
 	type key struct{}
 	return c.Room(key{}, func() any {
-		q := &Quota{cluster: c, keys: c.Keys()}
+		q := &Quota{cluster: c, keys: Keys(c.Keys())}
 		q.limiter.ended = make(chan struct{}, 1)
 		c.OnClaims(q.noteClaimed)
 		return q
@@ -105,7 +105,7 @@ func Of(c *fdbmodel.Cluster) *Quota {
 // called more than once, and must do the same each time. Processes obey them within
 // LimitsSettled. It returns ErrBadConfig for invalid ones. An unknown commit is retried
 // and harmless.
-func (q *Quota) Set(ctx context.Context, change func(*layout.Limits)) (now layout.Limits, err error) {
+func (q *Quota) Set(ctx context.Context, change func(*Limits)) (now Limits, err error) {
 	_, err = q.cluster.Transact(ctx, kv.Options{Tag: "futura-limits"}, func(tx kv.Attempt) error {
 		if now, err = readLimits(ctx, tx, q.keys); err != nil {
 			return err
@@ -127,12 +127,12 @@ func (q *Quota) Set(ctx context.Context, change func(*layout.Limits)) (now layou
 }
 
 // Get reads the limits of the cluster, and how much of them is used.
-func (q *Quota) Get(ctx context.Context) (layout.Limits, Usage, error) {
+func (q *Quota) Get(ctx context.Context) (Limits, Usage, error) {
 	r, err := q.readUsage(ctx, true)
 	return r.limits, r.used, err
 }
 
-func readLimits(ctx context.Context, tx kv.Reader, keys layout.Keyspace) (limits layout.Limits, err error) {
+func readLimits(ctx context.Context, tx kv.Reader, keys Keys) (limits Limits, err error) {
 	value, err := tx.Get(keys.Limits()).Wait(ctx)
 	if err == nil && value != nil {
 		err = layout.Decode(keys.Limits(), value, &limits)
@@ -160,7 +160,7 @@ type limiter struct {
 
 // limitReading is one look at the limits and the counters.
 type limitReading struct {
-	limits layout.Limits
+	limits Limits
 	used   Usage
 	at     time.Time
 	// version is that of the counters, kv.NoVersion if they were not read.
@@ -222,11 +222,11 @@ func (q *Quota) readUsage(ctx context.Context, all bool) (r limitReading, err er
 func (q *Quota) readStates(ctx context.Context, tx kv.Reader, used *Usage) error {
 	ranges, pages := make([]kv.Range, q.cluster.Config().Shards), make([]kv.Pending[kv.Page], q.cluster.Config().Shards)
 	for shard := range pages {
-		ranges[shard] = kv.Prefix(q.keys.Shard(shard, layout.SubCounts))
+		ranges[shard] = kv.Prefix(q.cluster.Keys().Shard(shard, layout.SubCounts))
 		pages[shard] = tx.GetRange(ranges[shard], kv.RangeOptions{})
 	}
 	for shard, pending := range pages {
-		prefix := q.keys.Shard(shard, layout.SubCounts)
+		prefix := q.cluster.Keys().Shard(shard, layout.SubCounts)
 		for {
 			page, err := pending.Wait(ctx)
 			if err != nil {
@@ -266,7 +266,7 @@ const usageLifetime = time.Minute
 
 func (q *Quota) readBytes(ctx context.Context, tx kv.Reader, used *Usage) error {
 	if m, measured := q.cluster.Database().(Measured); measured {
-		n, err := m.StoredBytes(ctx, q.keys.All())
+		n, err := m.StoredBytes(ctx, q.cluster.Keys().All())
 		used.Bytes, used.HasBytes = n, err == nil
 		return err
 	}
@@ -274,7 +274,7 @@ func (q *Quota) readBytes(ctx context.Context, tx kv.Reader, used *Usage) error 
 	if err != nil || value == nil {
 		return err
 	}
-	var record layout.UsageRecord
+	var record UsageRecord
 	if err := layout.Decode(q.keys.Usage(), value, &record); err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (q *Quota) WriteUsage(ctx context.Context) error {
 	if !measured {
 		return nil
 	}
-	var limits layout.Limits
+	var limits Limits
 	err := q.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 		limits, err = readLimits(ctx, tx.Snapshot(), q.keys)
 		return err
@@ -299,12 +299,12 @@ func (q *Quota) WriteUsage(ctx context.Context) error {
 	if err != nil || limits.Bytes == 0 {
 		return err
 	}
-	n, err := m.StoredBytes(ctx, q.keys.All())
+	n, err := m.StoredBytes(ctx, q.cluster.Keys().All())
 	if err != nil {
 		return err
 	}
 	_, err = q.cluster.Transact(ctx, kv.Options{Tag: "futura-limits", NoSync: true}, func(tx kv.Attempt) error {
-		tx.Set(q.keys.Usage(), layout.Encode(&layout.UsageRecord{Bytes: n, At: layout.Millis(q.cluster.Now())}))
+		tx.Set(q.keys.Usage(), layout.Encode(&UsageRecord{Bytes: n, At: layout.Millis(q.cluster.Now())}))
 		return nil
 	})
 	return err

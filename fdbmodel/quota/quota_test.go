@@ -29,7 +29,7 @@ type crowd struct {
 	members []*fdbmodel.Cluster
 }
 
-func newCrowd(t *testing.T, n int, limits layout.Limits) *crowd {
+func newCrowd(t *testing.T, n int, limits quota.Limits) *crowd {
 	c := &crowd{t: t, ctx: context.Background(), clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))}
 	db := storetest.New(t)
 	for range n {
@@ -37,7 +37,7 @@ func newCrowd(t *testing.T, n int, limits layout.Limits) *crowd {
 		require.NoError(t, err)
 		c.members = append(c.members, member)
 	}
-	_, err := quota.Of(c.members[0]).Set(c.ctx, func(l *layout.Limits) { *l = limits })
+	_, err := quota.Of(c.members[0]).Set(c.ctx, func(l *quota.Limits) { *l = limits })
 	require.NoError(t, err)
 	return c
 }
@@ -71,7 +71,7 @@ func (c *crowd) used() quota.Usage {
 // TestLimitOfPendingFutures has one process fill the cluster: to the last future.
 func TestLimitOfPendingFutures(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, 1, layout.Limits{Pending: 10})
+	c := newCrowd(t, 1, quota.Limits{Pending: 10})
 	m := c.members[0]
 	require.Nil(t, c.submit(m, 4))
 	require.Nil(t, c.submit(m, 5))
@@ -101,7 +101,7 @@ func TestLimitOfPendingFutures(t *testing.T) {
 // TestLimitOfDelayedFutures counts futures that wait for a time.
 func TestLimitOfDelayedFutures(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, 1, layout.Limits{Pending: 2})
+	c := newCrowd(t, 1, quota.Limits{Pending: 2})
 	m := c.members[0]
 	_, err := m.Submit(c.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
 		NotBefore: c.clock.Now().Add(time.Hour)}})
@@ -115,7 +115,7 @@ func TestLimitOfDelayedFutures(t *testing.T) {
 // committed, which no reading sees.
 func TestLimitOfFuturesUnderWay(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, 1, layout.Limits{Pending: 3})
+	c := newCrowd(t, 1, quota.Limits{Pending: 3})
 	m := c.members[0]
 	var done [3]func()
 	for i := range done {
@@ -142,7 +142,7 @@ func TestLimitOfFuturesUnderWay(t *testing.T) {
 // pending, but count for the rate and for the bytes.
 func TestLimitsOfValues(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, 1, layout.Limits{Pending: 1, PerSecond: 10})
+	c := newCrowd(t, 1, quota.Limits{Pending: 1, PerSecond: 10})
 	m := c.members[0]
 	require.NoError(t, quota.Of(m).AdmitValues(c.ctx, 5))
 	require.ErrorIs(t, quota.Of(m).AdmitValues(c.ctx, 1), quota.ErrLimit, "the bucket owes some")
@@ -159,7 +159,7 @@ func TestLimitsExceededByACrowd(t *testing.T) {
 	const limit, n = 640, 8
 	for seed := range storetest.Fewer(5, 1) {
 		random := rand.New(rand.NewPCG(uint64(seed), 1))
-		c := newCrowd(t, n, layout.Limits{Pending: limit})
+		c := newCrowd(t, n, quota.Limits{Pending: limit})
 		for refused := 0; refused < 40*n; {
 			m := c.members[random.IntN(n)]
 			if c.submit(m, 1+random.IntN(3)) != nil {
@@ -178,7 +178,7 @@ func TestLimitsExceededByACrowd(t *testing.T) {
 func TestLimitExceededAtOnce(t *testing.T) {
 	t.Parallel()
 	const limit, n = 640, 8
-	c := newCrowd(t, n, layout.Limits{Pending: limit})
+	c := newCrowd(t, n, quota.Limits{Pending: limit})
 	for _, m := range c.members {
 		require.NoError(t, quota.Of(m).Admit(c.ctx, 1)) // and read; it submits nothing
 	}
@@ -198,7 +198,7 @@ func TestLimitExceededAtOnce(t *testing.T) {
 func TestTokensThatAreNotUsed(t *testing.T) {
 	t.Parallel()
 	const rate, n = 200, 10
-	c := newCrowd(t, n, layout.Limits{PerSecond: rate})
+	c := newCrowd(t, n, quota.Limits{PerSecond: rate})
 	for _, m := range c.members {
 		for range 30 {
 			err := quota.Of(m).Admit(c.ctx, 1)
@@ -222,7 +222,7 @@ func TestLimitOfTheRateWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	const rate = 10
 	for ahead, want := range map[time.Duration]int{time.Hour: 2*rate + 1, 5 * time.Second: 0} {
-		c := newCrowd(t, 1, layout.Limits{PerSecond: rate})
+		c := newCrowd(t, 1, quota.Limits{PerSecond: rate})
 		m := c.members[0]
 		wrong, err := fdbmodel.Open(c.ctx, m.Database(), "crowd",
 			fdbmodel.Options{Clock: clock.NewVirtual(c.clock.Now().Add(ahead))})
@@ -249,7 +249,7 @@ func TestLimitOfRunningFutures(t *testing.T) {
 	const limit, n = 32, 4
 	for seed := range storetest.Fewer(5, 1) {
 		random := rand.New(rand.NewPCG(uint64(seed), 2))
-		c := newCrowd(t, n, layout.Limits{Running: limit})
+		c := newCrowd(t, n, quota.Limits{Running: limit})
 		for range 8 {
 			require.Nil(t, c.submit(c.members[0], 100))
 		}
@@ -296,7 +296,7 @@ func TestLimitOfTheRate(t *testing.T) {
 	for name, calls := range map[string]struct{ members, size int }{"one": {1, 1}, "many": {10, 1}, "large": {3, 50}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrowd(t, calls.members, layout.Limits{PerSecond: rate})
+			c := newCrowd(t, calls.members, quota.Limits{PerSecond: rate})
 			admitted, start := 0, c.clock.Now()
 			for c.clock.Now().Sub(start) < time.Duration(seconds)*time.Second {
 				for _, m := range c.members {
@@ -322,21 +322,21 @@ func TestLimitOfTheRate(t *testing.T) {
 // TestLimitsAreSettings sets limits, in turns and wrong ones, and takes them away.
 func TestLimitsAreSettings(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, 2, layout.Limits{})
+	c := newCrowd(t, 2, quota.Limits{})
 	m := c.members[1]
 	require.Nil(t, c.submit(m, 5))
-	limits, err := quota.Of(c.members[0]).Set(c.ctx, func(l *layout.Limits) { l.Pending = 5 })
+	limits, err := quota.Of(c.members[0]).Set(c.ctx, func(l *quota.Limits) { l.Pending = 5 })
 	require.NoError(t, err)
-	require.Equal(t, layout.Limits{Pending: 5}, limits)
+	require.Equal(t, quota.Limits{Pending: 5}, limits)
 	require.Nil(t, c.submit(m, 1), "it does not know yet")
 	c.clock.Advance(quota.LimitsSettled)
 	require.NotNil(t, c.submit(m, 1))
-	_, err = quota.Of(c.members[0]).Set(c.ctx, func(l *layout.Limits) { l.Pending = 0 })
+	_, err = quota.Of(c.members[0]).Set(c.ctx, func(l *quota.Limits) { l.Pending = 0 })
 	require.NoError(t, err)
 	c.clock.Advance(quota.LimitsEvery)
 	require.Nil(t, c.submit(m, 100))
-	for _, bad := range []layout.Limits{{Pending: -1}, {Running: -1}, {Bytes: -1}, {PerSecond: -1}, {PerSecond: 1e12}} {
-		_, err := quota.Of(m).Set(c.ctx, func(l *layout.Limits) { *l = bad })
+	for _, bad := range []quota.Limits{{Pending: -1}, {Running: -1}, {Bytes: -1}, {PerSecond: -1}, {PerSecond: 1e12}} {
+		_, err := quota.Of(m).Set(c.ctx, func(l *quota.Limits) { *l = bad })
 		require.ErrorIs(t, err, layout.ErrBadConfig, fmt.Sprint(bad))
 	}
 }
@@ -355,7 +355,7 @@ func TestLimitOfBytes(t *testing.T) {
 		return c
 	}
 	c, other := open(db), open(unmeasured{db})
-	_, err := quota.Of(c).Set(ctx, func(l *layout.Limits) { l.Bytes = 20_000 })
+	_, err := quota.Of(c).Set(ctx, func(l *quota.Limits) { l.Bytes = 20_000 })
 	require.NoError(t, err)
 	require.NoError(t, quota.Of(c).Admit(ctx, 1))
 	_, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Args: make([]byte, 30_000)}})
@@ -382,15 +382,15 @@ func TestUnknownResultsOfLimits(t *testing.T) {
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-limits": func(s *modeltest.Stage, strike func()) {
 			strike()
-			_, err := quota.Of(s.C).Set(s.Ctx, func(l *layout.Limits) { l.Running = 3 })
+			_, err := quota.Of(s.C).Set(s.Ctx, func(l *quota.Limits) { l.Running = 3 })
 			require.NoError(s.T, err)
 			s.Faults.Flush()
 			limits, _, err := quota.Of(s.C).Get(s.Ctx)
 			require.NoError(s.T, err)
-			require.Equal(s.T, layout.Limits{Running: 3}, limits)
+			require.Equal(s.T, quota.Limits{Running: 3}, limits)
 		},
 		"futura-rate": func(s *modeltest.Stage, strike func()) {
-			_, err := quota.Of(s.C).Set(s.Ctx, func(l *layout.Limits) { l.PerSecond = 1 })
+			_, err := quota.Of(s.C).Set(s.Ctx, func(l *quota.Limits) { l.PerSecond = 1 })
 			require.NoError(s.T, err)
 			strike()
 			err = quota.Of(s.C).Admit(s.Ctx, 1)
@@ -409,9 +409,9 @@ func TestRecordsOfTheRateThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, tokens := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 0.5} {
 		for _, at := range []int64{math.MinInt64, 0, math.MaxInt64} {
-			c := newCrowd(t, 1, layout.Limits{PerSecond: 100})
+			c := newCrowd(t, 1, quota.Limits{PerSecond: 100})
 			_, err := kv.Transact(c.ctx, c.members[0].Database(), kv.Retry{}, func(tx kv.Attempt) error {
-				tx.Set(c.members[0].Keys().Rate(), layout.Encode(&layout.RateRecord{Tokens: tokens, At: at}))
+				tx.Set(quota.Keys(c.members[0].Keys()).Rate(), layout.Encode(&quota.RateRecord{Tokens: tokens, At: at}))
 				return nil
 			})
 			require.NoError(t, err)

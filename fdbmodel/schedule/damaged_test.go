@@ -18,19 +18,20 @@ func TestADamagedScheduleHoldsUpNoOther(t *testing.T) {
 	s := modeltest.NewStage(t)
 	k := s.C.Keys()
 	for _, name := range []string{"a", "b", "c", "d", "e", "good"} {
-		_, _, err := schedule.Of(s.C).Put(s.Ctx, layout.ScheduleRecord{Name: name, Cron: "* * * * *",
+		_, _, err := schedule.Of(s.C).Put(s.Ctx, schedule.Record{Name: name, Cron: "* * * * *",
 			Spec: layout.Spec{Function: "go:f"}}, true)
 		require.NoError(t, err)
 	}
 	bad := []byte{layout.RecordVersion, 0xc1}
-	s.Store(k.Schedule("a"), bad)
-	s.Store(k.ScheduleState("b"), bad)
-	s.Store(k.Schedule("c"), layout.Encode(&layout.ScheduleRecord{Every: -1, Grace: -1, CatchUp: -5, From: -1 << 62}))
-	s.Store(k.ScheduleState("d"), layout.Encode(&layout.ScheduleState{Next: -1 << 62}))
-	s.Store(k.ScheduleState("e"), layout.Encode(&layout.ScheduleState{Next: 1 << 62, Line: []int64{-5, 1 << 62}}))
-	s.Store(append(k.SchedulesByTime(), 0xff), bad)
-	s.Store(k.ScheduleAt(1, "nothing"), bad)
-	s.Store(k.ScheduleAt(-5, "e"), bad)
+	s.Store(schedule.Keys(k).Definition("a"), bad)
+	s.Store(schedule.Keys(k).State("b"), bad)
+	s.Store(schedule.Keys(k).Definition("c"), layout.Encode(
+		&schedule.Record{Every: -1, Grace: -1, CatchUp: -5, From: -1 << 62}))
+	s.Store(schedule.Keys(k).State("d"), layout.Encode(&schedule.State{Next: -1 << 62}))
+	s.Store(schedule.Keys(k).State("e"), layout.Encode(&schedule.State{Next: 1 << 62, Line: []int64{-5, 1 << 62}}))
+	s.Store(append(schedule.Keys(k).ByTime(), 0xff), bad)
+	s.Store(schedule.Keys(k).At(1, "nothing"), bad)
+	s.Store(schedule.Keys(k).At(-5, "e"), bad)
 	s.Clock.Advance(2 * time.Minute)
 	var walk schedule.Walk
 	for range 3 {

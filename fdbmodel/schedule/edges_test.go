@@ -13,7 +13,7 @@ import (
 )
 
 // change is how put changes what it makes.
-type change = func(*layout.ScheduleRecord)
+type change = func(*schedule.Record)
 
 // TestWhatFiresAfterAnOutage is how many futures of a schedule for each minute fire once
 // somebody looks again, and how many count as missed.
@@ -25,15 +25,15 @@ func TestWhatFiresAfterAnOutage(t *testing.T) {
 		late        time.Duration
 		fired, lost int64
 	}{
-		"on the edge of the grace": {layout.MissedOnce, 0, time.Minute, 2, 0},
-		"once, and in time":        {layout.MissedOnce, 0, 10*time.Minute + 30*time.Second, 1, 10},
-		"catch-up on the edge":     {layout.MissedCatchUp, 9, time.Minute, 2, 0},
-		"all of many":              {layout.MissedCatchUp, 60, 50*time.Minute + 30*time.Second, 51, 0},
+		"on the edge of the grace": {schedule.MissedOnce, 0, time.Minute, 2, 0},
+		"once, and in time":        {schedule.MissedOnce, 0, 10*time.Minute + 30*time.Second, 1, 10},
+		"catch-up on the edge":     {schedule.MissedCatchUp, 9, time.Minute, 2, 0},
+		"all of many":              {schedule.MissedCatchUp, 60, 50*time.Minute + 30*time.Second, 51, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := modeltest.NewStage(t)
-			put(s, func(r *layout.ScheduleRecord) {
+			put(s, func(r *schedule.Record) {
 				r.Every, r.Missed, r.CatchUp, r.Grace, r.Deadline = time.Minute, c.missed, c.catchUp, time.Minute, 2*time.Hour
 			})
 			s.Clock.Advance(c.late)
@@ -65,8 +65,8 @@ func TestSchedulesThatCannotFireHoldUpNobody(t *testing.T) {
 	s := modeltest.NewStage(t)
 	for i := range 64 {
 		name := fmt.Sprintf("a%d", i)
-		put(s, func(r *layout.ScheduleRecord) { r.Name = name })
-		s.Store(s.C.Keys().ScheduleState(name), []byte{layout.RecordVersion + 1, 0xc1})
+		put(s, func(r *schedule.Record) { r.Name = name })
+		s.Store(schedule.Keys(s.C.Keys()).State(name), []byte{layout.RecordVersion + 1, 0xc1})
 	}
 	put(s)
 	var walk schedule.Walk
@@ -104,7 +104,7 @@ func TestAPauseThatComesWhileAScheduleFires(t *testing.T) {
 // TestTimetablesThatChange set the next time anew, after the last one that fired.
 func TestTimetablesThatChange(t *testing.T) {
 	t.Parallel()
-	daily := func(r *layout.ScheduleRecord) { r.Every, r.Cron = 0, "0 0 * * *" }
+	daily := func(r *schedule.Record) { r.Every, r.Cron = 0, "0 0 * * *" }
 	s := modeltest.NewStage(t)
 	put(s, daily)
 	midnight := time.UnixMilli(stateOf(s).Next).UTC()
@@ -115,15 +115,15 @@ func TestTimetablesThatChange(t *testing.T) {
 		put(s, changes...)
 		return time.UnixMilli(stateOf(s).Next).UTC()
 	}
-	hourly := func(r *layout.ScheduleRecord) { r.Every, r.Cron = 0, "0 * * * *" }
+	hourly := func(r *schedule.Record) { r.Every, r.Cron = 0, "0 * * * *" }
 	require.Equal(t, midnight, next(hourly), "a trigger is none of its times")
 	require.Equal(t, 1, fire(s))
 	require.Equal(t, midnight.AddDate(0, 0, 1), next(daily), "it has fired")
 	date := midnight.AddDate(0, 0, 1).Format(time.DateOnly)
-	except := func(r *layout.ScheduleRecord) { r.Except = []string{date} }
+	except := func(r *schedule.Record) { r.Except = []string{date} }
 	require.Equal(t, midnight.AddDate(0, 0, 2), next(daily, except))
-	_, _, err = schedule.Of(s.C).Put(s.Ctx, layout.ScheduleRecord{Name: "many", Cron: "@daily",
-		Missed: layout.MissedCatchUp, CatchUp: layout.MaxScheduleLine + 1, Spec: layout.Spec{Function: "go:f"}}, false)
+	_, _, err = schedule.Of(s.C).Put(s.Ctx, schedule.Record{Name: "many", Cron: "@daily",
+		Missed: schedule.MissedCatchUp, CatchUp: schedule.MaxLine + 1, Spec: layout.Spec{Function: "go:f"}}, false)
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 }
 
@@ -131,7 +131,7 @@ func TestPagesOfSchedulesAreFull(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
-		put(s, func(r *layout.ScheduleRecord) { r.Name = name })
+		put(s, func(r *schedule.Record) { r.Name = name })
 	}
 	list, err := schedule.Of(s.C).List(s.Ctx, "", 3)
 	require.NoError(t, err)

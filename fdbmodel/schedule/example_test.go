@@ -19,7 +19,7 @@ func Example() {
 	}
 	defer cluster.Database().Close()
 	schedules := schedule.Of(cluster)
-	report := layout.ScheduleRecord{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:report"}}
+	report := schedule.Record{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:report"}}
 	_, created, err := schedules.Put(ctx, report, true)
 	fmt.Println(created, err)
 	fired, _, err := schedules.Fire(ctx, &schedule.Walk{}) // a worker's janitor does this

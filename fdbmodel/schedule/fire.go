@@ -80,7 +80,7 @@ type dueSchedule struct {
 // due returns the schedules that are due, and when the next one after them is.
 func (l *Schedules) due(ctx context.Context, tx kv.Reader, after []byte, now time.Time,
 ) (due []dueSchedule, next time.Time, err error) {
-	prefix := l.keys.SchedulesByTime()
+	prefix := Keys(l.keys).ByTime()
 	r := kv.Prefix(prefix)
 	if after != nil {
 		r.Begin = kv.After(after)
@@ -169,13 +169,13 @@ func (l *Schedules) moveOn(tx kv.Tx, before, after *Schedule) error {
 func (l *Schedules) planOf(ctx context.Context, tx kv.Tx, before *Schedule, now time.Time,
 ) (after Schedule, times []int64, err error) {
 	after = *before
-	table, err := tableOf(&before.ScheduleRecord)
+	table, err := tableOf(&before.Record)
 	if err != nil {
 		return after, nil, err
 	}
 	takeDue(&after, table, now)
 	open := false
-	if before.Overlap != layout.OverlapAllow {
+	if before.Overlap != OverlapAllow {
 		if open, err = l.isRunning(ctx, tx, &before.State); err != nil {
 			return after, nil, err
 		}
@@ -185,12 +185,12 @@ func (l *Schedules) planOf(ctx context.Context, tx kv.Tx, before *Schedule, now 
 
 // isRunning reports whether the last future of a schedule is not over. A future that
 // can't be read counts as over.
-func (l *Schedules) isRunning(ctx context.Context, tx kv.Tx, state *layout.ScheduleState) (bool, error) {
+func (l *Schedules) isRunning(ctx context.Context, tx kv.Tx, state *State) (bool, error) {
 	last := state.Last()
 	if last == nil {
 		return false, nil
 	}
-	row, found, err := read.Record(tx.Snapshot(), l.keys, last.ID).Wait(ctx)
+	row, found, err := read.Record(tx.Snapshot(), layout.Keyspace(l.keys), last.ID).Wait(ctx)
 	if layout.IsUnreadable(err) {
 		return false, nil
 	}
@@ -211,13 +211,13 @@ func takeDue(s *Schedule, table *timetable.Timetable, now time.Time) {
 	if first.After(edge) {
 		edge = first
 	}
-	timely := table.Newest(edge, now, layout.MaxScheduleLine)
+	timely := table.Newest(edge, now, MaxLine)
 	missed := table.Newest(first, late, maxMissed)
 	wanted := 0
 	switch s.Missed {
-	case layout.MissedCatchUp:
+	case MissedCatchUp:
 		wanted = s.CatchUp
-	case layout.MissedOnce:
+	case MissedOnce:
 		if len(timely) == 0 {
 			wanted = 1
 		}
@@ -226,7 +226,7 @@ func takeDue(s *Schedule, table *timetable.Timetable, now time.Time) {
 	state.Missed += int64(len(missed) - len(made))
 	state.Line = append([]int64(nil), state.Line...)
 	for _, at := range append(append([]time.Time(nil), made...), timely...) {
-		if len(state.Line) >= layout.MaxScheduleLine {
+		if len(state.Line) >= MaxLine {
 			state.Skipped++
 			continue
 		}
@@ -240,11 +240,11 @@ func takeDue(s *Schedule, table *timetable.Timetable, now time.Time) {
 func takeLine(s *Schedule, open bool) (times []int64) {
 	state := &s.State
 	switch s.Overlap {
-	case layout.OverlapQueue:
+	case OverlapQueue:
 		if n := min(1, len(state.Line)); !open {
 			times, state.Line = state.Line[:n], state.Line[n:]
 		}
-	case layout.OverlapSkip:
+	case OverlapSkip:
 		n := min(1, len(state.Line))
 		if open {
 			n = 0
@@ -265,7 +265,7 @@ func (l *Schedules) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, time
 ) (answers []fdbmodel.Submitted, err error) {
 	subs := make([]fdbmodel.Submission, len(times))
 	for i, at := range times {
-		subs[i] = scheduled(&s.ScheduleRecord, at, layout.Millis(now))
+		subs[i] = scheduled(&s.Record, at, layout.Millis(now))
 	}
 	if refusal == nil && len(subs) > 0 {
 		if answers, err = l.cluster.SubmitTx(ctx, tx, subs); err != nil {
@@ -274,7 +274,7 @@ func (l *Schedules) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, time
 		s.State.Fired += int64(len(subs))
 	}
 	for i, at := range times {
-		run := layout.ScheduleRun{At: at, FiredAt: layout.Millis(now), ID: subs[i].ID}
+		run := Run{At: at, FiredAt: layout.Millis(now), ID: subs[i].ID}
 		if refusal != nil {
 			run.ID, run.Error = layout.ID{}, layout.Shorten(refusal.Error(), maxRunError)
 			s.State.Refused++
@@ -291,7 +291,7 @@ const (
 )
 
 // scheduled is the future of a time of a schedule.
-func scheduled(s *layout.ScheduleRecord, at, now int64) fdbmodel.Submission {
+func scheduled(s *Record, at, now int64) fdbmodel.Submission {
 	spec := s.Spec
 	if s.Expires > 0 {
 		spec.ExpiresAt = now + s.Expires.Milliseconds()
@@ -305,7 +305,7 @@ func scheduled(s *layout.ScheduleRecord, at, now int64) fdbmodel.Submission {
 		maps.Copy(env, spec.Env)
 		spec.Env = env
 	}
-	return fdbmodel.Submission{ID: layout.ScheduledID(s.ID, at), Spec: spec, Args: s.Args}
+	return fdbmodel.Submission{ID: ScheduledID(s.ID, at), Spec: spec, Args: s.Args}
 }
 
 // Trigger submits the future of a schedule at once, whether it is paused,
@@ -319,7 +319,7 @@ func (l *Schedules) Trigger(ctx context.Context, name string) (layout.ID, error)
 	}
 	var answers []fdbmodel.Submitted
 	now := layout.Millis(l.cluster.Now())
-	if err := layout.CheckScheduleName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return layout.ID{}, err
 	}
 	result, err := l.transact(ctx, func(tx kv.Attempt) error {
@@ -327,14 +327,14 @@ func (l *Schedules) Trigger(ctx context.Context, name string) (layout.ID, error)
 		if err != nil {
 			return err
 		}
-		s := scheduled(&before.ScheduleRecord, now, now)
+		s := scheduled(&before.Record, now, now)
 		s.ID = drawn[0]
 		if answers, err = l.cluster.SubmitTx(ctx, tx, []fdbmodel.Submission{s}); err != nil || answers[0].Existed {
 			return err
 		}
 		after := before
 		after.State.Fired++
-		after.State.Record(layout.ScheduleRun{At: now, FiredAt: now, ID: drawn[0], Trigger: true})
+		after.State.Record(Run{At: now, FiredAt: now, ID: drawn[0], Trigger: true})
 		l.write(tx, &before, &after)
 		return nil
 	})

@@ -18,14 +18,14 @@ import (
 
 // Schedule is a schedule as the store has it.
 type Schedule struct {
-	layout.ScheduleRecord
-	State layout.ScheduleState
+	Record
+	State State
 }
 
 // Upcoming returns the next n times at which the schedule fires, or would if it were
 // not paused, without those in line. There are fewer if it ends.
 func (s *Schedule) Upcoming(n int) ([]time.Time, error) {
-	table, err := tableOf(&s.ScheduleRecord)
+	table, err := tableOf(&s.Record)
 	for _, at := range append([]int64{s.State.Next}, s.State.Line...) {
 		if year := time.UnixMilli(at).UTC().Year(); err == nil && (year < 1 || year > timetable.MaxYear) {
 			err = fmt.Errorf("schedule %q: %w: it is due in the year %d: put it again", s.Name, layout.ErrBadRecord, year)
@@ -42,7 +42,7 @@ func (s *Schedule) Upcoming(n int) ([]time.Time, error) {
 }
 
 // tableOf returns when a schedule fires. It returns ErrBadSpec.
-func tableOf(s *layout.ScheduleRecord) (*timetable.Timetable, error) {
+func tableOf(s *Record) (*timetable.Timetable, error) {
 	r := timetable.Rules{Cron: s.Cron, Zone: s.Zone, Every: s.Every, Except: s.Except}
 	if s.From != 0 {
 		r.From = time.UnixMilli(s.From)
@@ -68,7 +68,7 @@ func tableOf(s *layout.ScheduleRecord) (*timetable.Timetable, error) {
 // inputs, no worker of their own and no owner, and arguments of at most 16 KiB. It
 // returns ErrBadName, ErrBadSpec, fdbmodel.ErrTooLarge, and fdbmodel.ErrNotFound for an unknown module
 // or alias. An unknown commit is resolved by the schedule's id.
-func (l *Schedules) Put(ctx context.Context, s layout.ScheduleRecord, fresh bool) (Schedule, bool, error) {
+func (l *Schedules) Put(ctx context.Context, s Record, fresh bool) (Schedule, bool, error) {
 	now := layout.Millis(l.cluster.Now())
 	anchored := s.Every == 0 || s.From != 0
 	if !anchored {
@@ -89,7 +89,7 @@ func (l *Schedules) Put(ctx context.Context, s layout.ScheduleRecord, fresh bool
 		created = errors.Is(err, fdbmodel.ErrNotFound)
 		switch {
 		case created:
-			out = Schedule{s, layout.ScheduleState{}}
+			out = Schedule{s, State{}}
 			out.ID, out.CreatedAt, out.UpdatedAt = drawn[0], now, 0
 			out.State.Next = millisOrNone(table.Next(time.UnixMilli(now - 1)))
 			l.write(tx, nil, &out)
@@ -102,7 +102,7 @@ func (l *Schedules) Put(ctx context.Context, s layout.ScheduleRecord, fresh bool
 			changed.From = old.From
 		}
 		changed.ID, changed.CreatedAt, changed.UpdatedAt = old.ID, old.CreatedAt, old.UpdatedAt
-		if sameSchedule(&changed, &old.ScheduleRecord) {
+		if sameSchedule(&changed, &old.Record) {
 			out, created = old, tx.MaybeCommitted && old.ID == drawn[0]
 			return nil
 		}
@@ -112,7 +112,7 @@ func (l *Schedules) Put(ctx context.Context, s layout.ScheduleRecord, fresh bool
 		}
 		changed.UpdatedAt = now
 		out = Schedule{changed, old.State}
-		if !sameTimes(&changed, &old.ScheduleRecord) {
+		if !sameTimes(&changed, &old.Record) {
 			table, err := tableOf(&changed)
 			if err != nil {
 				return err
@@ -134,7 +134,7 @@ func millisOrNone(t time.Time) int64 {
 }
 
 // lastTime is the last time that a schedule has fired, or that stands in line.
-func lastTime(s *layout.ScheduleState) (last int64) {
+func lastTime(s *State) (last int64) {
 	for _, run := range s.Runs {
 		if !run.Trigger {
 			last = max(last, run.At)
@@ -146,14 +146,14 @@ func lastTime(s *layout.ScheduleState) (last int64) {
 	return last
 }
 
-func sameTimes(a, b *layout.ScheduleRecord) bool {
+func sameTimes(a, b *Record) bool {
 	return a.Cron == b.Cron && a.Zone == b.Zone && a.Every == b.Every && a.From == b.From && a.Until == b.Until &&
 		reflect.DeepEqual(a.Except, b.Except)
 }
 
 // sameSchedule compares what a record makes of two definitions.
-func sameSchedule(a, b *layout.ScheduleRecord) bool {
-	var one, other layout.ScheduleRecord
+func sameSchedule(a, b *Record) bool {
+	var one, other Record
 	if layout.Decode(nil, layout.Encode(a), &one) != nil || layout.Decode(nil, layout.Encode(b), &other) != nil {
 		return false
 	}
@@ -162,30 +162,30 @@ func sameSchedule(a, b *layout.ScheduleRecord) bool {
 }
 
 // complete fills in defaults and validates.
-func (l *Schedules) complete(ctx context.Context, s *layout.ScheduleRecord) (*timetable.Timetable, error) {
-	if err := layout.CheckScheduleName(s.Name); err != nil {
+func (l *Schedules) complete(ctx context.Context, s *Record) (*timetable.Timetable, error) {
+	if err := checkName(s.Name); err != nil {
 		return nil, err
 	}
 	s.Spec.Queue, s.Spec.Codec = cmp.Or(s.Spec.Queue, layout.DefaultQueue), cmp.Or(s.Spec.Codec, layout.CodecRaw)
-	s.Missed, s.Overlap = cmp.Or(s.Missed, layout.MissedOnce), cmp.Or(s.Overlap, layout.OverlapAllow)
-	s.Grace = cmp.Or(s.Grace, layout.DefaultScheduleGrace)
-	if s.Missed == layout.MissedCatchUp {
-		s.CatchUp = cmp.Or(s.CatchUp, layout.DefaultCatchUp)
+	s.Missed, s.Overlap = cmp.Or(s.Missed, MissedOnce), cmp.Or(s.Overlap, OverlapAllow)
+	s.Grace = cmp.Or(s.Grace, DefaultGrace)
+	if s.Missed == MissedCatchUp {
+		s.CatchUp = cmp.Or(s.CatchUp, defaultCatchUp)
 	}
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: schedule %q: %s", layout.ErrBadSpec, s.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case s.Missed != layout.MissedOnce && s.Missed != layout.MissedSkip && s.Missed != layout.MissedCatchUp:
+	case s.Missed != MissedOnce && s.Missed != MissedSkip && s.Missed != MissedCatchUp:
 		return nil, bad("missed times: %.20q: use once, skip or catch-up", s.Missed)
-	case s.Overlap != layout.OverlapAllow && s.Overlap != layout.OverlapSkip && s.Overlap != layout.OverlapQueue:
+	case s.Overlap != OverlapAllow && s.Overlap != OverlapSkip && s.Overlap != OverlapQueue:
 		return nil, bad("overlap: %.20q: use allow, skip or queue", s.Overlap)
-	case s.CatchUp < 0 || s.CatchUp > layout.MaxScheduleLine:
-		return nil, bad("%d missed times: use 1 to %d", s.CatchUp, layout.MaxScheduleLine)
-	case s.CatchUp > 0 && s.Missed != layout.MissedCatchUp:
+	case s.CatchUp < 0 || s.CatchUp > MaxLine:
+		return nil, bad("%d missed times: use 1 to %d", s.CatchUp, MaxLine)
+	case s.CatchUp > 0 && s.Missed != MissedCatchUp:
 		return nil, bad("a number of missed times needs catch-up")
-	case s.Grace < 0 || s.Grace > layout.MaxScheduleGrace:
-		return nil, bad("grace of %v: use at most %v", s.Grace, layout.MaxScheduleGrace)
+	case s.Grace < 0 || s.Grace > maxGrace:
+		return nil, bad("grace of %v: use at most %v", s.Grace, maxGrace)
 	case s.Expires < 0 || s.Deadline < 0 || s.Spec.ExpiresAt != 0 || s.Spec.Deadline != 0:
 		return nil, bad("its futures may expire, or have a deadline, some time after they are submitted, not at a moment")
 	case len(s.Args) > layout.MaxArgsInKey:
@@ -206,8 +206,8 @@ func (l *Schedules) complete(ctx context.Context, s *layout.ScheduleRecord) (*ti
 
 // read returns fdbmodel.ErrNotFound if there is no schedule with a name.
 func (l *Schedules) read(ctx context.Context, tx kv.Reader, name string) (Schedule, error) {
-	s := Schedule{ScheduleRecord: layout.ScheduleRecord{Name: name}}
-	key, stateKey := l.keys.Schedule(name), l.keys.ScheduleState(name)
+	s := Schedule{Record: Record{Name: name}}
+	key, stateKey := Keys(l.keys).Definition(name), Keys(l.keys).State(name)
 	asked, askedState := tx.Get(key), tx.Get(stateKey)
 	value, err := asked.Wait(ctx)
 	if err != nil {
@@ -220,7 +220,7 @@ func (l *Schedules) read(ctx context.Context, tx kv.Reader, name string) (Schedu
 	if value == nil {
 		return s, fmt.Errorf("schedule %.80q: %w", name, fdbmodel.ErrNotFound)
 	}
-	if err := layout.Decode(key, value, &s.ScheduleRecord); err != nil {
+	if err := layout.Decode(key, value, &s.Record); err != nil {
 		return s, err
 	}
 	if state == nil {
@@ -232,27 +232,27 @@ func (l *Schedules) read(ctx context.Context, tx kv.Reader, name string) (Schedu
 // write writes what changed of a schedule. before is nil for a new one.
 func (l *Schedules) write(tx kv.Tx, before, after *Schedule) {
 	was := int64(0)
-	record := layout.Encode(&after.ScheduleRecord)
+	record := layout.Encode(&after.Record)
 	if before != nil {
 		was = before.State.Due()
 	}
-	if before == nil || !bytes.Equal(record, layout.Encode(&before.ScheduleRecord)) {
-		tx.Set(l.keys.Schedule(after.Name), record)
+	if before == nil || !bytes.Equal(record, layout.Encode(&before.Record)) {
+		tx.Set(Keys(l.keys).Definition(after.Name), record)
 	}
-	tx.Set(l.keys.ScheduleState(after.Name), layout.Encode(&after.State))
+	tx.Set(Keys(l.keys).State(after.Name), layout.Encode(&after.State))
 	if due := after.State.Due(); due != was {
 		if was != 0 {
-			tx.Clear(l.keys.ScheduleAt(was, after.Name))
+			tx.Clear(Keys(l.keys).At(was, after.Name))
 		}
 		if due != 0 {
-			tx.Set(l.keys.ScheduleAt(due, after.Name), layout.Mark())
+			tx.Set(Keys(l.keys).At(due, after.Name), layout.Mark())
 		}
 	}
 }
 
 // Get returns a schedule. It returns ErrBadName and fdbmodel.ErrNotFound.
 func (l *Schedules) Get(ctx context.Context, name string) (s Schedule, err error) {
-	if err := layout.CheckScheduleName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return s, err
 	}
 	err = l.cluster.View(ctx, func(tx kv.Attempt) (err error) {
@@ -267,10 +267,10 @@ func (l *Schedules) Get(ctx context.Context, name string) (s Schedule, err error
 func (l *Schedules) List(ctx context.Context, after string, limit int) (list []Schedule, err error) {
 	err = l.cluster.View(ctx, func(tx kv.Attempt) error {
 		list = nil
-		prefix := l.keys.SchedulesByName()
+		prefix := Keys(l.keys).byName()
 		r := kv.Prefix(prefix)
 		if after != "" {
-			r.Begin = kv.AfterPrefix(l.keys.ScheduleOf(after))
+			r.Begin = kv.AfterPrefix(Keys(l.keys).of(after))
 		}
 		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 2 * limit}).Wait(ctx)
 		if err != nil {
@@ -305,7 +305,7 @@ func (l *Schedules) List(ctx context.Context, after string, limit int) (list []S
 // fdbmodel.ErrNotFound. An unknown commit is resolved: a schedule that is gone by then was
 // removed.
 func (l *Schedules) Remove(ctx context.Context, name string) error {
-	if err := layout.CheckScheduleName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return err
 	}
 	_, err := l.transact(ctx, func(tx kv.Attempt) error {
@@ -316,9 +316,9 @@ func (l *Schedules) Remove(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		tx.ClearRange(kv.Prefix(l.keys.ScheduleOf(name)))
+		tx.ClearRange(kv.Prefix(Keys(l.keys).of(name)))
 		if due := s.State.Due(); due != 0 {
-			tx.Clear(l.keys.ScheduleAt(due, name))
+			tx.Clear(Keys(l.keys).At(due, name))
 		}
 		return nil
 	})
@@ -352,7 +352,7 @@ func (l *Schedules) Resume(ctx context.Context, name string) (Schedule, error) {
 		if s.State.Next == 0 || s.State.Next >= now {
 			return nil
 		}
-		table, err := tableOf(&s.ScheduleRecord)
+		table, err := tableOf(&s.Record)
 		if err == nil {
 			s.State.Next = millisOrNone(table.Next(time.UnixMilli(now - 1)))
 		}
@@ -361,7 +361,7 @@ func (l *Schedules) Resume(ctx context.Context, name string) (Schedule, error) {
 }
 
 func (l *Schedules) change(ctx context.Context, name string, change func(*Schedule) error) (Schedule, error) {
-	if err := layout.CheckScheduleName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return Schedule{}, err
 	}
 	var after Schedule

@@ -20,8 +20,8 @@ import (
 )
 
 // put makes a schedule that fires every hour.
-func put(s *modeltest.Stage, change ...func(*layout.ScheduleRecord)) schedule.Schedule {
-	record := layout.ScheduleRecord{
+func put(s *modeltest.Stage, change ...func(*schedule.Record)) schedule.Schedule {
+	record := schedule.Record{
 		Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}, Args: []byte("args"),
 	}
 	for _, fn := range change {
@@ -45,7 +45,7 @@ func fire(s *modeltest.Stage) (fired int) {
 	}
 }
 
-func stateOf(s *modeltest.Stage) layout.ScheduleState {
+func stateOf(s *modeltest.Stage) schedule.State {
 	schedule, err := schedule.Of(s.C).Get(s.Ctx, "report")
 	require.NoError(s.T, err)
 	return schedule.State
@@ -82,7 +82,7 @@ func TestScheduledFuturesHaveALaneAndADeadline(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "k", layout.LaneKind{}))
-	put(s, func(r *layout.ScheduleRecord) {
+	put(s, func(r *schedule.Record) {
 		r.Deadline, r.Spec.Lane = 90*time.Minute, layout.Lane{Kind: "k", Key: "x"}
 	})
 	begin := s.Clock.Now()
@@ -103,10 +103,10 @@ func TestScheduledFuturesHaveALaneAndADeadline(t *testing.T) {
 	row, err := s.C.Get(s.Ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, s.Clock.Now().Add(90*time.Minute).UnixMilli(), row.Spec.Deadline)
-	for _, bad := range []func(*layout.ScheduleRecord){
-		func(r *layout.ScheduleRecord) { r.Deadline = -1 }, func(r *layout.ScheduleRecord) { r.Spec.Deadline = 1 },
+	for _, bad := range []func(*schedule.Record){
+		func(r *schedule.Record) { r.Deadline = -1 }, func(r *schedule.Record) { r.Spec.Deadline = 1 },
 	} {
-		record := layout.ScheduleRecord{Name: "bad", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
+		record := schedule.Record{Name: "bad", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
 		bad(&record)
 		_, _, err := schedule.Of(s.C).Put(s.Ctx, record, false)
 		require.ErrorIs(t, err, layout.ErrBadSpec)
@@ -120,8 +120,8 @@ func TestPutScheduleAgain(t *testing.T) {
 	fire(s)
 	s.Clock.Advance(10 * time.Minute)
 	same := put(s)
-	require.Equal(t, made.ScheduleRecord, same.ScheduleRecord, "the same definition changes nothing")
-	record := made.ScheduleRecord
+	require.Equal(t, made.Record, same.Record, "the same definition changes nothing")
+	record := made.Record
 	record.Every = 2 * time.Hour
 	_, _, err := schedule.Of(s.C).Put(s.Ctx, record, true)
 	require.ErrorIs(t, err, fdbmodel.ErrExists)
@@ -145,26 +145,26 @@ func TestScheduleIsRefused(t *testing.T) {
 	s, one := modeltest.NewStage(t), []layout.ID{{1}}
 	for name, c := range map[string]struct {
 		want   error
-		change func(*layout.ScheduleRecord)
+		change func(*schedule.Record)
 	}{
-		"name":       {layout.ErrBadName, func(r *layout.ScheduleRecord) { r.Name = "a/b" }},
-		"no time":    {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Every = 0 }},
-		"crontab":    {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Every, r.Cron = 0, "* *" }},
-		"missed":     {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Missed = "never" }},
-		"overlap":    {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Overlap = "maybe" }},
-		"catch up":   {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Missed, r.CatchUp = "catch-up", 1e6 }},
-		"many":       {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.CatchUp = 2 }},
-		"grace":      {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Grace = 48 * time.Hour }},
-		"function":   {layout.ErrBadName, func(r *layout.ScheduleRecord) { r.Spec.Function = "f" }},
-		"no module":  {fdbmodel.ErrNotFound, func(r *layout.ScheduleRecord) { r.Spec.Function = "wasm:none" }},
-		"arguments":  {fdbmodel.ErrTooLarge, func(r *layout.ScheduleRecord) { r.Args = make([]byte, 20_000) }},
-		"inputs":     {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.Inputs = layout.PackIDs(one) }},
-		"an owner":   {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.Owner = "o" }},
-		"max retry":  {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.MaxRetries = -1 }},
-		"zone":       {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Zone = "Mars/Olympus" }},
-		"its length": {layout.ErrBadName, func(r *layout.ScheduleRecord) { r.Name = strings.Repeat("n", 65) }},
+		"name":       {layout.ErrBadName, func(r *schedule.Record) { r.Name = "a/b" }},
+		"no time":    {layout.ErrBadSpec, func(r *schedule.Record) { r.Every = 0 }},
+		"crontab":    {layout.ErrBadSpec, func(r *schedule.Record) { r.Every, r.Cron = 0, "* *" }},
+		"missed":     {layout.ErrBadSpec, func(r *schedule.Record) { r.Missed = "never" }},
+		"overlap":    {layout.ErrBadSpec, func(r *schedule.Record) { r.Overlap = "maybe" }},
+		"catch up":   {layout.ErrBadSpec, func(r *schedule.Record) { r.Missed, r.CatchUp = "catch-up", 1e6 }},
+		"many":       {layout.ErrBadSpec, func(r *schedule.Record) { r.CatchUp = 2 }},
+		"grace":      {layout.ErrBadSpec, func(r *schedule.Record) { r.Grace = 48 * time.Hour }},
+		"function":   {layout.ErrBadName, func(r *schedule.Record) { r.Spec.Function = "f" }},
+		"no module":  {fdbmodel.ErrNotFound, func(r *schedule.Record) { r.Spec.Function = "wasm:none" }},
+		"arguments":  {fdbmodel.ErrTooLarge, func(r *schedule.Record) { r.Args = make([]byte, 20_000) }},
+		"inputs":     {layout.ErrBadSpec, func(r *schedule.Record) { r.Spec.Inputs = layout.PackIDs(one) }},
+		"an owner":   {layout.ErrBadSpec, func(r *schedule.Record) { r.Spec.Owner = "o" }},
+		"max retry":  {layout.ErrBadSpec, func(r *schedule.Record) { r.Spec.MaxRetries = -1 }},
+		"zone":       {layout.ErrBadSpec, func(r *schedule.Record) { r.Zone = "Mars/Olympus" }},
+		"its length": {layout.ErrBadName, func(r *schedule.Record) { r.Name = strings.Repeat("n", 65) }},
 	} {
-		record := layout.ScheduleRecord{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
+		record := schedule.Record{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
 		c.change(&record)
 		_, _, err := schedule.Of(s.C).Put(s.Ctx, record, false)
 		require.ErrorIs(t, err, c.want, name)
@@ -189,18 +189,18 @@ func TestMissedTimes(t *testing.T) {
 		outage         time.Duration
 		fired, leftOut int
 	}{
-		{layout.MissedOnce, 0, 630 * time.Minute, 1, 9},
-		{layout.MissedOnce, 0, 600*time.Minute + 30*time.Second, 1, 9}, // the last one is in time
-		{layout.MissedSkip, 0, 630 * time.Minute, 0, 10},
-		{layout.MissedSkip, 0, 600*time.Minute + 30*time.Second, 1, 9},
-		{layout.MissedCatchUp, 0, 630 * time.Minute, 10, 0},
-		{layout.MissedCatchUp, 3, 630 * time.Minute, 3, 7},
-		{layout.MissedCatchUp, 3, 600*time.Minute + 30*time.Second, 4, 6},
+		{schedule.MissedOnce, 0, 630 * time.Minute, 1, 9},
+		{schedule.MissedOnce, 0, 600*time.Minute + 30*time.Second, 1, 9}, // the last one is in time
+		{schedule.MissedSkip, 0, 630 * time.Minute, 0, 10},
+		{schedule.MissedSkip, 0, 600*time.Minute + 30*time.Second, 1, 9},
+		{schedule.MissedCatchUp, 0, 630 * time.Minute, 10, 0},
+		{schedule.MissedCatchUp, 3, 630 * time.Minute, 3, 7},
+		{schedule.MissedCatchUp, 3, 600*time.Minute + 30*time.Second, 4, 6},
 	} {
 		t.Run(fmt.Sprint(c.missed, c.catchUp, c.outage), func(t *testing.T) {
 			t.Parallel()
 			s := modeltest.NewStage(t)
-			from := put(s, func(r *layout.ScheduleRecord) { r.Missed, r.CatchUp = c.missed, c.catchUp }).State.Next
+			from := put(s, func(r *schedule.Record) { r.Missed, r.CatchUp = c.missed, c.catchUp }).State.Next
 			require.Equal(t, 1, fire(s))
 			s.Clock.Advance(c.outage)
 			require.Equal(t, c.fired, fire(s))
@@ -218,12 +218,12 @@ func TestMissedTimes(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[string]struct{ open, skipped, after int }{
-		layout.OverlapAllow: {3, 0, 0}, layout.OverlapSkip: {1, 2, 0}, layout.OverlapQueue: {1, 0, 2},
+		schedule.OverlapAllow: {3, 0, 0}, schedule.OverlapSkip: {1, 2, 0}, schedule.OverlapQueue: {1, 0, 2},
 	} {
 		t.Run(overlap, func(t *testing.T) {
 			t.Parallel()
 			s := modeltest.NewStage(t)
-			put(s, func(r *layout.ScheduleRecord) { r.Overlap = overlap })
+			put(s, func(r *schedule.Record) { r.Overlap = overlap })
 			fired := fire(s)
 			f := s.Claim(s.Worker)
 			for range 2 {
@@ -285,7 +285,7 @@ func TestSchedulesInPages(t *testing.T) {
 	s := modeltest.NewStage(t)
 	const schedules = 70 // more than one look fires
 	for i := range schedules {
-		put(s, func(r *layout.ScheduleRecord) { r.Name = fmt.Sprintf("s%02d", i) })
+		put(s, func(r *schedule.Record) { r.Name = fmt.Sprintf("s%02d", i) })
 	}
 	var names []string
 	for after := ""; ; after = names[len(names)-1] {
@@ -309,12 +309,12 @@ func TestRefusedFiring(t *testing.T) {
 	s := modeltest.NewStage(t)
 	_, err := modules.Of(s.C).Put(s.Ctx, []byte("a module"), "report")
 	require.NoError(t, err)
-	put(s, func(r *layout.ScheduleRecord) { r.Spec.Function = "wasm:report" })
+	put(s, func(r *schedule.Record) { r.Spec.Function = "wasm:report" })
 	cid, err := modules.CID([]byte("a module"))
 	require.NoError(t, err)
 	_, err = modules.Of(s.C).Remove(s.Ctx, cid, true)
 	require.NoError(t, err)
-	put(s, func(r *layout.ScheduleRecord) { r.Name = "zz" })
+	put(s, func(r *schedule.Record) { r.Name = "zz" })
 	require.Equal(t, 1, fire(s), "the others fire")
 	state := stateOf(s)
 	require.EqualValues(t, 1, state.Refused)
@@ -378,7 +378,7 @@ func TestManyLookAtOnce(t *testing.T) {
 	s := modeltest.NewStage(t)
 	const lookers, hours = 3, 50
 	for i := range 4 {
-		put(s, func(r *layout.ScheduleRecord) { r.Name = fmt.Sprint("s", i) })
+		put(s, func(r *schedule.Record) { r.Name = fmt.Sprint("s", i) })
 	}
 	var mu sync.Mutex
 	fired := 0

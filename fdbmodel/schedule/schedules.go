@@ -7,18 +7,17 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Schedules are the schedules of one cluster. Its methods may be called from many
 // goroutines.
 type Schedules struct {
 	cluster *fdbmodel.Cluster
-	keys    layout.Keyspace
+	keys    Keys
 }
 
 // Of returns the schedules of a cluster.
-func Of(c *fdbmodel.Cluster) *Schedules { return &Schedules{cluster: c, keys: c.Keys()} }
+func Of(c *fdbmodel.Cluster) *Schedules { return &Schedules{cluster: c, keys: Keys(c.Keys())} }
 
 func (l *Schedules) transact(ctx context.Context, fn func(kv.Attempt) error) (kv.Result, error) {
 	return l.cluster.Transact(ctx, kv.Options{Tag: "futura-schedule"}, fn)

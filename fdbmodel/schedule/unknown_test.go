@@ -17,7 +17,7 @@ func TestUnknownResultsOfSchedules(t *testing.T) {
 	t.Parallel()
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-schedule that is made": func(s *modeltest.Stage, strike func()) {
-			record := layout.ScheduleRecord{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
+			record := schedule.Record{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
 			strike()
 			made, created, err := schedule.Of(s.C).Put(s.Ctx, record, true)
 			require.NoError(s.T, err)

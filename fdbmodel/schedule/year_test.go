@@ -111,8 +111,8 @@ func TestYearOfACrontab(t *testing.T) {
 			}
 			y := newYear(t, seed, from)
 			for _, line := range crontab {
-				_, created, err := schedule.Of(y.lookers[0].c).Put(t.Context(), layout.ScheduleRecord{
-					Name: line.name, Cron: line.line, Zone: "Europe/Zurich", Missed: layout.MissedCatchUp,
+				_, created, err := schedule.Of(y.lookers[0].c).Put(t.Context(), schedule.Record{
+					Name: line.name, Cron: line.line, Zone: "Europe/Zurich", Missed: schedule.MissedCatchUp,
 					Spec: layout.Spec{Function: "go:f"},
 				}, true)
 				require.NoError(t, err)

@@ -18,9 +18,9 @@ import (
 func TestCostOfLimits(t *testing.T) {
 	t.Parallel()
 	const n = 1000
-	cost := func(limits layout.Limits) (asked, done bench.Usage) {
+	cost := func(limits quota.Limits) (asked, done bench.Usage) {
 		g := newGraphCost(t)
-		_, err := quota.Of(g.c).Set(g.ctx, func(l *layout.Limits) { *l = limits })
+		_, err := quota.Of(g.c).Set(g.ctx, func(l *quota.Limits) { *l = limits })
 		require.NoError(t, err)
 		for range n / fdbmodel.MaxChange {
 			before := g.meter.Usage()
@@ -36,13 +36,13 @@ func TestCostOfLimits(t *testing.T) {
 		}
 		return asked, done
 	}
-	plainAsked, plain := cost(layout.Limits{})
+	plainAsked, plain := cost(quota.Limits{})
 	require.Equal(t, bench.Usage{Reads: 1}, plainAsked)
-	asked, limited := cost(layout.Limits{Pending: 1e6, Running: 1e6})
+	asked, limited := cost(quota.Limits{Pending: 1e6, Running: 1e6})
 	require.Equal(t, plain, limited)
 	require.LessOrEqual(t, asked.Reads, int64(2*2), "the limits, and the counters of the shard")
 	require.Zero(t, asked.Mutations)
-	asked, limited = cost(layout.Limits{PerSecond: 1e6})
+	asked, limited = cost(quota.Limits{PerSecond: 1e6})
 	require.Equal(t, plain, limited)
 	require.LessOrEqual(t, asked.Mutations, int64(40), "leases")
 	require.Less(t, asked.Reads, int64(50))

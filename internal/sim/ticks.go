@@ -24,14 +24,14 @@ const (
 const tagSchedule = "futura-schedule"
 
 // planned are the schedules. All of their times fire.
-func planned() []layout.ScheduleRecord {
+func planned() []schedule.Record {
 	spec := layout.Spec{Function: "go:" + fnTick}
 	from := layout.Millis(epoch)
-	return []layout.ScheduleRecord{
-		{Name: often, Every: 1900 * time.Millisecond, From: from, Missed: layout.MissedCatchUp,
-			CatchUp: layout.MaxScheduleLine, Spec: spec},
-		{Name: brief, Every: 4300 * time.Millisecond, From: from, Missed: layout.MissedCatchUp,
-			CatchUp: layout.MaxScheduleLine, Expires: time.Second, Spec: spec},
+	return []schedule.Record{
+		{Name: often, Every: 1900 * time.Millisecond, From: from, Missed: schedule.MissedCatchUp,
+			CatchUp: schedule.MaxLine, Spec: spec},
+		{Name: brief, Every: 4300 * time.Millisecond, From: from, Missed: schedule.MissedCatchUp,
+			CatchUp: schedule.MaxLine, Expires: time.Second, Spec: spec},
 	}
 }
 
@@ -134,7 +134,7 @@ func (w *world) ticksOver(ctx context.Context) (over, err error) {
 			if _, ran := w.ticks.ran[tickOf{s.Name, at}]; waits[at] || ran || at < s.CreatedAt {
 				continue
 			}
-			row, err := w.reader.Get(ctx, layout.ScheduledID(s.ID, at))
+			row, err := w.reader.Get(ctx, schedule.ScheduledID(s.ID, at))
 			gone := errors.Is(err, fdbmodel.ErrNotFound)
 			switch {
 			case err != nil && !gone:
@@ -159,9 +159,9 @@ func timeBugs() []plantedBug {
 		{name: "schedule fires twice", text: "a firing whose result is unknown is done again, as if it were another one",
 			tags: []string{tagSchedule}, get: showFormerState},
 		{name: "schedule stands still", text: "a schedule that fired does not move on", tags: []string{tagSchedule},
-			write: drop(setKey, layout.KeyScheduleState)},
+			write: drop(setKey, schedule.KeyState)},
 		{name: "schedule overlooked", text: "a schedule that fired is due no more", tags: []string{tagSchedule},
-			write: drop(setKey, layout.KeyScheduleTime)},
+			write: drop(setKey, schedule.KeyTime)},
 		{name: "limit forgotten", text: "nobody is led to what must not wait for ever", tags: []string{tagSchedule},
 			write: drop(setKey, layout.KeyLimit)},
 		{name: "snooze counts", text: "who asks to be run again has failed", tags: []string{tagFinish}, write: countSnooze},
@@ -176,12 +176,12 @@ func showFormerState(t *tx, key, value []byte) []byte {
 		return value
 	}
 	switch {
-	case isKind(key, layout.KeyScheduleState) && t.process.unsure:
+	case isKind(key, schedule.KeyState) && t.process.unsure:
 		return w.ticks.last[string(key)]
-	case isKind(key, layout.KeyScheduleState):
+	case isKind(key, schedule.KeyState):
 		w.ticks.last[string(key)] = value
-	case isKind(key, layout.KeySchedule) && t.process.unsure:
-		var s layout.ScheduleRecord
+	case isKind(key, schedule.KeyDefinition) && t.process.unsure:
+		var s schedule.Record
 		if layout.Decode(key, value, &s) == nil {
 			s.ID[3]++
 			return layout.Encode(&s)

@@ -1,10 +1,10 @@
-package layout
+package quota
 
 import (
 	"fmt"
 	"math"
 
-	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Limits are those of a whole cluster. A zero field limits nothing.
@@ -22,14 +22,14 @@ type Limits struct {
 // Any reports whether there is a limit.
 func (l Limits) Any() bool { return l != Limits{} }
 
-// Validate returns ErrBadConfig for a limit that can't be one.
+// Validate returns layout.ErrBadConfig for a limit that can't be one.
 func (l Limits) Validate() error {
 	const fastest = 1e9
 	switch {
 	case l.Pending < 0 || l.Running < 0 || l.Bytes < 0:
-		return fmt.Errorf("%w: limits %+v: none may be negative; 0 is no limit", ErrBadConfig, l)
+		return fmt.Errorf("%w: limits %+v: none may be negative; 0 is no limit", layout.ErrBadConfig, l)
 	case !(l.PerSecond >= 0 && l.PerSecond <= fastest) || l.PerSecond > 0 && l.PerSecond < 1/float64(3600*24):
-		return fmt.Errorf("%w: %v submits per second: use one a day (%.6f) to %.0f, or 0 for no limit", ErrBadConfig,
+		return fmt.Errorf("%w: %v submits per second: use one a day (%.6f) to %.0f, or 0 for no limit", layout.ErrBadConfig,
 			l.PerSecond, 1/float64(3600*24), fastest)
 	}
 	return nil
@@ -69,35 +69,9 @@ func (r RateRecord) Refill(now int64, rate, most float64) RateRecord {
 	return r
 }
 
-// Kinds of keys of limits, and their subspace.
-const (
-	KeyLimits = "cluster limits"
-
-	subClusterLimits = "cluster-limits"
-
-	limitSettings = "settings"
-	limitRate     = "rate"
-	limitUsage    = "usage"
-)
-
-func limitKinds() []KeyKind {
-	return []KeyKind{
-		{KeyLimits, subClusterLimits, false, in(Fixed(limitSettings)), FormatRecord, RecordOf[Limits], "", carried,
-			"the limits of the cluster, if there are any", "limits set"},
-		{"rate", subClusterLimits, false, in(Fixed(limitRate)), FormatRecord, RecordOf[RateRecord], "", LeftOut,
-			"the unused part of the rate of submits", "clients that submit, a few times a second"},
-		{"usage", subClusterLimits, false, in(Fixed(limitUsage)), FormatRecord, RecordOf[UsageRecord], "", LeftOut,
-			"how many bytes the store holds", "a worker in the process that has the store open"},
-	}
+// PaceRecord says how far a pace is given out.
+type PaceRecord struct {
+	// Next is when the next start may be that is not reserved yet, in nanoseconds of
+	// Unix time.
+	Next int64 `msgpack:"n" json:"next_ns"`
 }
-
-// Limits returns the key of the limits of the cluster.
-func (k Keyspace) Limits() []byte {
-	return tuple.AppendString(k.Global(subClusterLimits), limitSettings)
-}
-
-// Rate returns the key of what is left of the rate of submits.
-func (k Keyspace) Rate() []byte { return tuple.AppendString(k.Global(subClusterLimits), limitRate) }
-
-// Usage returns the key of how much the store holds.
-func (k Keyspace) Usage() []byte { return tuple.AppendString(k.Global(subClusterLimits), limitUsage) }

@@ -1,10 +1,11 @@
-package layout
+package schedule
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // What happens with the times of a schedule that no janitor looked at for longer than
@@ -24,24 +25,24 @@ const (
 
 // Limits of schedules.
 const (
-	// MaxScheduleLine is the maximum number of times of a schedule that stand in
+	// MaxLine is the maximum number of times of a schedule that stand in
 	// line. Times beyond it are skipped.
-	MaxScheduleLine = 1000
-	// maxScheduleRuns is how many of its last runs a schedule has on record.
-	maxScheduleRuns = 10
-	// MaxScheduleGrace is the longest grace.
-	MaxScheduleGrace = 24 * time.Hour
-	// DefaultScheduleGrace and DefaultCatchUp are those of schedules without.
-	DefaultScheduleGrace = time.Minute
-	DefaultCatchUp       = 100
+	MaxLine = 1000
+	// maxRuns is how many of its last runs a schedule has on record.
+	maxRuns = 10
+	// maxGrace is the longest grace.
+	maxGrace = 24 * time.Hour
+	// DefaultGrace and defaultCatchUp are those of schedules without.
+	DefaultGrace   = time.Minute
+	defaultCatchUp = 100
 )
 
-// ScheduleRecord is the definition of a schedule: when it fires, and the future that
+// Record is the definition of a schedule: when it fires, and the future that
 // each firing submits.
-type ScheduleRecord struct {
+type Record struct {
 	Name string `msgpack:"-" json:"name"`
 	// ID is drawn when the schedule is made. The ids of its futures follow from it.
-	ID     ID            `msgpack:"i" json:"id"`
+	ID     layout.ID     `msgpack:"i" json:"id"`
 	Cron   string        `msgpack:"c,omitempty" json:"cron,omitempty"`
 	Zone   string        `msgpack:"z,omitempty" json:"zone,omitempty"`
 	Every  time.Duration `msgpack:"e,omitempty" json:"every_ns,omitempty"`
@@ -57,8 +58,8 @@ type ScheduleRecord struct {
 	Overlap string        `msgpack:"o" json:"overlap"`
 
 	// Spec and Args are those of its futures.
-	Spec Spec   `msgpack:"s" json:"spec"`
-	Args []byte `msgpack:"a,omitempty" json:"-"`
+	Spec layout.Spec `msgpack:"s" json:"spec"`
+	Args []byte      `msgpack:"a,omitempty" json:"-"`
 
 	CreatedAt int64 `msgpack:"t" json:"created_at_ms"`
 	UpdatedAt int64 `msgpack:"v,omitempty" json:"updated_at_ms,omitempty"`
@@ -66,8 +67,8 @@ type ScheduleRecord struct {
 	Deadline time.Duration `msgpack:"d,omitempty" json:"deadline_ns,omitempty"`
 }
 
-// ScheduleState is what changes of a schedule.
-type ScheduleState struct {
+// State is what changes of a schedule.
+type State struct {
 	// Next is the next time at which it fires, 0 if there is none. As long as the
 	// timetable stays the same, it only grows.
 	Next int64 `msgpack:"n,omitempty" json:"next_ms,omitempty"`
@@ -84,20 +85,20 @@ type ScheduleState struct {
 	Skipped int64 `msgpack:"s,omitempty" json:"skipped"`
 	Refused int64 `msgpack:"e,omitempty" json:"refused"`
 	// Runs are its last firings, the oldest first.
-	Runs []ScheduleRun `msgpack:"u,omitempty" json:"runs,omitempty"`
+	Runs []Run `msgpack:"u,omitempty" json:"runs,omitempty"`
 }
 
-// ScheduleRun is one firing of a schedule.
-type ScheduleRun struct {
-	At      int64  `msgpack:"a" json:"at_ms"`                       // the time that it stands for
-	FiredAt int64  `msgpack:"f,omitempty" json:"fired_at_ms"`       // by the clock of the process that looked
-	ID      ID     `msgpack:"i,omitempty" json:"id,omitzero"`       // the future, if there is one
-	Error   string `msgpack:"e,omitempty" json:"error,omitempty"`   // why there is none
-	Trigger bool   `msgpack:"t,omitempty" json:"trigger,omitempty"` // it was asked for, not scheduled
+// Run is one firing of a schedule.
+type Run struct {
+	At      int64     `msgpack:"a" json:"at_ms"`                       // the time that it stands for
+	FiredAt int64     `msgpack:"f,omitempty" json:"fired_at_ms"`       // by the clock of the process that looked
+	ID      layout.ID `msgpack:"i,omitempty" json:"id,omitzero"`       // the future, if there is one
+	Error   string    `msgpack:"e,omitempty" json:"error,omitempty"`   // why there is none
+	Trigger bool      `msgpack:"t,omitempty" json:"trigger,omitempty"` // it was asked for, not scheduled
 }
 
 // Due returns when a janitor is to look at the schedule: 0 for never.
-func (s *ScheduleState) Due() int64 {
+func (s *State) Due() int64 {
 	switch {
 	case s.PausedAt != 0:
 		return 0
@@ -109,13 +110,13 @@ func (s *ScheduleState) Due() int64 {
 }
 
 // Record adds a firing to the last ones.
-func (s *ScheduleState) Record(run ScheduleRun) {
-	runs := append(append(make([]ScheduleRun, 0, len(s.Runs)+1), s.Runs...), run)
-	s.Runs = runs[max(0, len(runs)-maxScheduleRuns):]
+func (s *State) Record(run Run) {
+	runs := append(append(make([]Run, 0, len(s.Runs)+1), s.Runs...), run)
+	s.Runs = runs[max(0, len(runs)-maxRuns):]
 }
 
 // Last returns the last firing that submitted a future, nil if none is on record.
-func (s *ScheduleState) Last() *ScheduleRun {
+func (s *State) Last() *Run {
 	for i := len(s.Runs) - 1; i >= 0; i-- {
 		if !s.Runs[i].ID.IsZero() {
 			return &s.Runs[i]
@@ -126,17 +127,12 @@ func (s *ScheduleState) Last() *ScheduleRun {
 
 // ScheduledID returns the id of the future that a schedule submits for a time: each
 // time has one.
-func ScheduledID(schedule ID, at int64) ID {
+func ScheduledID(schedule layout.ID, at int64) layout.ID {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append([]byte("schedule "), schedule[:]...), uint64(at)))
-	id := ID(sum[:16])
+	id := layout.ID(sum[:16])
 	id[6], id[8] = 0x80|id[6]&0x0f, 0x80|id[8]&0x3f
 	return id
 }
 
-// CheckScheduleName returns ErrBadName unless name may name a schedule.
-func CheckScheduleName(name string) error {
-	if !queueName.MatchString(name) {
-		return fmt.Errorf("%w: schedule %.80q: use 1 to %d of A-Z, a-z, 0-9 and . _ -", ErrBadName, name, maxQueueName)
-	}
-	return nil
-}
+// checkName returns ErrBadName unless name may name a schedule.
+func checkName(name string) error { return layout.CheckName("schedule", name) }
