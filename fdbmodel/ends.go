@@ -24,12 +24,12 @@ func (r *Registration) countEnds(completions []Completion, outcomes []Outcome) {
 
 // ended is how an attempt and its future have ended, if one of them has. The call of a bundle
 // has a run time, and no end of its own.
-func (c *Completion) ended(outcome Outcome) (e layout.Ended, counts bool) {
+func (c *Completion) ended(outcome Outcome) (e meter.Ended, counts bool) {
 	spec, of := c.Future.Spec, c.After.State
 	if outcome != Applied && outcome != Already || spec == nil {
 		return e, false
 	}
-	e = layout.Ended{Function: spec.Function, Queue: spec.Queue, Wait: -1}
+	e = meter.Ended{Function: spec.Function, Queue: spec.Queue, Wait: -1}
 	if spec.Bundle {
 		e.Run = max(c.RunTime, 0)
 		return e, e.Run > 0

@@ -221,15 +221,15 @@ func (r *Registration) Leave(ctx context.Context) error {
 
 // Meter adds what an attempt has used to what the worker has used today, by UTC. The next
 // Heartbeat or Leave writes it; until then it is in memory alone.
-func (r *Registration) Meter(use layout.Metered) {
+func (r *Registration) Meter(use meter.Metered) {
 	r.metered.Use(layout.Day(r.cluster.clock.Now()), &use)
 }
 
 // Count adds the end of an attempt, or of a future without one, to the activity of the present
 // minute. The next Heartbeat or Leave writes it; until then it is in memory alone. What could
 // not be written for ten minutes after its minute is forgotten.
-func (r *Registration) Count(e layout.Ended) {
-	r.metered.End(layout.MinuteOf(r.cluster.clock.Now()), &e)
+func (r *Registration) Count(e meter.Ended) {
+	r.metered.End(meter.MinuteOf(r.cluster.clock.Now()), &e)
 }
 
 // meterLast writes what the store does not have yet of a worker that leaves. What a worker

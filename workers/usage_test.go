@@ -46,10 +46,10 @@ func TestWorkersTellWhatTheyUse(t *testing.T) {
 		w.end()
 		used := b.used()
 		require.Len(t, used, 1)
-		require.Equal(t, []string{layout.MeteredWorker, "a"}, []string{used[0].Kind, used[0].Name})
+		require.Equal(t, []string{metering.Worker, "a"}, []string{used[0].Kind, used[0].Name})
 		require.InDelta(t, 3*time.Second, used[0].RunTime, float64(time.Second))
 		used[0].RunTime = 0
-		require.Equal(t, layout.Metered{Items: 1, Failed: 1, In: 3, Out: 6}, used[0].Metered)
+		require.Equal(t, metering.Metered{Items: 1, Failed: 1, In: 3, Out: 6}, used[0].Metered)
 		b.checkActivity()
 	})
 }
@@ -148,8 +148,8 @@ func TestWhatMeteringCosts(t *testing.T) {
 	idle := beat()
 	require.EqualValues(t, 1, idle[0])
 	for range 1000 {
-		reg.Meter(layout.Metered{Items: 1})
-		reg.Count(layout.Ended{Function: "go:f", Queue: "q", Succeeded: true})
+		reg.Meter(metering.Metered{Items: 1})
+		reg.Count(activity.Ended{Function: "go:f", Queue: "q", Succeeded: true})
 	}
 	busy := beat()
 	require.Equal(t, [3]int64{idle[0], idle[1], idle[2] + 2}, busy, "a mutation each, and no read")

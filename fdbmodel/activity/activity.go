@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -30,9 +31,9 @@ type Series struct {
 	Step     time.Duration // time.Minute or time.Hour
 	Points   []Point       // one for each step, in order
 	// Pairs have the totals of each function and queue, by these names.
-	Pairs []layout.ActivityPair
+	Pairs []meter.Pair
 	// Counts are those of the last point that has some, at CountedAt, by queue.
-	Counts    []layout.QueueCounts
+	Counts    []meter.QueueCounts
 	CountedAt time.Time
 }
 
@@ -45,7 +46,7 @@ type Point struct {
 	RunTime                           time.Duration
 	// Counts are how many futures there were at the last count within the step, nil if there
 	// was none.
-	Counts *layout.QueueCounts
+	Counts *meter.QueueCounts
 }
 
 // Read returns what happened in a cluster from one time to another, whole steps that contain
@@ -65,13 +66,13 @@ func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, step tim
 	for at := from; at.Before(to); at = at.Add(step) {
 		s.Points = append(s.Points, Point{At: at})
 	}
-	sums := make([]layout.Activity, len(s.Points))
-	steps := []string{layout.ActivityHours, layout.ActivityMinutes} // in the order in which nothing counts twice
+	sums := make([]meter.Activity, len(s.Points))
+	steps := []string{meter.Hours, meter.Minutes} // in the order in which nothing counts twice
 	if step == time.Minute {
 		steps = steps[1:]
 	}
 	for _, of := range steps {
-		err := each(ctx, c, of, from.Unix(), to.Unix(), func(key layout.ActivityKey, a *layout.Activity) error {
+		err := each(ctx, c, of, from.Unix(), to.Unix(), func(key meter.ActivityKey, a *meter.Activity) error {
 			sums[time.Unix(key.At, 0).Sub(from)/step].Add(a)
 			return nil
 		})
@@ -84,8 +85,8 @@ func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, step tim
 }
 
 // addUp fills in what the points have.
-func (s *Series) addUp(sums []layout.Activity) {
-	var total layout.Activity
+func (s *Series) addUp(sums []meter.Activity) {
+	var total meter.Activity
 	for i := range sums {
 		point, a := &s.Points[i], &sums[i]
 		for j := range a.Pairs {
@@ -94,7 +95,7 @@ func (s *Series) addUp(sums []layout.Activity) {
 			point.FailedAttempts, point.Failed = point.FailedAttempts+p.FailedAttempts, point.Failed+p.Failed
 		}
 		if a.CountedAt != 0 {
-			point.Counts = &layout.QueueCounts{}
+			point.Counts = &meter.QueueCounts{}
 			for j := range a.Counts {
 				point.Counts.Add(&a.Counts[j])
 			}
@@ -105,19 +106,19 @@ func (s *Series) addUp(sums []layout.Activity) {
 		s.Counts, s.CountedAt = total.Counts, time.UnixMilli(total.CountedAt)
 	}
 	s.Pairs = total.Pairs
-	slices.SortFunc(s.Pairs, func(a, b layout.ActivityPair) int {
+	slices.SortFunc(s.Pairs, func(a, b meter.Pair) int {
 		return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(a.Queue, b.Queue))
 	})
 }
 
 // ByQueue returns the totals of each queue, by its name, without functions.
-func (s *Series) ByQueue() []layout.ActivityPair {
-	var sum layout.Activity
+func (s *Series) ByQueue() []meter.Pair {
+	var sum meter.Activity
 	for _, p := range s.Pairs {
 		p.Function = ""
-		sum.Add(&layout.Activity{Pairs: []layout.ActivityPair{p}})
+		sum.Add(&meter.Activity{Pairs: []meter.Pair{p}})
 	}
-	slices.SortFunc(sum.Pairs, func(a, b layout.ActivityPair) int { return cmp.Compare(a.Queue, b.Queue) })
+	slices.SortFunc(sum.Pairs, func(a, b meter.Pair) int { return cmp.Compare(a.Queue, b.Queue) })
 	return sum.Pairs
 }
 
@@ -147,10 +148,10 @@ func Quantile(histogram []int64, part float64) time.Duration {
 // each calls fn with all records of a step, from one second to another one, which is not
 // included.
 func each(ctx context.Context, c *fdbmodel.Cluster, step string, from, to int64,
-	fn func(layout.ActivityKey, *layout.Activity) error,
+	fn func(meter.ActivityKey, *meter.Activity) error,
 ) error {
-	return eachKey(ctx, c, step, from, to, func(key layout.ActivityKey, item kv.KeyValue) error {
-		var a layout.Activity
+	return eachKey(ctx, c, step, from, to, func(key meter.ActivityKey, item kv.KeyValue) error {
+		var a meter.Activity
 		if err := layout.Decode(item.Key, item.Value, &a); err != nil {
 			return err
 		}
@@ -160,12 +161,12 @@ func each(ctx context.Context, c *fdbmodel.Cluster, step string, from, to int64,
 
 // eachKey is each for records that are not decoded.
 func eachKey(ctx context.Context, c *fdbmodel.Cluster, step string, from, to int64,
-	fn func(layout.ActivityKey, kv.KeyValue) error,
+	fn func(meter.ActivityKey, kv.KeyValue) error,
 ) error {
 	keys := c.Keys()
-	within := kv.Range{Begin: keys.ActivityFrom(step, from), End: keys.ActivityFrom(step, to)}
+	within := kv.Range{Begin: meter.Keys(keys).ActivityFrom(step, from), End: meter.Keys(keys).ActivityFrom(step, to)}
 	return c.EachKey(ctx, within, func(item kv.KeyValue) error {
-		key, err := keys.ParseActivity(item.Key)
+		key, err := meter.Keys(keys).ParseActivity(item.Key)
 		if err == nil {
 			err = fn(key, item)
 		}

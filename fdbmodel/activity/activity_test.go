@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/activity"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -37,12 +38,12 @@ func keep(s *modeltest.Stage, k *activity.Keeper) {
 }
 
 // records returns the keys of a step, without those of records that have counts alone.
-func records(s *modeltest.Stage, step string) (found []layout.ActivityKey) {
+func records(s *modeltest.Stage, step string) (found []meter.ActivityKey) {
 	keys := s.C.Keys()
-	err := s.C.EachKey(s.Ctx, kv.Prefix(keys.ActivityOf(step)), func(item kv.KeyValue) error {
-		key, err := keys.ParseActivity(item.Key)
+	err := s.C.EachKey(s.Ctx, kv.Prefix(meter.Keys(keys).ActivityOf(step)), func(item kv.KeyValue) error {
+		key, err := meter.Keys(keys).ParseActivity(item.Key)
 		require.NoError(s.T, err)
-		var a layout.Activity
+		var a meter.Activity
 		require.NoError(s.T, layout.Decode(item.Key, item.Value, &a))
 		if len(a.Pairs) > 0 {
 			found = append(found, key)
@@ -61,7 +62,7 @@ func worker(s *modeltest.Stage) *fdbmodel.Registration {
 
 // plus counts an end.
 func plus(r *fdbmodel.Registration) {
-	r.Count(layout.Ended{Function: "go:f", Queue: "q", Succeeded: true, Run: time.Second, Wait: -1})
+	r.Count(meter.Ended{Function: "go:f", Queue: "q", Succeeded: true, Run: time.Second, Wait: -1})
 }
 
 // succeeded returns how many futures have succeeded within the last week.
@@ -84,7 +85,7 @@ func TestEndsAreCounted(t *testing.T) {
 	require.Len(t, claimed, 7)
 	began := s.Clock.Now()
 	s.Clock.Advance(10 * time.Minute)
-	ended := layout.MinuteOf(s.Clock.Now())
+	ended := meter.MinuteOf(s.Clock.Now())
 	failed := &layout.Exception{Kind: layout.KindError}
 	var again []*fdbmodel.ClaimedFuture
 	for i := range claimed {
@@ -106,14 +107,14 @@ func TestEndsAreCounted(t *testing.T) {
 	require.Equal(t, fdbmodel.Lost, s.Finish(s.Worker, twice))
 	require.Empty(t, read(s).Pairs, "it is in memory until the heartbeat")
 	beat(s, s.Worker)
-	want := layout.ActivityPair{
+	want := meter.Pair{
 		Function: "go:f", Queue: layout.DefaultQueue, Succeeded: 3, FailedAttempts: 3, Failed: 1,
 		RunTime: 6*time.Hour + 15*time.Millisecond,
 		Runs:    append([]int64{0, 0, 0, 3}, append(make([]int64, 19), 3)...),
 		Waits:   []int64{11: 0, 12: 6},
 	}
 	series := read(s)
-	require.Equal(t, []layout.ActivityPair{want}, series.Pairs)
+	require.Equal(t, []meter.Pair{want}, series.Pairs)
 	for _, p := range series.Points {
 		require.Equal(t, p.At.Unix() == ended, p.Succeeded == 3 && p.FailedAttempts == 3 && p.Failed == 1)
 		require.Nil(t, p.Counts, "the janitor has not counted")
@@ -159,11 +160,11 @@ func TestMinutesAreAddedUp(t *testing.T) {
 	beat(s, running)
 	beat(s, silent)
 	keep(s, &k)
-	require.Len(t, records(s, layout.ActivityMinutes), 152, "the minute is open")
+	require.Len(t, records(s, meter.Minutes), 152, "the minute is open")
 	s.Clock.Advance(11 * time.Minute)
 	for range 2 {
 		keep(s, &k)
-		require.Len(t, records(s, layout.ActivityMinutes), 3, "those whose last heartbeat is early are open")
+		require.Len(t, records(s, meter.Minutes), 3, "those whose last heartbeat is early are open")
 		require.EqualValues(t, 152, succeeded(s))
 	}
 	s.Clock.Advance(-11 * time.Minute)
@@ -173,19 +174,19 @@ func TestMinutesAreAddedUp(t *testing.T) {
 	s.Clock.Advance(12 * time.Minute)
 	beat(s, running)
 	keep(s, &k)
-	require.Len(t, records(s, layout.ActivityMinutes), 2)
+	require.Len(t, records(s, meter.Minutes), 2)
 	_, err := s.C.ForceReap(s.Ctx, silent.ID())
 	require.NoError(t, err)
 	keep(s, &k)
-	require.Equal(t, []layout.ActivityKey{{Step: layout.ActivityMinutes, At: layout.MinuteOf(begin)}},
-		records(s, layout.ActivityMinutes))
+	require.Equal(t, []meter.ActivityKey{{Step: meter.Minutes, At: meter.MinuteOf(begin)}},
+		records(s, meter.Minutes))
 	require.EqualValues(t, 153, succeeded(s))
 	plus(running)
 	beat(s, running)
 	s.Clock.Advance(11 * time.Minute)
 	beat(s, running)
 	keep(s, &activity.Keeper{}) // of another process
-	require.Len(t, records(s, layout.ActivityMinutes), 2)
+	require.Len(t, records(s, meter.Minutes), 2)
 	require.EqualValues(t, 154, succeeded(s))
 }
 
@@ -193,9 +194,9 @@ func TestMinutesAreAddedUp(t *testing.T) {
 func TestAnUnreadableRecordStays(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	newer := layout.ActivityKey{Step: layout.ActivityMinutes, At: layout.MinuteOf(s.Clock.Now()), Membership: "newer"}
+	newer := meter.ActivityKey{Step: meter.Minutes, At: meter.MinuteOf(s.Clock.Now()), Membership: "newer"}
 	_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
-		tx.Set(s.C.Keys().Activity(newer), []byte{layout.RecordVersion + 1})
+		tx.Set(meter.Keys(s.C.Keys()).Activity(newer), []byte{layout.RecordVersion + 1})
 		return nil
 	})
 	require.NoError(t, err)
@@ -205,13 +206,13 @@ func TestAnUnreadableRecordStays(t *testing.T) {
 	for _, wait := range []time.Duration{11 * time.Minute, 4 * time.Hour} {
 		s.Clock.Advance(wait)
 		keep(s, &k)
-		var left []layout.ActivityKey
-		require.NoError(t, s.C.EachKey(s.Ctx, kv.Prefix(s.C.Keys().Global(layout.SubActivity)), func(i kv.KeyValue) error {
-			key, err := s.C.Keys().ParseActivity(i.Key)
+		var left []meter.ActivityKey
+		require.NoError(t, s.C.EachKey(s.Ctx, kv.Prefix(s.C.Keys().Global(meter.SubActivity)), func(i kv.KeyValue) error {
+			key, err := meter.Keys(s.C.Keys()).ParseActivity(i.Key)
 			if left = append(left, key); key == newer {
 				return err
 			}
-			var a layout.Activity
+			var a meter.Activity
 			return layout.Decode(i.Key, i.Value, &a)
 		}))
 		require.Contains(t, left, newer)
@@ -247,8 +248,8 @@ func TestMinutesBecomeHours(t *testing.T) {
 		s.Clock.Advance(time.Minute)
 	}
 	keep(s, &k)
-	require.Len(t, records(s, layout.ActivityHours), 2)
-	require.Len(t, records(s, layout.ActivityMinutes), 120)
+	require.Len(t, records(s, meter.Hours), 2)
+	require.Len(t, records(s, meter.Minutes), 120)
 	series := readBy(s, time.Hour, 4*time.Hour+time.Hour)
 	for i, p := range series.Points {
 		require.EqualValues(t, []int64{60, 60, 60, 60, 0}[i], p.Succeeded)
@@ -259,22 +260,22 @@ func TestMinutesBecomeHours(t *testing.T) {
 	require.NoError(t, s.Worker.Leave(s.Ctx))
 	s.Clock.Advance(3 * time.Hour)
 	keep(s, &activity.Keeper{})
-	require.Len(t, records(s, layout.ActivityHours), 4)
-	require.Empty(t, records(s, layout.ActivityMinutes))
+	require.Len(t, records(s, meter.Hours), 4)
+	require.Empty(t, records(s, meter.Minutes))
 	require.EqualValues(t, 240, succeeded(s))
 	s.Clock.Advance(activity.HoursFor - 5*time.Hour)
 	keep(s, &k)
-	require.Len(t, records(s, layout.ActivityHours), 2)
+	require.Len(t, records(s, meter.Hours), 2)
 	s.Clock.Advance(3 * time.Hour)
 	keep(s, &k)
-	require.Empty(t, records(s, layout.ActivityHours))
+	require.Empty(t, records(s, meter.Hours))
 }
 
 // TestFuturesAreCountedOnceAMinute counts those of many queues, from two processes.
 func TestFuturesAreCountedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	for i := range layout.MaxActivityQueues + 5 {
+	for i := range meter.MaxQueues + 5 {
 		s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Queue = fmt.Sprintf("q%02d", i) })
 	}
 	s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Queue = "q54" })
@@ -286,12 +287,12 @@ func TestFuturesAreCountedOnceAMinute(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	keep(s, &other)
 	series := read(s)
-	require.Len(t, series.Counts, layout.MaxActivityQueues+1)
-	require.Equal(t, layout.QueueCounts{Queue: layout.ActivityOther, Ready: 5}, series.Counts[0])
-	require.Equal(t, layout.QueueCounts{Queue: "q54", Ready: 2}, series.Counts[layout.MaxActivityQueues])
+	require.Len(t, series.Counts, meter.MaxQueues+1)
+	require.Equal(t, meter.QueueCounts{Queue: meter.Other, Ready: 5}, series.Counts[0])
+	require.Equal(t, meter.QueueCounts{Queue: "q54", Ready: 2}, series.Counts[meter.MaxQueues])
 	require.True(t, series.CountedAt.Equal(counted))
 	last := series.Points[len(series.Points)-1]
-	require.Equal(t, &layout.QueueCounts{Ready: 56}, last.Counts)
+	require.Equal(t, &meter.QueueCounts{Ready: 56}, last.Counts)
 	s.Clock.Advance(time.Minute)
 	keep(s, &other)
 	keep(s, &one)
@@ -320,7 +321,7 @@ func TestUnknownActivity(t *testing.T) {
 				require.EqualValues(s.T, 3, succeeded(s))
 				s.Clock.Advance(time.Minute)
 			}
-			require.Len(s.T, append(records(s, layout.ActivityMinutes), records(s, layout.ActivityHours)...), 1)
+			require.Len(s.T, append(records(s, meter.Minutes), records(s, meter.Hours)...), 1)
 		}
 	}
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
@@ -393,23 +394,23 @@ func TestQuantiles(t *testing.T) {
 // TestARecordIsBounded counts more functions, with longer names, than are told apart.
 func TestARecordIsBounded(t *testing.T) {
 	t.Parallel()
-	var a layout.Activity
+	var a meter.Activity
 	name := fmt.Sprintf("go:%0253d", 0)
 	for i := range 5000 {
-		e := layout.Ended{Function: fmt.Sprintf("%s%03d", name[:253], i%1000), Queue: name[:64], Succeeded: true}
+		e := meter.Ended{Function: fmt.Sprintf("%s%03d", name[:253], i%1000), Queue: name[:64], Succeeded: true}
 		e.Run, e.Wait = time.Millisecond<<(i%30), time.Millisecond<<(i%30)
 		a.Count(&e)
 	}
 	for range 12 { // as many as four thousand workers
 		half := a
-		half.Pairs = append([]layout.ActivityPair{}, a.Pairs...)
+		half.Pairs = append([]meter.Pair{}, a.Pairs...)
 		for i := range half.Pairs {
 			half.Pairs[i].Runs = append([]int64{}, half.Pairs[i].Runs...)
 			half.Pairs[i].Waits = append([]int64{}, half.Pairs[i].Waits...)
 		}
 		a.Add(&half)
 	}
-	require.Len(t, a.Pairs, layout.MaxActivityPairs+1)
+	require.Len(t, a.Pairs, meter.MaxPairs+1)
 	require.NoError(t, a.Check())
 	total := int64(0)
 	for _, p := range a.Pairs {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/activity"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -22,7 +23,7 @@ func ExampleRead() {
 	if err != nil {
 		panic(err)
 	}
-	worker.Count(layout.Ended{Function: "go:pack", Queue: "default", Succeeded: true, Run: 3 * time.Second})
+	worker.Count(meter.Ended{Function: "go:pack", Queue: "default", Succeeded: true, Run: 3 * time.Second})
 	if err := worker.Leave(ctx); err != nil {
 		panic(err)
 	}

@@ -37,7 +37,7 @@ func (k *Keeper) Keep(ctx context.Context, c *fdbmodel.Cluster) (next time.Time,
 
 // count writes how many futures there are, unless another process has.
 func (k *Keeper) count(ctx context.Context, c *fdbmodel.Cluster, now time.Time) error {
-	minute := layout.MinuteOf(now)
+	minute := meter.MinuteOf(now)
 	if k.counted == minute {
 		return nil
 	}
@@ -45,10 +45,10 @@ func (k *Keeper) count(ctx context.Context, c *fdbmodel.Cluster, now time.Time) 
 	if err != nil {
 		return err
 	}
-	counted := &layout.Activity{CountedAt: layout.Millis(now), Counts: layout.CountsByQueue(counts)}
-	key := c.Keys().Activity(layout.ActivityKey{Step: layout.ActivityMinutes, At: minute})
+	counted := &meter.Activity{CountedAt: layout.Millis(now), Counts: meter.CountsByQueue(counts)}
+	key := meter.Keys(c.Keys()).Activity(meter.ActivityKey{Step: meter.Minutes, At: minute})
 	_, err = c.Transact(ctx, kv.Options{Tag: "futura-activity", NoSync: true}, func(tx kv.Attempt) error {
-		sum := layout.Activity{}
+		sum := meter.Activity{}
 		if _, err := meter.AddStored(ctx, key, tx.Get(key), &sum); err != nil || sum.CountedAt != 0 {
 			return err
 		}
@@ -66,15 +66,15 @@ func (k *Keeper) count(ctx context.Context, c *fdbmodel.Cluster, now time.Time) 
 // still write.
 func (k *Keeper) foldMinutes(ctx context.Context, c *fdbmodel.Cluster, now time.Time) error {
 	const minute = int64(time.Minute / time.Second)
-	until := layout.MinuteOf(now)
-	for !layout.MinuteIsClosed(until-minute, now) {
+	until := meter.MinuteOf(now)
+	for !meter.MinuteIsClosed(until-minute, now) {
 		until -= minute
 	}
 	open := until
 	stays := func(at int64) { open = min(open, at) }
-	f := folder{cluster: c, step: layout.ActivityMinutes, every: time.Minute, open: stays}
+	f := folder{cluster: c, step: meter.Minutes, every: time.Minute, open: stays}
 	from := min(k.folded, until) // a clock may have been set back
-	err := eachKey(ctx, c, layout.ActivityMinutes, from, until, func(key layout.ActivityKey, _ kv.KeyValue) error {
+	err := eachKey(ctx, c, meter.Minutes, from, until, func(key meter.ActivityKey, _ kv.KeyValue) error {
 		if key.Membership == "" {
 			return nil
 		}
@@ -96,15 +96,15 @@ func (k *Keeper) foldHours(ctx context.Context, c *fdbmodel.Cluster, now time.Ti
 		return nil
 	}
 	old := kv.Range{
-		Begin: c.Keys().ActivityOf(layout.ActivityHours),
-		End:   c.Keys().ActivityFrom(layout.ActivityHours, now.Add(-HoursFor).Truncate(time.Hour).Unix()),
+		Begin: meter.Keys(c.Keys()).ActivityOf(meter.Hours),
+		End:   meter.Keys(c.Keys()).ActivityFrom(meter.Hours, now.Add(-HoursFor).Truncate(time.Hour).Unix()),
 	}
 	if err := meter.Drop(ctx, c, "futura-activity", old); err != nil {
 		return err
 	}
 	open := false
-	f := folder{cluster: c, step: layout.ActivityHours, every: time.Hour, open: func(int64) { open = true }}
-	err := eachKey(ctx, c, layout.ActivityMinutes, 0, until, func(key layout.ActivityKey, _ kv.KeyValue) error {
+	f := folder{cluster: c, step: meter.Hours, every: time.Hour, open: func(int64) { open = true }}
+	err := eachKey(ctx, c, meter.Minutes, 0, until, func(key meter.ActivityKey, _ kv.KeyValue) error {
 		return f.take(ctx, key)
 	})
 	if err == nil {
@@ -122,13 +122,13 @@ type folder struct {
 	step    string
 	every   time.Duration
 	open    func(at int64) // is called with the time of a record that stays
-	group   []layout.ActivityKey
+	group   []meter.ActivityKey
 }
 
 func (f *folder) start(at int64) int64 { return time.Unix(at, 0).Truncate(f.every).Unix() }
 
 // take adds a record to the group, once that of another time is folded.
-func (f *folder) take(ctx context.Context, key layout.ActivityKey) error {
+func (f *folder) take(ctx context.Context, key meter.ActivityKey) error {
 	if n := len(f.group); n > 0 && f.start(f.group[0].At) != f.start(key.At) || n == foldMost {
 		if err := f.fold(ctx); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (f *folder) fold(ctx context.Context) error {
 		return nil
 	}
 	keys := f.cluster.Keys()
-	into := keys.Activity(layout.ActivityKey{Step: f.step, At: f.start(group[0].At)})
+	into := meter.Keys(keys).Activity(meter.ActivityKey{Step: f.step, At: f.start(group[0].At)})
 	var open []int64
 	_, err := f.cluster.Transact(ctx, kv.Options{Tag: "futura-activity"}, func(tx kv.Attempt) error {
 		asked := tx.Get(into)
@@ -153,9 +153,9 @@ func (f *folder) fold(ctx context.Context) error {
 		for _, key := range group {
 			// Heartbeats may change meanwhile: what one has closed stays closed.
 			beats = append(beats, tx.Snapshot().Get(keys.Worker(key.Membership, layout.WorkerHeartbeat)))
-			records = append(records, tx.Get(keys.Activity(key)))
+			records = append(records, tx.Get(meter.Keys(keys).Activity(key)))
 		}
-		sum, folded := layout.Activity{}, 0
+		sum, folded := meter.Activity{}, 0
 		open = nil
 		if _, err := meter.AddStored(ctx, into, asked, &sum); layout.IsUnreadable(err) {
 			open = append(open, group[0].At)
@@ -172,7 +172,7 @@ func (f *folder) fold(ctx context.Context) error {
 				open = append(open, key.At)
 				continue
 			}
-			found, err := meter.AddStored(ctx, keys.Activity(key), records[i], &sum)
+			found, err := meter.AddStored(ctx, meter.Keys(keys).Activity(key), records[i], &sum)
 			if layout.IsUnreadable(err) {
 				open = append(open, key.At)
 				continue
@@ -181,7 +181,7 @@ func (f *folder) fold(ctx context.Context) error {
 				return err
 			}
 			if found {
-				tx.Clear(keys.Activity(key))
+				tx.Clear(meter.Keys(keys).Activity(key))
 				folded++
 			}
 		}
@@ -203,5 +203,5 @@ func isClosed(key, beat []byte, at int64) bool {
 		return true
 	}
 	var last layout.Heartbeat
-	return layout.Decode(key, beat, &last) == nil && layout.MinuteIsClosed(at, time.UnixMilli(last.At))
+	return layout.Decode(key, beat, &last) == nil && meter.MinuteIsClosed(at, time.UnixMilli(last.At))
 }

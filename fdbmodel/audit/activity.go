@@ -3,17 +3,17 @@ package audit
 import (
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 )
 
 // checkActivity checks that what happened can be read by minute or hour.
 func (p *page) checkActivity(it *item) {
-	key, err := p.keys.ParseActivity(it.Raw)
-	step := map[string]time.Duration{layout.ActivityMinutes: time.Minute, layout.ActivityHours: time.Hour}[key.Step]
+	key, err := meter.Keys(p.keys).ParseActivity(it.Raw)
+	step := map[string]time.Duration{meter.Minutes: time.Minute, meter.Hours: time.Hour}[key.Step]
 	if at := time.Unix(key.At, 0); err == nil && step > 0 && !at.Equal(at.Truncate(step)) {
 		p.broken(InvariantActivity, it.Raw, "activity of no whole step: it begins at %v", at.UTC())
 	}
-	if a, readable := it.Record.(*layout.Activity); readable && a.Check() != nil {
+	if a, readable := it.Record.(*meter.Activity); readable && a.Check() != nil {
 		p.broken(InvariantActivity, it.Raw, "%v", a.Check())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -173,9 +174,9 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkJobs(it)
 	case layout.SubPauses:
 		p.checkPause(it)
-	case layout.SubMetered:
+	case meter.SubMetered:
 		p.checkMetered(it)
-	case layout.SubActivity:
+	case meter.SubActivity:
 		p.checkActivity(it)
 	}
 }

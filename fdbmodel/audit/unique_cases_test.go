@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -53,21 +54,21 @@ var breakUnique = []breakage{
 			tx.Clear(uniqueDue(t, p, row.ID))
 		}},
 	{"use below 0", only(audit.InvariantMetered), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		key := layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredWorker, Name: "a"}
-		tx.Set(p.C.Keys().Metered(key), layout.Encode(&layout.Metered{Items: -1}))
+		key := meter.MeteredKey{Day: "2026-01-31", Kind: meter.Worker, Name: "a"}
+		tx.Set(meter.Keys(p.C.Keys()).Metered(key), layout.Encode(&meter.Metered{Items: -1}))
 	}},
 	{"use on no day", only(audit.InvariantMetered), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		key := layout.MeteredKey{Day: "2026-02-30", Kind: layout.MeteredWorker, Name: "a"}
-		tx.Set(p.C.Keys().Metered(key), layout.Encode(&layout.Metered{Items: 1}))
+		key := meter.MeteredKey{Day: "2026-02-30", Kind: meter.Worker, Name: "a"}
+		tx.Set(meter.Keys(p.C.Keys()).Metered(key), layout.Encode(&meter.Metered{Items: 1}))
 	}},
 	{"activity below 0", only(audit.InvariantActivity), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Activity(layout.ActivityKey{Step: layout.ActivityHours, At: 3600}),
-			layout.Encode(&layout.Activity{Pairs: []layout.ActivityPair{{Function: "go:f", Runs: []int64{-1}}}}))
+		tx.Set(meter.Keys(p.C.Keys()).Activity(meter.ActivityKey{Step: meter.Hours, At: 3600}),
+			layout.Encode(&meter.Activity{Pairs: []meter.Pair{{Function: "go:f", Runs: []int64{-1}}}}))
 	}},
 	{"activity of a part of an hour", only(audit.InvariantActivity),
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			key := layout.ActivityKey{Step: layout.ActivityHours, At: 60}
-			tx.Set(p.C.Keys().Activity(key), layout.Encode(&layout.Activity{}))
+			key := meter.ActivityKey{Step: meter.Hours, At: 60}
+			tx.Set(meter.Keys(p.C.Keys()).Activity(key), layout.Encode(&meter.Activity{}))
 		}},
 	{"limits that can't be", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(quota.Keys(p.C.Keys()).Limits(), layout.Encode(&quota.Limits{Pending: -1}))

@@ -3,7 +3,6 @@
 // and the names of all fields are in docs/reference/keyspace.md. All begin with the tuple
 // ("futura", CLUSTER); s is a shard:
 //
-//	activity      ("activity", STEP, AT_S, MEMBERSHIP)
 //	address       ("addresses", ADDRESS)
 //	alias         ("aliases", NAME)
 //	batch         ("batches", "by-id", BATCH, "record")
@@ -19,7 +18,6 @@
 //	lane kind     ("lane-kinds", KIND)
 //	lane total    ("lane-totals", KIND)
 //	lane turn     ("lane-turns", KIND, INCARNATION, STAMP, ORDER)
-//	metered       ("metered", DAY, KIND, NAME, MEMBERSHIP)
 //	args          (s, "futures", ID, "args")
 //	spec          (s, "futures", ID, "spec")
 //	progress      (s, "futures", ID, "stage")
@@ -67,6 +65,8 @@
 //	cancelled     (s, "workers", WORKER, "cancelled", ID)
 //	assigned      (s, "workers", WORKER, "assigned")
 //	worker wake   (s, "workers", WORKER, "wake")
+//	activity      ("activity", STEP, AT_S, MEMBERSHIP)
+//	metered       ("metered", DAY, KIND, NAME, MEMBERSHIP)
 //	schedule      ("schedules", "by-name", SCHEDULE, "definition")
 //	schedule state  ("schedules", "by-name", SCHEDULE, "state")
 //	schedule time  ("schedules", "by-time", DUE_MS, SCHEDULE)

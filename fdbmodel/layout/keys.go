@@ -475,6 +475,9 @@ func (k Keyspace) Alias(name string) []byte { return tuple.AppendString(k.Global
 // Millis converts a time to milliseconds, as in keys and records.
 func Millis(t time.Time) int64 { return t.UnixMilli() }
 
+// Day is the day of a time in UTC, as in keys.
+func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
 // EncodeCounter returns a number as a counter stores it.
 func EncodeCounter(n int64) []byte {
 	return binary.LittleEndian.AppendUint64(make([]byte, 0, 8), uint64(n))

@@ -36,7 +36,7 @@ const (
 
 // Kinds returns the kinds of keys that the model itself has. The rooms above it have others.
 func Kinds() []KeyKind {
-	return slices.Concat(activityKinds(), globalKinds(), meteredKinds(),
+	return slices.Concat(globalKinds(),
 		rowKinds(), placeKinds(), uniqueKinds(), memberKinds())
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
@@ -21,7 +22,7 @@ func ExampleRead() {
 	if err != nil {
 		panic(err)
 	}
-	worker.Meter(layout.Metered{Items: 3})
+	worker.Meter(meter.Metered{Items: 3})
 	if err := worker.Leave(ctx); err != nil {
 		panic(err)
 	}

@@ -20,7 +20,7 @@ const (
 // days, and writes only where a worker has several of ended starts. An unknown commit is
 // retried and harmless.
 func Fold(ctx context.Context, c *fdbmodel.Cluster) error {
-	now, keys := c.Now(), c.Keys()
+	now, keys := c.Now(), meter.Keys(c.Keys())
 	old := kv.Range{Begin: keys.MeteredOn(""), End: keys.MeteredOn(layout.Day(now.AddDate(0, 0, -MaxDays)))}
 	if err := meter.Drop(ctx, c, "futura-metered", old); err != nil {
 		return err
@@ -28,7 +28,7 @@ func Fold(ctx context.Context, c *fdbmodel.Cluster) error {
 	within := kv.Range{
 		Begin: keys.MeteredOn(layout.Day(now.AddDate(0, 0, -foldDays))), End: keys.MeteredOn(layout.Day(now)),
 	}
-	var group []layout.MeteredKey
+	var group []meter.MeteredKey
 	fold := func() error {
 		defer func() { group = group[:0] }()
 		if len(group) < 2 {
@@ -36,7 +36,7 @@ func Fold(ctx context.Context, c *fdbmodel.Cluster) error {
 		}
 		return foldGroup(ctx, c, group)
 	}
-	err := each(ctx, c, within, func(key layout.MeteredKey, _ *layout.Metered) error {
+	err := each(ctx, c, within, func(key meter.MeteredKey, _ *meter.Metered) error {
 		if n := len(group); n > 0 && !group[0].SameWorker(key) || n == foldMost {
 			if err := fold(); err != nil {
 				return err
@@ -53,17 +53,17 @@ func Fold(ctx context.Context, c *fdbmodel.Cluster) error {
 
 // foldGroup adds up what ended starts of one worker used on one day. The record of a start
 // that has no fence any more has no other writer.
-func foldGroup(ctx context.Context, c *fdbmodel.Cluster, starts []layout.MeteredKey) error {
-	folded, keys := starts[0], c.Keys()
+func foldGroup(ctx context.Context, c *fdbmodel.Cluster, starts []meter.MeteredKey) error {
+	folded, keys := starts[0], meter.Keys(c.Keys())
 	folded.Membership = ""
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-metered"}, func(tx kv.Attempt) error {
 		into := tx.Get(keys.Metered(folded))
 		var fences, records []kv.Pending[[]byte]
 		for _, key := range starts {
-			fences = append(fences, tx.Get(keys.Worker(key.Membership, layout.WorkerAlive)))
+			fences = append(fences, tx.Get(c.Keys().Worker(key.Membership, layout.WorkerAlive)))
 			records = append(records, tx.Get(keys.Metered(key)))
 		}
-		sum := layout.Metered{}
+		sum := meter.Metered{}
 		if _, err := meter.AddStored(ctx, keys.Metered(folded), into, &sum); err != nil {
 			return err
 		}

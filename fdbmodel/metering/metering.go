@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -22,7 +23,7 @@ type Use struct {
 	// Kind is layout.MeteredPeer, whose Name is its libp2p peer id, or
 	// layout.MeteredWorker.
 	Kind, Name string
-	layout.Metered
+	meter.Metered
 }
 
 // Read calls fn with what the workers of a cluster have used, from one day to another, both
@@ -36,7 +37,7 @@ func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, fn func(
 		return fmt.Errorf("%w: use from %s to %s: give a first day, and a last one less than %d days later",
 			layout.ErrBadSpec, first, last, MaxDays)
 	}
-	var by layout.MeteredKey
+	var by meter.MeteredKey
 	var one *Use
 	pass := func() error {
 		if one == nil {
@@ -44,9 +45,9 @@ func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, fn func(
 		}
 		return fn(one)
 	}
-	keys := c.Keys()
+	keys := meter.Keys(c.Keys())
 	within := kv.Range{Begin: keys.MeteredOn(first), End: kv.AfterPrefix(keys.MeteredOn(last))}
-	err := each(ctx, c, within, func(key layout.MeteredKey, use *layout.Metered) error {
+	err := each(ctx, c, within, func(key meter.MeteredKey, use *meter.Metered) error {
 		if one == nil || !by.SameWorker(key) {
 			if err := pass(); err != nil {
 				return err
@@ -63,11 +64,11 @@ func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, fn func(
 }
 
 // each calls fn with all records in a range.
-func each(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, fn func(layout.MeteredKey, *layout.Metered) error,
+func each(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, fn func(meter.MeteredKey, *meter.Metered) error,
 ) error {
 	return c.EachKey(ctx, r, func(item kv.KeyValue) error {
-		var use layout.Metered
-		key, err := c.Keys().ParseMetered(item.Key)
+		var use meter.Metered
+		key, err := meter.Keys(c.Keys()).ParseMetered(item.Key)
 		if err == nil {
 			err = layout.Decode(item.Key, item.Value, &use)
 		}

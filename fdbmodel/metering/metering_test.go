@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
@@ -37,7 +38,7 @@ func beat(s *modeltest.Stage, r *fdbmodel.Registration) {
 func meteredKeys(s *modeltest.Stage) int {
 	n := 0
 	err := s.C.View(s.Ctx, func(tx kv.Attempt) error {
-		page, err := tx.GetRange(kv.Prefix(s.C.Keys().Global(layout.SubMetered)), kv.RangeOptions{Limit: 1000}).Wait(s.Ctx)
+		page, err := tx.GetRange(kv.Prefix(s.C.Keys().Global(meter.SubMetered)), kv.RangeOptions{Limit: 1000}).Wait(s.Ctx)
 		n = len(page.Items)
 		return err
 	})
@@ -74,8 +75,8 @@ func TestUseIsMetered(t *testing.T) {
 	s.Finish(peer, fdbmodel.Completion{Future: &claimed[2], RunTime: time.Hour, Relinquish: true})
 	require.Empty(t, use(s), "it is in memory until the heartbeat")
 	beat(s, peer)
-	want := metering.Use{Day: layout.Day(s.Clock.Now()), Kind: layout.MeteredPeer, Name: "12D3"}
-	want.Metered = layout.Metered{
+	want := metering.Use{Day: layout.Day(s.Clock.Now()), Kind: meter.Peer, Name: "12D3"}
+	want.Metered = meter.Metered{
 		Items: 1, Failed: 1, RunTime: time.Minute + time.Second, CPU: 3 * time.Second, In: 10, Out: 5, Memory: 9,
 	}
 	require.Equal(t, []metering.Use{want}, use(s))
@@ -98,23 +99,23 @@ func TestUseOfSeveralStarts(t *testing.T) {
 	s := modeltest.NewStage(t)
 	one, twin, other := named(s, "a", nil), named(s, "a", nil), named(s, "", nil)
 	for _, r := range []*fdbmodel.Registration{one, twin, other} {
-		r.Meter(layout.Metered{Items: 1, Memory: 5})
+		r.Meter(meter.Metered{Items: 1, Memory: 5})
 	}
 	beat(s, one)
-	one.Meter(layout.Metered{Items: 2, Memory: 3})
+	one.Meter(meter.Metered{Items: 2, Memory: 3})
 	s.Clock.Advance(day)
-	one.Meter(layout.Metered{Items: 4})
+	one.Meter(meter.Metered{Items: 4})
 	s.Clock.Advance(-day)
-	one.Meter(layout.Metered{Failed: 1})
+	one.Meter(meter.Metered{Failed: 1})
 	for _, r := range []*fdbmodel.Registration{one, twin} {
 		require.NoError(t, r.Leave(s.Ctx))
 	}
 	beat(s, other)
 	today, next := layout.Day(s.Clock.Now()), layout.Day(s.Clock.Now().Add(day))
 	require.Equal(t, []metering.Use{
-		{Day: today, Kind: layout.MeteredWorker, Name: "a", Metered: layout.Metered{Items: 4, Failed: 1, Memory: 5}},
-		{Day: today, Kind: layout.MeteredWorker, Name: layout.UnnamedWorkers, Metered: layout.Metered{Items: 1, Memory: 5}},
-		{Day: next, Kind: layout.MeteredWorker, Name: "a", Metered: layout.Metered{Items: 4}},
+		{Day: today, Kind: meter.Worker, Name: "a", Metered: meter.Metered{Items: 4, Failed: 1, Memory: 5}},
+		{Day: today, Kind: meter.Worker, Name: meter.Unnamed, Metered: meter.Metered{Items: 1, Memory: 5}},
+		{Day: next, Kind: meter.Worker, Name: "a", Metered: meter.Metered{Items: 4}},
 	}, use(s))
 }
 
@@ -123,15 +124,15 @@ func TestFoldingKeepsUse(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	running := named(s, "a", nil)
-	running.Meter(layout.Metered{Items: 1})
+	running.Meter(meter.Metered{Items: 1})
 	beat(s, running)
 	for i := range 150 {
 		r := named(s, "a", nil)
-		r.Meter(layout.Metered{Items: 1, Memory: int64(i)})
+		r.Meter(meter.Metered{Items: 1, Memory: int64(i)})
 		require.NoError(t, r.Leave(s.Ctx))
 	}
 	single := named(s, "b", nil)
-	single.Meter(layout.Metered{Items: 7})
+	single.Meter(meter.Metered{Items: 7})
 	require.NoError(t, single.Leave(s.Ctx))
 	want := use(s)
 	require.EqualValues(t, 151, want[0].Items)
@@ -144,7 +145,7 @@ func TestFoldingKeepsUse(t *testing.T) {
 		require.Equal(t, want, use(s))
 	}
 	s.Clock.Advance(-day)
-	running.Meter(layout.Metered{Items: 2}) // by its slow clock
+	running.Meter(meter.Metered{Items: 2}) // by its slow clock
 	require.NoError(t, running.Leave(s.Ctx))
 	s.Clock.Advance(day)
 	want[0].Items += 2
@@ -164,7 +165,7 @@ func TestFoldingKeepsUse(t *testing.T) {
 // and nothing is missed.
 func TestUnknownUse(t *testing.T) {
 	t.Parallel()
-	plus := func(r *fdbmodel.Registration) { r.Meter(layout.Metered{Items: 1, Out: 10}) }
+	plus := func(r *fdbmodel.Registration) { r.Meter(meter.Metered{Items: 1, Out: 10}) }
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-beat": func(s *modeltest.Stage, strike func()) {
 			r := named(s, "a", nil)
@@ -207,7 +208,7 @@ func TestUnknownUse(t *testing.T) {
 func TestDaysOfUse(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	s.Worker.Meter(layout.Metered{Items: 1})
+	s.Worker.Meter(meter.Metered{Items: 1})
 	beat(s, s.Worker)
 	now := s.Clock.Now()
 	stop := errors.New("stop")

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -142,14 +143,14 @@ func goldenUnique() []GoldenRecord {
 		{"unique", &layout.UniqueRecord{Until: layout.UntilEver, FreeAt: 1, Key: "k"}, false, empty[layout.UniqueRecord]()},
 		{"cluster limits", &quota.Limits{Pending: 1, Running: 2, Bytes: 3, PerSecond: 0.5}, false, empty[quota.Limits]()},
 		{"rate", &quota.RateRecord{Tokens: 0.5, At: 1}, false, empty[quota.RateRecord]()},
-		{"metered", &layout.Metered{Items: 1, Failed: 2, RunTime: 3, CPU: 4, In: 5, Out: 6, Memory: 7}, false,
-			empty[layout.Metered]()},
-		{"activity", &layout.Activity{Pairs: []layout.ActivityPair{{
+		{"metered", &meter.Metered{Items: 1, Failed: 2, RunTime: 3, CPU: 4, In: 5, Out: 6, Memory: 7}, false,
+			empty[meter.Metered]()},
+		{"activity", &meter.Activity{Pairs: []meter.Pair{{
 			Function: "go:f", Queue: "q", Succeeded: 1, FailedAttempts: 2, Failed: 3, RunTime: 4, Runs: []int64{5},
 			Waits: []int64{0, 6},
-		}}, CountedAt: 7, Counts: []layout.QueueCounts{{
+		}}, CountedAt: 7, Counts: []meter.QueueCounts{{
 			Queue: "q", Blocked: 1, Ready: 2, Delayed: 3, Claimed: 4, Realized: 5, Failed: 6,
-		}}}, false, empty[layout.Activity]()},
+		}}}, false, empty[meter.Activity]()},
 		{"usage", &quota.UsageRecord{Bytes: 1, At: 2}, false, empty[quota.UsageRecord]()},
 	}
 }
@@ -225,8 +226,8 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
 		{"resolve", k.Resolve(GoldenID)}, {"pending check", k.PendingCheck(GoldenID, layout.ID{15: 9})},
 		{"cluster limits", quota.Keys(k).Limits()}, {"rate", quota.Keys(k).Rate()}, {"usage", quota.Keys(k).Usage()},
-		{"metered", k.Metered(layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"})},
-		{"activity", k.Activity(layout.ActivityKey{Step: layout.ActivityMinutes, At: 60, Membership: "w"})},
+		{"metered", meter.Keys(k).Metered(meter.MeteredKey{Day: "2026-01-31", Kind: meter.Peer, Name: "p", Membership: "w"})},
+		{"activity", meter.Keys(k).Activity(meter.ActivityKey{Step: meter.Minutes, At: 60, Membership: "w"})},
 		{"unique", k.Unique("0123", GoldenID)}, {"unique due", k.UniqueDue(7, "0123", GoldenID)},
 		{"copy", tuple.AppendStamp(k.CopiesOf(GoldenID), [10]byte{1}, 0)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/activity"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -49,7 +50,7 @@ func (m *Machine) beatMany(ctx context.Context) (change, error) {
 		if !w.gone {
 			m.peers.written[w.ID()] = m.peers.metered[w.ID()]
 			for _, minute := range m.peers.told[w.ID()] {
-				if !layout.MinuteIsClosed(minute, m.Clock.Now()) {
+				if !meter.MinuteIsClosed(minute, m.Clock.Now()) {
 					m.peers.stored++
 				}
 			}
@@ -82,7 +83,7 @@ func (m *Machine) forceReap(ctx context.Context) (change, error) {
 func (m *Machine) meter(ctx context.Context) (change, error) {
 	if w := m.worker(true); w != nil && !w.gone {
 		used := time.Duration(1 + m.random.IntN(1000))
-		w.Meter(layout.Metered{CPU: used})
+		w.Meter(meter.Metered{CPU: used})
 		m.peers.metered[w.ID()] += used
 	}
 	if m.random.IntN(3) == 0 {
@@ -117,8 +118,8 @@ const toldOf = "go:told"
 func (m *Machine) count(ctx context.Context) (change, error) {
 	now := m.Clock.Now()
 	if w := m.worker(true); w != nil && !w.gone {
-		w.Count(layout.Ended{Function: toldOf, Queue: "q", Succeeded: true, Wait: -1})
-		m.peers.told[w.ID()] = append(m.peers.told[w.ID()], layout.MinuteOf(now))
+		w.Count(meter.Ended{Function: toldOf, Queue: "q", Succeeded: true, Wait: -1})
+		m.peers.told[w.ID()] = append(m.peers.told[w.ID()], meter.MinuteOf(now))
 		m.peers.counted++
 	}
 	if m.random.IntN(3) == 0 {

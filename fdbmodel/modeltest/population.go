@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/batches"
+	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
@@ -156,12 +157,12 @@ func (p *Population) limit(tx kv.Tx) {
 	tx.Set(quota.Keys(p.C.Keys()).Limits(), layout.Encode(&quota.Limits{Pending: 1e6, PerSecond: 1e6}))
 	tx.Set(quota.Keys(p.C.Keys()).Rate(), layout.Encode(&quota.RateRecord{Tokens: 7, At: 1}))
 	tx.Set(quota.Keys(p.C.Keys()).Usage(), layout.Encode(&quota.UsageRecord{Bytes: 1, At: 1}))
-	used := layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"}
-	tx.Set(p.C.Keys().Metered(used), layout.Encode(&layout.Metered{Items: 1, RunTime: time.Second}))
-	var a layout.Activity
-	a.Count(&layout.Ended{Function: "go:f", Queue: layout.DefaultQueue, Succeeded: true, Run: time.Second})
-	minute := layout.ActivityKey{Step: layout.ActivityMinutes, At: 60, Membership: "w"}
-	tx.Set(p.C.Keys().Activity(minute), layout.Encode(&a))
+	used := meter.MeteredKey{Day: "2026-01-31", Kind: meter.Peer, Name: "p", Membership: "w"}
+	tx.Set(meter.Keys(p.C.Keys()).Metered(used), layout.Encode(&meter.Metered{Items: 1, RunTime: time.Second}))
+	var a meter.Activity
+	a.Count(&meter.Ended{Function: "go:f", Queue: layout.DefaultQueue, Succeeded: true, Run: time.Second})
+	minute := meter.ActivityKey{Step: meter.Minutes, At: 60, Membership: "w"}
+	tx.Set(meter.Keys(p.C.Keys()).Activity(minute), layout.Encode(&a))
 }
 
 func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Unique) layout.ID {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/activity"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -186,7 +185,7 @@ func activityQueues(series *futures.Activity) []ActivityQueue {
 		if _, known := at[name]; !known {
 			at[name], queues = len(queues), append(queues, ActivityQueue{Queue: name})
 			if !series.CountedAt.IsZero() {
-				queues[at[name]].ActivityCounts = countedOf(&layout.QueueCounts{})
+				queues[at[name]].ActivityCounts = countedOf(&activity.QueueCounts{})
 			}
 		}
 		return &queues[at[name]]
@@ -205,11 +204,11 @@ func activityQueues(series *futures.Activity) []ActivityQueue {
 	return queues
 }
 
-func endsOf(p *layout.ActivityPair) ActivityEnds {
+func endsOf(p *activity.Pair) ActivityEnds {
 	return ActivityEnds{p.Succeeded, p.FailedAttempts, p.Failed}
 }
 
-func timesOf(p *layout.ActivityPair) ActivityTimes {
+func timesOf(p *activity.Pair) ActivityTimes {
 	at := func(h []int64, part float64) float64 {
 		return math.Round(activity.Quantile(h, part).Seconds()*1e4) / 10
 	}
@@ -217,7 +216,7 @@ func timesOf(p *layout.ActivityPair) ActivityTimes {
 }
 
 // countedOf are the counts of a view, none if n is nil.
-func countedOf(n *layout.QueueCounts) ActivityCounts {
+func countedOf(n *activity.QueueCounts) ActivityCounts {
 	if n == nil {
 		return ActivityCounts{}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/activity"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi"
@@ -19,31 +20,31 @@ func TestActivityOverHTTP(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	c := f.client.Cluster()
 	now := time.Now()
-	put := func(key layout.ActivityKey, ends int, counted int64) {
-		var a layout.Activity
+	put := func(key activity.Key, ends int, counted int64) {
+		var a activity.Activity
 		for range ends {
-			a.Count(&layout.Ended{Function: "go:f", Queue: "q", Succeeded: true, Run: 100 * time.Millisecond, Wait: 0})
-			a.Count(&layout.Ended{
+			a.Count(&activity.Ended{Function: "go:f", Queue: "q", Succeeded: true, Run: 100 * time.Millisecond, Wait: 0})
+			a.Count(&activity.Ended{
 				Function: "go:g", Queue: "q", FailedAttempt: true, Failed: true, Run: time.Second, Wait: -1,
 			})
 		}
 		if a.CountedAt = counted; counted > 0 {
-			a.Counts = []layout.QueueCounts{
+			a.Counts = []activity.QueueCounts{
 				{Queue: "q", Realized: 9}, {Queue: "r", Ready: 1, Claimed: 2, Delayed: 3, Blocked: 4},
 			}
 		}
 		_, err := kv.Transact(context.Background(), c.Database(), kv.Retry{}, func(tx kv.Attempt) error {
-			tx.Set(c.Keys().Activity(key), layout.Encode(&a))
+			tx.Set(activity.Keys(c.Keys()).Activity(key), layout.Encode(&a))
 			return nil
 		})
 		require.NoError(t, err)
 	}
 	before := now.Add(-30 * time.Minute)
-	minute := layout.ActivityKey{Step: layout.ActivityMinutes, At: layout.MinuteOf(before), Membership: "w"}
+	minute := activity.Key{Step: activity.Minutes, At: before.Truncate(time.Minute).Unix(), Membership: "w"}
 	put(minute, 2, 0)
 	minute.Membership = ""
 	put(minute, 1, layout.Millis(before))
-	put(layout.ActivityKey{Step: layout.ActivityHours, At: now.Add(-72 * time.Hour).Truncate(time.Hour).Unix()}, 10, 1)
+	put(activity.Key{Step: activity.Hours, At: now.Add(-72 * time.Hour).Truncate(time.Hour).Unix()}, 10, 1)
 
 	var view httpapi.ActivityView
 	f.send("GET", "/api/v1/activity", "").Into(http.StatusOK, &view)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/futura-run/futura/fdbmodel/activity"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -51,7 +52,7 @@ type Overview struct {
 
 // OverviewQueue is how many futures of a queue are in each state.
 type OverviewQueue struct {
-	layout.QueueCounts
+	activity.QueueCounts
 	OldestReady *time.Time `json:"oldest_ready_at,omitempty" doc:"When the longest waiting ready future was submitted"`
 }
 
@@ -136,7 +137,7 @@ func (r *OverviewReader) readRarely(ctx context.Context) error {
 
 // sum adds up what was read, and puts first what is to be looked at first.
 func (o *Overview) sum(counts layout.Counts, oldest map[string]time.Time) {
-	for _, q := range layout.CountsByQueue(counts) {
+	for _, q := range activity.CountsByQueue(counts) {
 		o.Total.Add(&q)
 		queue := OverviewQueue{QueueCounts: q}
 		if at, found := oldest[q.Queue]; found && q.Ready > 0 {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/activity"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -20,7 +20,7 @@ func TestWrong(t *testing.T) {
 		f.Succeeded, f.FailedAttempts = done, failed
 		return f
 	}
-	busy := OverviewQueue{QueueCounts: layout.QueueCounts{Ready: 1, Claimed: 1}}
+	busy := OverviewQueue{QueueCounts: activity.QueueCounts{Ready: 1, Claimed: 1}}
 	o := &Overview{At: now, Free: 1, Alive: 2, Dead: 1, Total: busy,
 		Workers: []Worker{{ID: "a"}, {Name: "b", Alive: true, Draining: true}, {Alive: true}},
 		Functions: []ActivityFunction{attempts("go:often", 9, 1), attempts("go:rarely", 10, 1),
@@ -45,7 +45,7 @@ func TestWrong(t *testing.T) {
 	}, o.wrong())
 	require.Equal(t, []Trouble{}, (&Overview{}).wrong())
 
-	o = &Overview{Total: OverviewQueue{QueueCounts: layout.QueueCounts{Ready: 2}}}
+	o = &Overview{Total: OverviewQueue{QueueCounts: activity.QueueCounts{Ready: 2}}}
 	require.Equal(t, []Trouble{{Bad, "2 waiting futures, and no worker is alive", "/api/v1/workers"}}, o.wrong())
 	o.Alive, o.Free = 1, 3
 	require.Equal(t, []Trouble{{Warn, "2 waiting futures, and 3 free slots: futura explain says why",

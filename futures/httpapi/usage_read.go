@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -42,8 +43,8 @@ func usageDay(name, text string, otherwise time.Time) (time.Time, error) {
 // more before each row that it keeps, and returns its error.
 func ReadUsage(ctx context.Context, c *futures.Client, from, to time.Time, by string, more func() error,
 ) (*UsageView, error) {
-	sums := map[UsageRow]*layout.Metered{}
-	var total layout.Metered
+	sums := map[UsageRow]*metering.Metered{}
+	var total metering.Metered
 	err := c.Usage(ctx, from, to, func(u *futures.Use) error {
 		row := UsageRow{Day: u.Day}
 		if by == "worker" {
@@ -53,7 +54,7 @@ func ReadUsage(ctx context.Context, c *futures.Client, from, to time.Time, by st
 			if err := more(); err != nil {
 				return err
 			}
-			sums[row] = &layout.Metered{}
+			sums[row] = &metering.Metered{}
 		}
 		sums[row].Add(&u.Metered)
 		total.Add(&u.Metered)
@@ -73,7 +74,7 @@ func ReadUsage(ctx context.Context, c *futures.Client, from, to time.Time, by st
 	return view, nil
 }
 
-func usedOf(m *layout.Metered) Used {
+func usedOf(m *metering.Metered) Used {
 	return Used{
 		Items: m.Items, Failed: m.Failed, RunMS: m.RunTime.Milliseconds(), CPUMS: m.CPU.Milliseconds(), BytesIn: m.In,
 		BytesOut: m.Out, MemoryMax: m.Memory,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/metering"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -19,17 +20,17 @@ func TestUsageOverHTTP(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	c := f.client.Cluster()
 	put := func(day, kind, name string, items int64) {
-		key := c.Keys().Metered(layout.MeteredKey{Day: day, Kind: kind, Name: name, Membership: "w"})
+		key := metering.Keys(c.Keys()).Metered(metering.Key{Day: day, Kind: kind, Name: name, Membership: "w"})
 		_, err := kv.Transact(context.Background(), c.Database(), kv.Retry{}, func(tx kv.Attempt) error {
-			tx.Set(key, layout.Encode(&layout.Metered{Items: items, RunTime: time.Second, In: 2, Memory: items}))
+			tx.Set(key, layout.Encode(&metering.Metered{Items: items, RunTime: time.Second, In: 2, Memory: items}))
 			return nil
 		})
 		require.NoError(t, err)
 	}
-	put("2026-01-31", layout.MeteredPeer, "a", 1)
-	put("2026-01-31", layout.MeteredWorker, "a", 2)
-	put("2026-02-01", layout.MeteredWorker, "a", 4)
-	put("2026-02-03", layout.MeteredWorker, "a", 8)
+	put("2026-01-31", metering.Peer, "a", 1)
+	put("2026-01-31", metering.Worker, "a", 2)
+	put("2026-02-01", metering.Worker, "a", 4)
+	put("2026-02-03", metering.Worker, "a", 8)
 	const usage = "/api/v1/usage?from=2026-01-31&to=2026-02-02"
 	used := func(items, attempts int64, most int64) httpapi.Used {
 		return httpapi.Used{Items: items, RunMS: attempts * 1000, BytesIn: 2 * attempts, MemoryMax: most}

@@ -20,13 +20,13 @@ func TestUseOfPeersIsBounded(t *testing.T) {
 	const second = int64(time.Second)
 	for name, c := range map[string]struct {
 		says protocol.Usage
-		want layout.Metered
+		want metering.Metered
 	}{
 		"true": {protocol.Usage{WallClock: 2 * second, CPUUser: 3 * second, CPUSystem: second, MemoryMaxKB: 2},
-			layout.Metered{RunTime: 2 * time.Second, CPU: 4 * time.Second, Memory: 2048}},
+			metering.Metered{RunTime: 2 * time.Second, CPU: 4 * time.Second, Memory: 2048}},
 		"too much": {protocol.Usage{WallClock: math.MaxInt64, CPUUser: math.MaxInt64, CPUSystem: math.MaxInt64,
-			MemoryMaxKB: math.MaxInt64}, layout.Metered{RunTime: 10 * time.Second, CPU: 20 * time.Second, Memory: 1 << 30}},
-		"nothing": {protocol.Usage{}, layout.Metered{RunTime: 10 * time.Second}},
+			MemoryMaxKB: math.MaxInt64}, metering.Metered{RunTime: 10 * time.Second, CPU: 20 * time.Second, Memory: 1 << 30}},
+		"nothing": {protocol.Usage{}, metering.Metered{RunTime: 10 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, peerhead.Options{}, func(w *world) {
@@ -50,7 +50,7 @@ func TestUseOfPeersIsBounded(t *testing.T) {
 					return nil
 				}))
 				require.Len(w, used, 1)
-				require.Equal(w, []string{layout.MeteredPeer, "p"}, []string{used[0].Kind, used[0].Name})
+				require.Equal(w, []string{metering.Peer, "p"}, []string{used[0].Kind, used[0].Name})
 				want := c.want
 				want.Items, want.In, want.Out = 1, 1, 1
 				got := used[0].Metered

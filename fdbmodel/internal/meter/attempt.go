@@ -16,8 +16,8 @@ type Attempt struct {
 }
 
 // Used is what an attempt has used. The call of a bundle is no item of its own.
-func (a *Attempt) Used() layout.Metered {
-	m := layout.Metered{RunTime: max(a.RunTime, 0)}
+func (a *Attempt) Used() Metered {
+	m := Metered{RunTime: max(a.RunTime, 0)}
 	usage := (*layout.Usage)(nil)
 	if v := a.Result; v != nil {
 		m.Items, m.Out, usage = 1, v.Size, v.Usage

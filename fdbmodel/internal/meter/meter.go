@@ -16,12 +16,12 @@ import (
 // value is ready to use.
 type Meter struct {
 	mu      sync.Mutex
-	days    map[string]*sum[layout.Metered]
-	minutes map[int64]*sum[layout.Activity]
+	days    map[string]*total[Metered]
+	minutes map[int64]*total[Activity]
 }
 
-// sum is what was added up of a day or a minute.
-type sum[T any] struct {
+// total is what was added up of a day or a minute.
+type total[T any] struct {
 	of T
 	marks
 }
@@ -33,27 +33,27 @@ type marks struct {
 }
 
 // Use adds what was used on a day.
-func (m *Meter) Use(on string, use *layout.Metered) {
+func (m *Meter) Use(on string, use *Metered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sumOf(&m.days, on).Add(use)
 }
 
 // End adds the end of an attempt in a minute.
-func (m *Meter) End(minute int64, e *layout.Ended) {
+func (m *Meter) End(minute int64, e *Ended) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sumOf(&m.minutes, minute).Count(e)
 }
 
 // sumOf returns the sum at a key, which is about to change.
-func sumOf[K comparable, T any](sums *map[K]*sum[T], at K) *T {
+func sumOf[K comparable, T any](sums *map[K]*total[T], at K) *T {
 	if *sums == nil {
-		*sums = map[K]*sum[T]{}
+		*sums = map[K]*total[T]{}
 	}
 	s := (*sums)[at]
 	if s == nil {
-		s = &sum[T]{}
+		s = &total[T]{}
 		(*sums)[at] = s
 	}
 	s.change++
@@ -73,17 +73,17 @@ type Record struct {
 func (m *Meter) Unwritten(keys layout.Keyspace, info *layout.WorkerInfo, now time.Time) (records []Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.minutes, func(at int64, _ *sum[layout.Activity]) bool { return layout.MinuteIsClosed(at, now) })
-	records = unwritten(records, m.days, func(on string, use *layout.Metered) ([]byte, []byte) {
-		return keys.Metered(info.MeteredBy(on)), layout.Encode(use)
+	maps.DeleteFunc(m.minutes, func(at int64, _ *total[Activity]) bool { return MinuteIsClosed(at, now) })
+	records = unwritten(records, m.days, func(on string, use *Metered) ([]byte, []byte) {
+		return Keys(keys).Metered(meteredBy(info, on)), layout.Encode(use)
 	})
-	return unwritten(records, m.minutes, func(at int64, a *layout.Activity) ([]byte, []byte) {
-		key := layout.ActivityKey{Step: layout.ActivityMinutes, At: at, Membership: info.ID}
-		return keys.Activity(key), layout.Encode(a)
+	return unwritten(records, m.minutes, func(at int64, a *Activity) ([]byte, []byte) {
+		key := ActivityKey{Step: Minutes, At: at, Membership: info.ID}
+		return Keys(keys).Activity(key), layout.Encode(a)
 	})
 }
 
-func unwritten[K cmp.Ordered, T any](records []Record, sums map[K]*sum[T], encode func(K, *T) (key, value []byte),
+func unwritten[K cmp.Ordered, T any](records []Record, sums map[K]*total[T], encode func(K, *T) (key, value []byte),
 ) []Record {
 	for _, at := range slices.Sorted(maps.Keys(sums)) {
 		if s := sums[at]; s.change != s.stored {

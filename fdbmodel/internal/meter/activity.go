@@ -1,4 +1,4 @@
-package layout
+package meter
 
 import (
 	"cmp"
@@ -7,37 +7,37 @@ import (
 	"slices"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Bounds of a record of activity.
 const (
-	// MaxActivityPairs is how many pairs of a function and a queue are told apart, and
-	// MaxActivityQueues how many queues in counts. The others are one more, ActivityOther.
-	MaxActivityPairs  = 64
-	MaxActivityQueues = 50
-	// ActivityOther is the name of all other functions and queues. None has this name.
-	ActivityOther = "(other)"
-	// ActivityBuckets is how many buckets a histogram has at most: times below 1 ms, and then up
+	// MaxPairs is how many pairs of a function and a queue are told apart, and
+	// MaxQueues how many queues in counts. The others are one more, Other.
+	MaxPairs  = 64
+	MaxQueues = 50
+	// Other is the name of all other functions and queues. None has this name.
+	Other = "(other)"
+	// Buckets is how many buckets a histogram has at most: times below 1 ms, and then up
 	// to each power of two of milliseconds. The last one has all from 2^22 ms, about 70 minutes.
-	ActivityBuckets = 24
+	Buckets = 24
 )
 
-// activityOpen is how long after the end of a minute a worker still writes its record.
-const activityOpen = 10 * time.Minute
+// openFor is how long after the end of a minute a worker still writes its record.
+const openFor = 10 * time.Minute
 
 // Activity is what happened in a cluster in a minute or an hour: what has ended on one start of a
 // worker, or on all of them.
 type Activity struct {
-	Pairs []ActivityPair `msgpack:"p,omitempty" json:"pairs,omitempty"`
+	Pairs []Pair `msgpack:"p,omitempty" json:"pairs,omitempty"`
 	// Counts are how many futures there were at CountedAt, in milliseconds, 0 if they were not
 	// counted: those of the queues with the most futures.
 	CountedAt int64         `msgpack:"t,omitempty" json:"counted_at_ms,omitempty"`
 	Counts    []QueueCounts `msgpack:"c,omitempty" json:"counts,omitempty"`
 }
 
-// ActivityPair is what has ended of a function in a queue.
-type ActivityPair struct {
+// Pair is what has ended of a function in a queue.
+type Pair struct {
 	Function       string        `msgpack:"f,omitempty" json:"function"`
 	Queue          string        `msgpack:"q,omitempty" json:"queue"`
 	Succeeded      int64         `msgpack:"n,omitempty" json:"succeeded"`
@@ -72,10 +72,10 @@ type Ended struct {
 // Count adds an end.
 func (a *Activity) Count(e *Ended) {
 	p := a.pair(e.Function, e.Queue)
-	p.Succeeded = sum(p.Succeeded, one(e.Succeeded))
-	p.FailedAttempts, p.Failed = sum(p.FailedAttempts, one(e.FailedAttempt)), sum(p.Failed, one(e.Failed))
+	p.Succeeded = add(p.Succeeded, one(e.Succeeded))
+	p.FailedAttempts, p.Failed = add(p.FailedAttempts, one(e.FailedAttempt)), add(p.Failed, one(e.Failed))
 	if e.Run > 0 {
-		p.RunTime = sum(p.RunTime, e.Run)
+		p.RunTime = add(p.RunTime, e.Run)
 		p.Runs = observe(p.Runs, e.Run)
 	}
 	if e.Wait >= 0 {
@@ -102,31 +102,31 @@ func (a *Activity) Add(o *Activity) {
 }
 
 // Add adds what another pair has. What would exceed the largest number stays there.
-func (p *ActivityPair) Add(o *ActivityPair) {
-	p.Succeeded, p.FailedAttempts = sum(p.Succeeded, o.Succeeded), sum(p.FailedAttempts, o.FailedAttempts)
-	p.Failed, p.RunTime = sum(p.Failed, o.Failed), sum(p.RunTime, o.RunTime)
+func (p *Pair) Add(o *Pair) {
+	p.Succeeded, p.FailedAttempts = add(p.Succeeded, o.Succeeded), add(p.FailedAttempts, o.FailedAttempts)
+	p.Failed, p.RunTime = add(p.Failed, o.Failed), add(p.RunTime, o.RunTime)
 	p.Runs, p.Waits = addBuckets(p.Runs, o.Runs), addBuckets(p.Waits, o.Waits)
 }
 
 // pair returns the pair of a function and a queue, or that of all others if there are many.
-func (a *Activity) pair(function, queue string) *ActivityPair {
-	own := func(p ActivityPair) bool { return p.Function == function && p.Queue == queue }
+func (a *Activity) pair(function, queue string) *Pair {
+	own := func(p Pair) bool { return p.Function == function && p.Queue == queue }
 	at := slices.IndexFunc(a.Pairs, own)
-	if at < 0 && len(a.Pairs) >= MaxActivityPairs {
-		function, queue = ActivityOther, ActivityOther
+	if at < 0 && len(a.Pairs) >= MaxPairs {
+		function, queue = Other, Other
 		at = slices.IndexFunc(a.Pairs, own)
 	}
 	if at < 0 {
-		at, a.Pairs = len(a.Pairs), append(a.Pairs, ActivityPair{Function: function, Queue: queue})
+		at, a.Pairs = len(a.Pairs), append(a.Pairs, Pair{Function: function, Queue: queue})
 	}
 	return &a.Pairs[at]
 }
 
 // observe adds a time to a histogram, which has no zeros at its end.
 func observe(h []int64, d time.Duration) []int64 {
-	bucket := min(bits.Len64(uint64(d.Milliseconds())), ActivityBuckets-1)
+	bucket := min(bits.Len64(uint64(d.Milliseconds())), Buckets-1)
 	h = widen(h, bucket+1)
-	h[bucket] = sum(h[bucket], 1)
+	h[bucket] = add(h[bucket], 1)
 	return h
 }
 
@@ -137,14 +137,14 @@ func widen(h []int64, buckets int) []int64 {
 func addBuckets(to, from []int64) []int64 {
 	to = widen(to, len(from))
 	for i, n := range from {
-		to[i] = sum(to[i], n)
+		to[i] = add(to[i], n)
 	}
 	return to
 }
 
 // CountsByQueue returns how many futures each queue has, by the name of the queue: those with
 // the most futures, and all others as one.
-func CountsByQueue(counts Counts) []QueueCounts {
+func CountsByQueue(counts layout.Counts) []QueueCounts {
 	byQueue := map[string]*QueueCounts{}
 	for key, n := range counts {
 		q := byQueue[key.Queue]
@@ -163,9 +163,9 @@ func CountsByQueue(counts Counts) []QueueCounts {
 	slices.SortFunc(all, func(a, b QueueCounts) int {
 		return cmp.Or(cmp.Compare(b.total(), a.total()), cmp.Compare(a.Queue, b.Queue))
 	})
-	shown := slices.Clone(all[:min(len(all), MaxActivityQueues)])
+	shown := slices.Clone(all[:min(len(all), MaxQueues)])
 	if rest := all[len(shown):]; len(rest) > 0 {
-		other := QueueCounts{Queue: ActivityOther}
+		other := QueueCounts{Queue: Other}
 		for i := range rest {
 			other.Add(&rest[i])
 		}
@@ -176,17 +176,17 @@ func CountsByQueue(counts Counts) []QueueCounts {
 }
 
 // of returns the number of a state.
-func (q *QueueCounts) of(s State) *int64 {
+func (q *QueueCounts) of(s layout.State) *int64 {
 	switch s {
-	case Blocked:
+	case layout.Blocked:
 		return &q.Blocked
-	case Ready:
+	case layout.Ready:
 		return &q.Ready
-	case Delayed:
+	case layout.Delayed:
 		return &q.Delayed
-	case Claimed:
+	case layout.Claimed:
 		return &q.Claimed
-	case Realized:
+	case layout.Realized:
 		return &q.Realized
 	default:
 		return &q.Failed
@@ -194,7 +194,7 @@ func (q *QueueCounts) of(s State) *int64 {
 }
 
 func (q *QueueCounts) total() (n int64) {
-	for _, s := range States() {
+	for _, s := range layout.States() {
 		n += *q.of(s)
 	}
 	return n
@@ -202,7 +202,7 @@ func (q *QueueCounts) total() (n int64) {
 
 // Add adds the futures of another queue.
 func (q *QueueCounts) Add(o *QueueCounts) {
-	for _, s := range States() {
+	for _, s := range layout.States() {
 		*q.of(s) += *o.of(s)
 	}
 }
@@ -216,75 +216,16 @@ func (a *Activity) Check() error {
 		for _, n := range slices.Concat(p.Runs, p.Waits) {
 			least = min(least, n)
 		}
-		if max(len(p.Runs), len(p.Waits)) > ActivityBuckets {
-			return fmt.Errorf("%w: activity with more than %d buckets", ErrBadRecord, ActivityBuckets)
+		if max(len(p.Runs), len(p.Waits)) > Buckets {
+			return fmt.Errorf("%w: activity with more than %d buckets", layout.ErrBadRecord, Buckets)
 		}
 	}
 	switch {
 	case least < 0:
-		return fmt.Errorf("%w: activity below 0", ErrBadRecord)
-	case len(a.Pairs) > MaxActivityPairs+1 || len(a.Counts) > MaxActivityQueues+1:
-		return fmt.Errorf("%w: activity with %d pairs and %d queues: at most %d and %d", ErrBadRecord, len(a.Pairs),
-			len(a.Counts), MaxActivityPairs+1, MaxActivityQueues+1)
+		return fmt.Errorf("%w: activity below 0", layout.ErrBadRecord)
+	case len(a.Pairs) > MaxPairs+1 || len(a.Counts) > MaxQueues+1:
+		return fmt.Errorf("%w: activity with %d pairs and %d queues: at most %d and %d", layout.ErrBadRecord, len(a.Pairs),
+			len(a.Counts), MaxPairs+1, MaxQueues+1)
 	}
 	return nil
-}
-
-// Subspace of activity, and the steps that its records are of.
-const (
-	SubActivity = "activity"
-
-	ActivityMinutes = "minutes"
-	ActivityHours   = "hours"
-)
-
-// activityKinds are the kinds of keys of activity.
-func activityKinds() []KeyKind {
-	return []KeyKind{{"activity", SubActivity, false,
-		in(Choice("step", ActivityHours, ActivityMinutes), Number("at_s"), Text("membership")),
-		FormatRecord, RecordOf[Activity], "", carried,
-		"the ends of attempts of one start of a worker in a minute; without a membership, of all workers in a minute or " +
-			"an hour, and how many futures there were",
-		"the worker with its heartbeat, if something has ended, and when it leaves; folded and counted by the janitor"}}
-}
-
-// ActivityKey says where and when something happened.
-type ActivityKey struct {
-	Step       string // ActivityMinutes or ActivityHours
-	At         int64  // its beginning, in seconds of Unix time
-	Membership WorkerID
-}
-
-// MinuteOf returns the beginning of a minute, as in keys of activity.
-func MinuteOf(t time.Time) int64 { return t.Truncate(time.Minute).Unix() }
-
-// MinuteIsClosed reports whether a worker whose clock shows a time no longer writes the record
-// of the minute that began at a second of Unix time.
-func MinuteIsClosed(at int64, now time.Time) bool {
-	return !now.Before(time.Unix(at, 0).Add(time.Minute + activityOpen))
-}
-
-// ActivityOf returns the prefix of the records of a step.
-func (k Keyspace) ActivityOf(step string) []byte {
-	return tuple.AppendString(k.Global(SubActivity), step)
-}
-
-// ActivityFrom returns the prefix of the records of a step at a time.
-func (k Keyspace) ActivityFrom(step string, at int64) []byte {
-	return tuple.AppendInt(k.ActivityOf(step), at)
-}
-
-// Activity returns the key of a record of activity.
-func (k Keyspace) Activity(a ActivityKey) []byte {
-	return tuple.AppendString(k.ActivityFrom(a.Step, a.At), string(a.Membership))
-}
-
-// ParseActivity parses a key of activity.
-func (k Keyspace) ParseActivity(key []byte) (ActivityKey, error) {
-	rest := tuple.NewReader(key[len(k.Global(SubActivity)):])
-	a := ActivityKey{Step: rest.Text(), At: rest.Int(), Membership: WorkerID(rest.Text())}
-	if err := rest.Done(); err != nil {
-		return a, fmt.Errorf("%s: %w: %w", tuple.String(key), ErrBadRecord, err)
-	}
-	return a, nil
 }
