@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,12 @@ func TestStorm(t *testing.T) {
 		calls = 1500
 	}
 	loop := printingThen("here", endless()).module()
+	shared := of("spy", spy(true))
+	method := func(name string) Invocation {
+		inv := shared
+		inv.Method, inv.Stdin = name, []byte("mine")
+		return inv
+	}
 	grow := starting(1, code(countTo(5000, 0, constant(1), growMemory, drop), unreachable)).module()
 	inBoth(t, Config{PoolSize: 3, LoadedModules: 3}, func(t *testing.T, e *Executor) {
 		var group sync.WaitGroup
@@ -28,7 +35,7 @@ func TestStorm(t *testing.T) {
 				for range calls {
 					n := random.IntN(10)
 					text := fmt.Sprint("text ", n)
-					want, inv := "", of(text, printing(1, 100, text))
+					want, inv, stdout := "", of(text, printing(1, 100, text)), strings.Repeat(text, 100)
 					ctx, cancel := context.WithCancel(context.Background())
 					switch n {
 					case 0:
@@ -41,11 +48,20 @@ func TestStorm(t *testing.T) {
 						want, inv = KindMemory, of("grow", grow)
 					case 3:
 						want, inv = KindUnloadable, of("none", []byte("none"))
+					case 4:
+						want, inv = KindPanic, method("a trap")
+					case 5, 6:
+						inv, stdout = method("trace"), ""
+					case 7: // may return before it is cancelled
+						inv = method("content of memory")
+						time.AfterFunc(time.Duration(random.IntN(200))*time.Microsecond, cancel)
 					}
 					out, err := e.Run(ctx, inv)
 					cancel()
-					if want == "" {
-						if err != nil || len(out.Stdout) != 100*len(text) || string(out.Stdout[:len(text)]) != text {
+					if n == 7 && err != nil {
+						want = KindCancelled
+					} else if want == "" {
+						if err != nil || n != 7 && string(out.Stdout) != stdout {
 							t.Errorf("%s: %v, %d bytes", text, err, len(out.Stdout))
 						}
 						continue
