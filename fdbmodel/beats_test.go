@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/pauses"
@@ -50,11 +51,11 @@ func TestHeartbeatsOfMany(t *testing.T) {
 	s := modeltest.NewStage(t)
 	workers, beats := crew(s, 5)
 	first, last := cancelledOn(s, workers[0]), cancelledOn(s, workers[4])
-	_, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseFunction, "go:f", "")
+	_, err := pauses.Of(s.C).Pause(s.Ctx, pause.Function, "go:f", "")
 	require.NoError(t, err)
 	other, err := fdbmodel.Open(s.Ctx, s.C.Database(), s.C.Name(), fdbmodel.Options{})
 	require.NoError(t, err)
-	_, err = pauses.Of(other).Resume(s.Ctx, layout.PauseFunction, "go:f")
+	_, err = pauses.Of(other).Resume(s.Ctx, pause.Function, "go:f")
 	require.NoError(t, err)
 	forceReap(s, workers[2].ID())
 

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/state"
@@ -96,7 +97,7 @@ func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *WriteSet {
 
 // Kinds returns the kinds of keys of the model and of its indexes. The rooms above it have
 // others, see package keyspace.
-func Kinds() []layout.KeyKind { return slices.Concat(layout.Kinds(), meter.Kinds()) }
+func Kinds() []layout.KeyKind { return slices.Concat(layout.Kinds(), meter.Kinds(), pause.Kinds()) }
 
 // insert writes a new future. Large arguments have been written before.
 func (w *WriteSet) insert(row *layout.Row, args []byte) {

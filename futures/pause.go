@@ -4,14 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
 // What can be paused.
 const (
-	PauseQueue    = layout.PauseQueue
-	PauseFunction = layout.PauseFunction
+	PauseQueue    = pauses.Queue
+	PauseFunction = pauses.Function
 )
 
 // Pause is a queue, or a function, that no worker takes futures of.

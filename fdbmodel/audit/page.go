@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -172,7 +173,7 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkSchedules(it)
 	case joblog.Subspace:
 		p.checkJobs(it)
-	case layout.SubPauses:
+	case pause.Subspace:
 		p.checkPause(it)
 	case meter.SubMetered:
 		p.checkMetered(it)

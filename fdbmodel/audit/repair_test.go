@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -93,7 +94,7 @@ func repair(t *testing.T, c *fdbmodel.Cluster) audit.Report {
 // belongings are the keys that users and operators have written: no index of them, apart from more kinds.
 func belongings(t *testing.T, p *modeltest.Population, more ...string) map[string]string {
 	kept := map[string]string{}
-	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, joblog.Subspace, layout.SubPauses, "chunks"}
+	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, joblog.Subspace, pause.Subspace, "chunks"}
 	kinds := []string{layout.KeyBatch, layout.KeyBatchChunk, schedule.KeyDefinition, schedule.KeyState,
 		layout.KeyLaneKind, layout.KeyConfig, quota.KeyLimits}
 	for _, item := range p.Items(t) {

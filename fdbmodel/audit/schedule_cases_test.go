@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -16,7 +17,7 @@ import (
 // breakSchedules are writes into the schedule of a population.
 var breakSchedules = []breakage{
 	{"pause of nothing", only(audit.InvariantPause), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Pause(layout.PauseQueue, "no name"), layout.Encode(&layout.PauseRecord{}))
+		tx.Set(pause.Keys(p.C.Keys()).Pause(pause.Queue, "no name"), layout.Encode(&pause.Record{}))
 	}},
 	{"schedule gone", only(audit.InvariantSchedule), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(schedule.Keys(p.C.Keys()).Definition("daily"))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/pauses"
@@ -161,8 +162,8 @@ func TestBundlesObeyPauses(t *testing.T) {
 	for name, pause := range map[string]func(laneStage, bool) error{
 		"lane":     func(s laneStage, paused bool) error { return s.L.Pause(s.Ctx, s.lane("x"), paused) },
 		"kind":     func(s laneStage, paused bool) error { return s.L.PauseKind(s.Ctx, "k", paused) },
-		"queue":    work(layout.PauseQueue, layout.DefaultQueue),
-		"function": work(layout.PauseFunction, "go:f"),
+		"queue":    work(pause.Queue, layout.DefaultQueue),
+		"function": work(pause.Function, "go:f"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -77,8 +77,8 @@ func checkVersion(key, value []byte, head int) error {
 // Mark is the value of a key whose presence is all that matters.
 func Mark() []byte { return []byte{RecordVersion} }
 
-// WakeRecord is the record of a stamped key that changes only to make a watch fire.
-type WakeRecord struct{}
+// wakeRecord is the record of a stamped key that changes only to make a watch fire.
+type wakeRecord struct{}
 
 // WorkerWakeRecord is the record of the key that a worker watches while it is idle.
 type WorkerWakeRecord struct {
@@ -87,5 +87,5 @@ type WorkerWakeRecord struct {
 	Shard int `msgpack:"s"`
 }
 
-// EncodeWake returns the value of a WakeRecord, stamped.
-func EncodeWake() []byte { return EncodeStamped(&WakeRecord{}) }
+// EncodeWake returns the value of a wakeRecord, stamped.
+func EncodeWake() []byte { return EncodeStamped(&wakeRecord{}) }

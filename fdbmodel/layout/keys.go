@@ -46,7 +46,6 @@ const (
 	subJanitor   = "janitor"
 	SubModules   = "modules"
 	SubAliases   = "aliases"
-	SubPauses    = "pauses"
 
 	RowArgs     = "args"
 	RowSpec     = "spec"
@@ -87,8 +86,8 @@ const (
 	ChunkResult = "result"
 	ChunkStderr = "stderr"
 
-	ModuleInfo = "info"
-	ModuleBody = "body"
+	moduleInfo = "info"
+	moduleBody = "body"
 )
 
 // Keyspace makes every key of one cluster. It has one function per kind of key;
@@ -461,12 +460,12 @@ func (k Keyspace) ModuleOf(cid string) []byte { return tuple.AppendString(k.Glob
 
 // ModuleInfo returns the key of a module's description.
 func (k Keyspace) ModuleInfo(cid string) []byte {
-	return tuple.AppendString(k.ModuleOf(cid), ModuleInfo)
+	return tuple.AppendString(k.ModuleOf(cid), moduleInfo)
 }
 
 // ModulePiece returns the key of one piece of a module.
 func (k Keyspace) ModulePiece(cid string, i int) []byte {
-	return tuple.AppendInt(tuple.AppendString(k.ModuleOf(cid), ModuleBody), int64(i))
+	return tuple.AppendInt(tuple.AppendString(k.ModuleOf(cid), moduleBody), int64(i))
 }
 
 // Alias returns the key that maps a module's alias to its id.

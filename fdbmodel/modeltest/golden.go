@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -123,7 +124,7 @@ func goldenJobs() []GoldenRecord {
 // goldenLanes are the records of lanes and of pauses.
 func goldenLanes() []GoldenRecord {
 	return []GoldenRecord{
-		{"pause", &layout.PauseRecord{At: 1, Reason: "r"}, false, empty[layout.PauseRecord]()},
+		{"pause", &pause.Record{At: 1, Reason: "r"}, false, empty[pause.Record]()},
 		{"pace", &quota.PaceRecord{Next: 1}, false, empty[quota.PaceRecord]()},
 		{"lane kind", &layout.LaneKind{
 			Width: 1, Total: 2, Rate: 3, Every: time.Second, Aside: true, Paused: true, Sweep: 4,
@@ -240,7 +241,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},
-		{"pause", k.Pause(layout.PauseQueue, "q")},
+		{"pause", pause.Keys(k).Pause(pause.Queue, "q")},
 		{"pace", quota.Keys(k).Pace("example.com")},
 		{"lane kind", k.LaneKind("k")}, {"lane total", k.LaneTotal("k")}, {"lane", k.Lane(lane)},
 		{"lane turn", tuple.AppendInt(tuple.AppendStamp(tuple.AppendInt(k.LaneTurnsOf("k"), 1), [10]byte{1}, 0), 2)},

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/pauses"
 )
@@ -13,7 +14,7 @@ import (
 type pausable struct{ what, name string }
 
 var pausables = []pausable{
-	{layout.PauseQueue, layout.DefaultQueue}, {layout.PauseFunction, "go:f"}, {layout.PauseFunction, moduleFunction},
+	{pause.Queue, layout.DefaultQueue}, {pause.Function, "go:f"}, {pause.Function, moduleFunction},
 }
 
 // pausing is what a machine knows of what is paused.

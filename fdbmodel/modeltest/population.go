@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
@@ -307,7 +308,7 @@ func (p *Population) addGlobals(t *testing.T) {
 	daily := schedule.Record{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
 	_, _, err = schedule.Of(p.C).Put(ctx, daily, true)
 	require.NoError(t, err)
-	_, err = pauses.Of(p.C).Pause(ctx, layout.PauseQueue, "idle", "nobody needs it")
+	_, err = pauses.Of(p.C).Pause(ctx, pause.Queue, "idle", "nobody needs it")
 	require.NoError(t, err)
 	_, err = quota.Of(p.C).ReservePace(ctx, &layout.Pace{Key: "example.com", PerSecond: 1}, 1)
 	require.NoError(t, err)

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
 func TestPausesOfPartsAndNeighbours(t *testing.T) {
 	t.Parallel()
-	list := []pauses.Pause{{What: layout.PauseFunction, Name: "go:a"}, {What: layout.PauseQueue, Name: "q"}}
+	list := []pauses.Pause{{What: pause.Function, Name: "go:a"}, {What: pause.Queue, Name: "q"}}
 	for _, c := range []struct {
 		queue, function string
 		paused          bool
@@ -23,10 +23,10 @@ func TestPausesOfPartsAndNeighbours(t *testing.T) {
 		require.Equal(t, c.paused, paused, "%+v", c)
 	}
 	s := modeltest.NewStage(t)
-	first, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseFunction, "go:other", "why")
+	first, err := pauses.Of(s.C).Pause(s.Ctx, pause.Function, "go:other", "why")
 	require.NoError(t, err)
 	s.Clock.Advance(time.Minute)
-	again, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseFunction, "go:other", "why not")
+	again, err := pauses.Of(s.C).Pause(s.Ctx, pause.Function, "go:other", "why not")
 	require.NoError(t, err)
 	require.Equal(t, first.At, again.At)
 	require.Equal(t, "why not", again.Reason)

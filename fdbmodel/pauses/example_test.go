@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
@@ -17,12 +17,12 @@ func Example() {
 		panic(err)
 	}
 	defer cluster.Database().Close()
-	if _, err := pauses.Of(cluster).Pause(ctx, layout.PauseQueue, "mail", "the server is down"); err != nil {
+	if _, err := pauses.Of(cluster).Pause(ctx, pause.Queue, "mail", "the server is down"); err != nil {
 		panic(err)
 	}
 	list, err := pauses.Of(cluster).List(ctx)
 	fmt.Println(list[0].Name, list[0].Reason, err)
-	was, err := pauses.Of(cluster).Resume(ctx, layout.PauseQueue, "mail")
+	was, err := pauses.Of(cluster).Resume(ctx, pause.Queue, "mail")
 	fmt.Println(was, err)
 	// Output:
 	// mail the server is down <nil>

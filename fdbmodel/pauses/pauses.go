@@ -20,6 +20,12 @@ const Max = pause.Max
 // layout.PauseQueue or layout.PauseFunction.
 type Pause = pause.Pause
 
+// What can be paused.
+const (
+	Queue    = pause.Queue
+	Function = pause.Function
+)
+
 // Find returns the pause that keeps workers from taking futures of a queue and a function,
 // and false if there is none.
 func Find(list []Pause, queue, function string) (Pause, bool) {
@@ -29,11 +35,11 @@ func Find(list []Pause, queue, function string) (Pause, bool) {
 // Pauses is what is paused in one cluster. Its methods may be called from many goroutines.
 type Pauses struct {
 	cluster *fdbmodel.Cluster
-	keys    layout.Keyspace
+	keys    pause.Keys
 }
 
 // Of returns what is paused in a cluster.
-func Of(c *fdbmodel.Cluster) *Pauses { return &Pauses{cluster: c, keys: c.Keys()} }
+func Of(c *fdbmodel.Cluster) *Pauses { return &Pauses{cluster: c, keys: pause.Keys(c.Keys())} }
 
 // Pause keeps workers from taking futures of a queue, or of a function, until Resume is
 // called; what they have taken runs. A module is paused with all of its methods, and an
@@ -51,11 +57,11 @@ func (p *Pauses) Pause(ctx context.Context, what, name, reason string) (Pause, e
 	if err != nil {
 		return Pause{}, err
 	}
-	pause := Pause{What: what, Name: name}
+	one := Pause{What: what, Name: name}
 	err = p.change(ctx, func(tx kv.Attempt) error {
 		key := p.keys.Pause(what, name)
 		asked := tx.Get(key)
-		page, err := tx.GetRange(kv.Prefix(p.keys.Pauses()), kv.RangeOptions{Limit: Max}).Wait(ctx)
+		page, err := tx.GetRange(kv.Prefix(p.keys.All()), kv.RangeOptions{Limit: Max}).Wait(ctx)
 		if err != nil {
 			return err
 		}
@@ -63,20 +69,20 @@ func (p *Pauses) Pause(ctx context.Context, what, name, reason string) (Pause, e
 		if err != nil {
 			return err
 		}
-		pause.PauseRecord = layout.PauseRecord{}
+		one.Record = pause.Record{}
 		if was != nil {
-			if err := layout.Decode(key, was, &pause.PauseRecord); err != nil {
+			if err := layout.Decode(key, was, &one.Record); err != nil {
 				return err
 			}
 		} else if len(page.Items) == Max {
 			return fmt.Errorf("%w: %s %s: %d queues and functions are paused, the most that may be: resume some",
 				fdbmodel.ErrTooLarge, what, name, Max)
 		}
-		pause.At, pause.Reason = cmp.Or(pause.At, layout.Millis(p.cluster.Now())), reason
-		tx.Set(key, layout.Encode(&pause.PauseRecord))
+		one.At, one.Reason = cmp.Or(one.At, layout.Millis(p.cluster.Now())), reason
+		tx.Set(key, layout.Encode(&one.Record))
 		return nil
 	})
-	return pause, err
+	return one, err
 }
 
 // Resume ends a Pause, and reports whether there was one. Workers of this Cluster look
@@ -108,7 +114,7 @@ func (p *Pauses) Resume(ctx context.Context, what, name string) (bool, error) {
 
 // resolve returns the name that futures have for what is to be paused.
 func (p *Pauses) resolve(ctx context.Context, what, name string) (string, error) {
-	if err := layout.CheckPause(what, name); err != nil || what != layout.PauseFunction {
+	if err := pause.Check(what, name); err != nil || what != pause.Function {
 		return name, err
 	}
 	return p.cluster.ResolveFunction(ctx, name)
@@ -129,14 +135,14 @@ func (p *Pauses) List(ctx context.Context) ([]Pause, error) {
 	var list []Pause
 	err := p.cluster.View(ctx, func(tx kv.Attempt) error {
 		list = nil
-		page, err := tx.Snapshot().GetRange(kv.Prefix(p.keys.Pauses()), kv.RangeOptions{Limit: Max}).Wait(ctx)
+		page, err := tx.Snapshot().GetRange(kv.Prefix(p.keys.All()), kv.RangeOptions{Limit: Max}).Wait(ctx)
 		if err != nil {
 			return err
 		}
 		for _, item := range page.Items {
-			key := layout.ParseKey(item.Key)
-			one := Pause{What: key.Text("what"), Name: key.Text("name")}
-			if err := layout.Decode(item.Key, item.Value, &one.PauseRecord); err != nil {
+			what, name := pause.Parse(item.Key)
+			one := Pause{What: what, Name: name}
+			if err := layout.Decode(item.Key, item.Value, &one.Record); err != nil {
 				return err
 			}
 			list = append(list, one)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -32,9 +33,9 @@ func TestNothingIsTakenOfWhatIsPaused(t *testing.T) {
 		what, name string
 		spec       layout.Spec
 	}{
-		{layout.PauseQueue, "mail", layout.Spec{Function: "go:f", Queue: "mail"}},
-		{layout.PauseFunction, "go:f", layout.Spec{Function: "go:f"}},
-		{layout.PauseFunction, "wasm:tool", layout.Spec{Function: "wasm:" + module.CID + "/method"}},
+		{pause.Queue, "mail", layout.Spec{Function: "go:f", Queue: "mail"}},
+		{pause.Function, "go:f", layout.Spec{Function: "go:f"}},
+		{pause.Function, "wasm:tool", layout.Spec{Function: "wasm:" + module.CID + "/method"}},
 	} {
 		for _, assigned := range []layout.WorkerID{"", near.ID()} {
 			t.Run(fmt.Sprint(c.name, assigned != ""), func(t *testing.T) {
@@ -77,7 +78,7 @@ func TestNothingIsTakenOfWhatIsPaused(t *testing.T) {
 func TestPausesReachOtherProcesses(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	_, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, layout.DefaultQueue, "why")
+	_, err := pauses.Of(s.C).Pause(s.Ctx, pause.Queue, layout.DefaultQueue, "why")
 	require.NoError(t, err)
 	other, err := fdbmodel.Open(s.Ctx, s.Faults, s.C.Name(), fdbmodel.Options{Clock: s.Clock, Existing: true})
 	require.NoError(t, err)
@@ -89,7 +90,7 @@ func TestPausesReachOtherProcesses(t *testing.T) {
 	require.Empty(t, s.Claim(far), "it was paused when the worker came")
 	hint := far.RequestHint(fdbmodel.ClaimRequest{Free: info.Capacity, Max: 1})
 	defer hint.Cancel()
-	_, err = pauses.Of(s.C).Resume(s.Ctx, layout.PauseQueue, layout.DefaultQueue)
+	_, err = pauses.Of(s.C).Resume(s.Ctx, pause.Queue, layout.DefaultQueue)
 	require.NoError(t, err)
 	_, err = far.Heartbeat(s.Ctx, layout.Heartbeat{})
 	require.NoError(t, err)
@@ -104,32 +105,32 @@ func TestPausesAreBounded(t *testing.T) {
 	s := modeltest.NewStage(t)
 	tx := s.C.Database().Begin(kv.Options{})
 	for i := range pauses.Max - 1 {
-		tx.Set(s.C.Keys().Pause(layout.PauseQueue, fmt.Sprint("q", i)), layout.Encode(&layout.PauseRecord{At: 1}))
+		tx.Set(pause.Keys(s.C.Keys()).Pause(pause.Queue, fmt.Sprint("q", i)), layout.Encode(&pause.Record{At: 1}))
 	}
 	_, err := tx.Commit(s.Ctx)
 	require.NoError(t, err)
-	_, err = pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, "last", "")
+	_, err = pauses.Of(s.C).Pause(s.Ctx, pause.Queue, "last", "")
 	require.NoError(t, err)
-	_, err = pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, "more", "")
+	_, err = pauses.Of(s.C).Pause(s.Ctx, pause.Queue, "more", "")
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
-	p, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, "q1", "another reason")
+	p, err := pauses.Of(s.C).Pause(s.Ctx, pause.Queue, "q1", "another reason")
 	require.NoError(t, err)
 	require.Equal(t, "another reason", p.Reason)
 	list, err := pauses.Of(s.C).List(s.Ctx)
 	require.NoError(t, err)
 	require.Len(t, list, pauses.Max)
-	for _, bad := range [][2]string{{"worker", "w"}, {layout.PauseQueue, "a b"}, {layout.PauseFunction, "f"}} {
+	for _, bad := range [][2]string{{"worker", "w"}, {pause.Queue, "a b"}, {pause.Function, "f"}} {
 		_, err := pauses.Of(s.C).Pause(s.Ctx, bad[0], bad[1], "")
 		require.ErrorIs(t, err, layout.ErrBadName)
 		_, err = pauses.Of(s.C).Resume(s.Ctx, bad[0], bad[1])
 		require.ErrorIs(t, err, layout.ErrBadName)
 	}
-	_, err = pauses.Of(s.C).Pause(s.Ctx, layout.PauseFunction, "wasm:none", "")
+	_, err = pauses.Of(s.C).Pause(s.Ctx, pause.Function, "wasm:none", "")
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	was, err := pauses.Of(s.C).Resume(s.Ctx, layout.PauseFunction, "wasm:none")
+	was, err := pauses.Of(s.C).Resume(s.Ctx, pause.Function, "wasm:none")
 	require.NoError(t, err)
 	require.False(t, was)
-	_, err = pauses.Of(s.C).Pause(s.Ctx, layout.PauseQueue, "q", strings.Repeat("x", 257))
+	_, err = pauses.Of(s.C).Pause(s.Ctx, pause.Queue, "q", strings.Repeat("x", 257))
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 }
 
@@ -143,12 +144,12 @@ func TestUnknownResultsOfPauses(t *testing.T) {
 			fail := func() { s.Faults.FailNext(fault, func(tag string) bool { return tag == "futura-pause" }) }
 			id := s.Submit()
 			fail()
-			_, err := pauses.Of(s.C).Pause(s.Ctx, layout.PauseFunction, "go:f", "why")
+			_, err := pauses.Of(s.C).Pause(s.Ctx, pause.Function, "go:f", "why")
 			require.NoError(t, err)
 			s.Faults.Flush()
 			require.Empty(t, s.Claim(s.Worker))
 			fail()
-			was, err := pauses.Of(s.C).Resume(s.Ctx, layout.PauseFunction, "go:f")
+			was, err := pauses.Of(s.C).Resume(s.Ctx, pause.Function, "go:f")
 			require.NoError(t, err)
 			require.True(t, was)
 			s.Faults.Flush()

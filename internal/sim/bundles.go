@@ -131,7 +131,7 @@ func (c *clientProcess) pauseMembers(ctx context.Context) error {
 	if !w.bundling || w.healing || w.random.IntN(60) > 0 {
 		return nil
 	}
-	what, name := layout.PauseFunction, "go:"+fnMember
+	what, name := pauses.Function, "go:"+fnMember
 	if w.random.IntN(3) == 0 {
 		return w.bundles.change(w, true, func() error {
 			_, err := pauses.Of(c.cluster).Pause(ctx, what, name, "simulated")
@@ -143,7 +143,7 @@ func (c *clientProcess) pauseMembers(ctx context.Context) error {
 
 func (w *world) resumeMembers(ctx context.Context) error {
 	return w.bundles.change(w, false, func() error {
-		_, err := pauses.Of(w.client.cluster).Resume(ctx, layout.PauseFunction, "go:"+fnMember)
+		_, err := pauses.Of(w.client.cluster).Resume(ctx, pauses.Function, "go:"+fnMember)
 		return err
 	})
 }

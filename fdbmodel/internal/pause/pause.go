@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Max is how many queues and functions may be paused at a time.
@@ -17,16 +16,16 @@ const Max = 1000
 
 // Pause is a queue, or a function, that no worker takes futures of.
 type Pause struct {
-	// What is layout.PauseQueue or layout.PauseFunction.
+	// What is Queue or Function.
 	What, Name string
-	layout.PauseRecord
+	Record
 }
 
 // Find returns the pause that keeps workers from taking futures of a queue and a
 // function, and false if there is none.
 func Find(pauses []Pause, queue, function string) (Pause, bool) {
 	for _, p := range pauses {
-		if p.What == layout.PauseQueue && p.Name == queue || p.What == layout.PauseFunction && isPart(function, p.Name) {
+		if p.What == Queue && p.Name == queue || p.What == Function && isPart(function, p.Name) {
 			return p, true
 		}
 	}
@@ -56,8 +55,8 @@ type Asked struct {
 }
 
 // Ask requests what is paused.
-func Ask(tx kv.Attempt, keys layout.Keyspace) Asked {
-	return Asked{tx, tx.Snapshot().GetRange(kv.Prefix(keys.Pauses()), kv.RangeOptions{Limit: Max})}
+func Ask(tx kv.Attempt, keys Keys) Asked {
+	return Asked{tx, tx.Snapshot().GetRange(kv.Prefix(keys.All()), kv.RangeOptions{Limit: Max})}
 }
 
 // Wait returns what is paused. The name suffices: a newer record pauses as well.
@@ -68,8 +67,8 @@ func (a Asked) Wait(ctx context.Context) (*Seen, error) {
 	}
 	seen := &Seen{}
 	for _, item := range page.Items {
-		key := layout.ParseKey(item.Key)
-		seen.list = append(seen.list, Pause{What: key.Text("what"), Name: key.Text("name")})
+		what, name := Parse(item.Key)
+		seen.list = append(seen.list, Pause{What: what, Name: name})
 	}
 	seen.at, err = a.tx.ReadVersion(ctx)
 	return seen, err
@@ -103,7 +102,7 @@ func (k *Known) Any() bool {
 // Queue reports whether a queue is paused.
 func (k *Known) Queue(name string) bool {
 	seen := k.seen.Load()
-	return seen != nil && seen.has(layout.PauseQueue, name)
+	return seen != nil && seen.has(Queue, name)
 }
 
 // Function reports whether a function is paused.
