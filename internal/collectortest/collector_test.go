@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
@@ -66,7 +65,7 @@ func (c *collector) take(_ context.Context, traces ptrace.Traces) error {
 	for _, resource := range traces.ResourceSpans().All() {
 		service, _ := resource.Resource().Attributes().Get("service.name")
 		for _, scope := range resource.ScopeSpans().All() {
-			for _, s := range keyspace.Table().Spans(scope).All() {
+			for _, s := range scope.Spans().All() {
 				c.spans = append(c.spans, span{s, service.AsString()})
 			}
 		}
