@@ -17,6 +17,7 @@ func coldMutants() []mutant {
 	const cold, evict, warm = inEngine + "cold.go", inEngine + "evict.go", inEngine + "warm.go"
 	const index, below = inEngine + "index.go", inEngine + "readbelow.go"
 	const pages = inEngine + "pages.go"
+	gone := suites{{of: "fdbmodel/kv/embedded", run: "PassOver|IndexAgainst"}}
 	ofPages := suites{{of: "fdbmodel/kv/embedded", run: "Pages"}}
 	return []mutant{
 		{name: "a page is given back while it is in use", file: inEngine + "arena.go", by: coldRows(),
@@ -31,6 +32,21 @@ func coldMutants() []mutant {
 		{name: "pages overlap", file: pages, by: ofPages,
 			old: "slab[:chunkMax:chunkMax]",
 			new: "slab[:chunkMax]"},
+		{name: "what came into a leaf whose rows were gone is passed over", file: inEngine + "tree.go", by: gone,
+			old: "	n.gone.Store(false)\n",
+			new: ""},
+		{name: "what is gone is so for readers from before", file: inEngine + "read.go", by: gone,
+			old: "s.leaf.gone.Load() && s.leaf.changed <= c.version {",
+			new: "s.leaf.gone.Load() {"},
+		{name: "a leaf is gone if a reader from before sees none of its rows", file: inEngine + "read.go", by: gone,
+			old: "return s.at == first && s.leaf.changed <= c.version",
+			new: "return s.at == first"},
+		{name: "a leaf is gone if its last rows are", file: inEngine + "read.go", by: gone,
+			old: "return s.at == first && s.leaf.changed <= c.version",
+			new: "return (s.at == first || true) && s.leaf.changed <= c.version"},
+		{name: "rows that only tables have are gone", file: inEngine + "read.go", by: coldRows(),
+			old: "gone = gone && r == 0 && !below",
+			new: "gone = gone && r == 0"},
 		{name: "nothing was before a cold row that is written", file: index, by: coldRows(),
 			old: "e.flag(flagBased | flagOpen)",
 			new: "e.flag(flagBased)"},

@@ -103,13 +103,18 @@ type cursor struct {
 }
 
 // next hands rows that memory knows to visit until that returns false, the range ends, or
-// many rows were passed. Those that are absent have no revision, as do those which are
+// many rows were passed, with the rest of their leaf. Those that are absent have no revision, as do those which are
 // below. It returns false when nothing is left. The caller holds the lock.
 func (c *cursor) next(visit func(key []byte, r ref, below bool) bool) bool {
 	x := c.index
 	s := c.start()
-	var touched *node
+	var leaf, touched *node
+	gone := false
 	for passed := 1; ; passed++ {
+		if s.leaf != leaf {
+			gone = c.enter(&s)
+			leaf = s.leaf
+		}
 		if s.end() {
 			return false
 		}
@@ -117,21 +122,39 @@ func (c *cursor) next(visit func(key []byte, r ref, below bool) bool) bool {
 		if c.outside(key) {
 			return false
 		}
-		if s.leaf != touched {
-			touched = s.leaf
+		if leaf != touched {
+			touched = leaf
 			touched.touch()
 		}
 		r, below := x.visible(s.ref(), c.version)
-		if !visit(key, r, below) || passed == lockedRows {
+		gone = gone && r == 0 && !below
+		last := s.last(c.reverse)
+		if gone && last {
+			leaf.gone.Store(true)
+		}
+		if !visit(key, r, below) || passed >= lockedRows && last {
 			c.passed(key)
 			return true
 		}
-		if c.reverse {
-			s.previous()
-		} else {
-			s.next()
-		}
+		s.move(c.reverse)
 	}
+}
+
+// enter goes on to a leaf that may have rows, past those whose rows are gone: a queue from which
+// much was taken begins with many of these as long as a transaction may read at a version from
+// before. It reports whether the walk will find out that the rows of that leaf are gone too.
+func (c *cursor) enter(s *spot) (whole bool) {
+	for !s.end() && s.leaf.gone.Load() && s.leaf.changed <= c.version {
+		s.leave(c.reverse)
+	}
+	if s.end() {
+		return false
+	}
+	first := 0
+	if c.reverse {
+		first = s.leaf.count - 1
+	}
+	return s.at == first && s.leaf.changed <= c.version
 }
 
 // fetch copies rows into b until it has as many rows or bytes as wanted; what

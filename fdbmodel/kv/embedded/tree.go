@@ -32,10 +32,13 @@ type node struct {
 	// touched is set when a leaf is read or written, and reset when it is passed by who
 	// looks for rows that memory can do without.
 	touched atomic.Bool
+	// gone says that the newest revisions of all rows of a leaf are absent.
+	gone atomic.Bool
 }
 
 func (n *node) change(v kv.Version) {
 	n.changed = max(n.changed, v)
+	n.gone.Store(false)
 	n.touch()
 }
 
@@ -94,6 +97,34 @@ func (s *spot) previous() {
 			s.at = s.leaf.count - 1
 		}
 	}
+}
+
+// move goes to the neighbour of the entry.
+func (s *spot) move(reverse bool) {
+	if reverse {
+		s.previous()
+		return
+	}
+	s.next()
+}
+
+// last reports whether the next move leaves the leaf.
+func (s *spot) last(reverse bool) bool {
+	if reverse {
+		return s.at == 0
+	}
+	return s.at == s.leaf.count-1
+}
+
+// leave goes to the neighbour of the leaf.
+func (s *spot) leave(reverse bool) {
+	if reverse {
+		s.at = 0
+		s.previous()
+		return
+	}
+	s.at = s.leaf.count
+	s.settle()
 }
 
 func (t *tree) key(r ref) []byte { return revision(t.arena.at(r)).key() }
