@@ -7,6 +7,25 @@ import (
 	"github.com/futura-run/futura/internal/wording"
 )
 
+func pressureRows(all []bench.Pressure) (rows [][]string) {
+	for _, p := range all {
+		rows = append(rows, []string{p.Name, fmt.Sprintf("%.0f per second, ratio %.3g, back after %.0f ms",
+			p.FuturesPerSecond, p.Ratio, p.BackMS)})
+	}
+	return rows
+}
+
+func pointRows(all []bench.Point) (rows [][]string) {
+	for _, p := range all {
+		row := fmt.Sprintf("%.0f per second", p.FuturesPerSecond)
+		if p.P50 > 0 {
+			row += fmt.Sprintf(", p50 %.3g ms, p99 %.3g ms", p.P50, p.P99)
+		}
+		rows = append(rows, []string{fmt.Sprintf("  at %.0f", p.At), row})
+	}
+	return rows
+}
+
 // names are those of the rate to compare with and of the latency.
 func names(r *bench.Report) (small, latency string) {
 	if r.Scenario == "history" {
@@ -51,13 +70,7 @@ func benchRows(r *bench.Report) [][]string {
 			shape.MutationsPerEdge, shape.ReadsPerEdge)
 	}
 	rows = append(rows, laneRows(r.Lanes)...)
-	for _, p := range r.Points {
-		row := fmt.Sprintf("%.0f per second", p.FuturesPerSecond)
-		if p.P50 > 0 {
-			row += fmt.Sprintf(", p50 %.3g ms, p99 %.3g ms", p.P50, p.P99)
-		}
-		add(true, fmt.Sprintf("  at %.0f", p.At), "%s", row)
-	}
+	rows = append(append(rows, pressureRows(r.Pressures)...), pointRows(r.Points)...)
 	cost := func(per string, c *bench.Cost) {
 		if c != nil {
 			add(true, "processor per "+per, "%.4g µs user, %.4g µs system", c.UserMicroseconds, c.SystemMicroseconds)

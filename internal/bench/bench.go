@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
@@ -67,7 +68,9 @@ type Report struct {
 	Shapes []Shape `json:"shapes,omitempty"`
 	// Lanes is what members of lanes cost.
 	Lanes []LaneCost `json:"lanes,omitempty"`
-	// Points are the curve of the scenarios load, workers and pending.
+	// Pressures are the rates beside something else.
+	Pressures []Pressure `json:"pressures,omitempty"`
+	// Points are the curve of the scenarios load, workers, pending and history.
 	Points []Point `json:"points,omitempty"`
 	Cores  int     `json:"cores"`
 }
@@ -97,7 +100,8 @@ type Options struct {
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
 	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "lanes",
-		"wasm", "objects", "hints", "peers", "load", "workers", "pending", "history"}
+		"wasm", "objects", "hints", "peers", "load", "workers", "pending", "history",
+		"pressure"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -108,7 +112,7 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
 		"graph": graphs, "lanes": lanes, "wasm": functions, "objects": storeObjects,
 		"hints": inCluster(hints), "peers": inCluster(peers), "load": inCluster(load), "workers": moreWorkers,
-		"pending": morePending, "history": inCluster(history),
+		"pending": morePending, "history": inCluster(history), "pressure": pressure,
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {
@@ -145,6 +149,7 @@ type run struct {
 	report   Report
 	client   *futures.Client
 	name     string
+	config   layout.Config
 	aside    cost // of measuring
 }
 
@@ -161,7 +166,7 @@ func (r *run) within(ctx context.Context, fn func() error) (err error) {
 	if err := fdbmodel.Wipe(ctx, r.db, r.name); err != nil {
 		return err
 	}
-	if r.client, err = futures.New(ctx, r.db, futures.Options{Cluster: r.name}); err != nil {
+	if r.client, err = futures.New(ctx, r.db, futures.Options{Cluster: r.name, Config: r.config}); err != nil {
 		return err
 	}
 	return firstError([]error{fn(), r.client.Close(ctx), fdbmodel.Wipe(ctx, r.db, r.name)})

@@ -55,6 +55,9 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 					require.Len(t, report.Points, curves[scenario])
 					require.Positive(t, report.Points[0].FuturesPerSecond)
 				}
+				if scenario == "pressure" {
+					require.Len(t, report.Pressures, 5)
+				}
 				if scenario != "lanes" { // which has a table of its own
 					require.Positive(t, report.MutationsPerFuture)
 					require.Positive(t, report.PerFuture.Allocations)

@@ -1,0 +1,214 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/transfer"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/workers"
+)
+
+// Pressure is the rate beside something else, and its ratio to the rate right before. BackMS is how
+// long after the end of that the rate was 0.9 of the one before again, in milliseconds, measured
+// over a fifth of a second.
+type Pressure struct {
+	Name             string  `json:"name"`
+	FuturesPerSecond float64 `json:"futures_per_second"`
+	Ratio            float64 `json:"ratio"`
+	BackMS           float64 `json:"back_ms"`
+}
+
+// backWindow is what the rate is measured over until it is back, backMost how often at most.
+const (
+	backWindow = 200 * time.Millisecond
+	backMost   = 50
+)
+
+// pressure keeps a backlog and has something else happen beside it, one thing at a time.
+func pressure(ctx context.Context, r *run) error {
+	pending, w := r.futures(100_000), r.workers(2)
+	dead := layout.Config{Heartbeat: 250 * time.Millisecond, DeadAfter: time.Second}
+	return r.withConfig(ctx, dead, func() error {
+		r.begin("fill", pending)
+		if err := r.feed(ctx, pending); err != nil {
+			return err
+		}
+		f := newFeeders(pending)
+		return working(ctx, r.client.Cluster(), w, workers.Options{}, f.count, func() error {
+			feeding, stop := context.WithCancel(ctx)
+			fed := make(chan error, 1)
+			go func() { fed <- f.run(ctx, feeding, r) }()
+			err := r.pressures(ctx, &f.ended)
+			stop()
+			return firstError([]error{err, <-fed})
+		})
+	})
+}
+
+// pressures measures one thing after the other.
+func (r *run) pressures(ctx context.Context, ended *atomic.Int64) error {
+	before := r.mark()
+	first := ended.Load()
+	for _, p := range []struct {
+		name string
+		run  func(ctx context.Context) error
+	}{
+		{"a slow reader", r.readSlowly},
+		{"a slow backup", r.backUp},
+		{"an await of as many", r.awaitAside},
+		{"a worker that dies", r.die},
+		{"a worker that restarts", r.restart},
+	} {
+		if err := r.pressureOf(ctx, p.name, ended, p.run); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	r.spent(before, int(ended.Load()-first))
+	r.report.FuturesPerSecond = r.report.Pressures[0].FuturesPerSecond
+	return nil
+}
+
+// pressureOf measures the rate, then that beside fn, whose context ends with the measurement, and then how
+// long it takes until it is back.
+func (r *run) pressureOf(ctx context.Context, name string, ended *atomic.Int64, fn func(context.Context) error) error {
+	rate := func(d time.Duration) float64 {
+		start, first := time.Now(), ended.Load()
+		_ = clock.Sleep(ctx, clock.Real{}, d)
+		return perSecond(int(ended.Load()-first), time.Since(start))
+	}
+	r.begin("undisturbed, before "+name, 0)
+	alone := rate(r.period())
+	r.begin("beside "+name, 0)
+	aside, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- fn(aside) }()
+	p := Pressure{Name: name, FuturesPerSecond: rate(r.period())}
+	p.Ratio = round(p.FuturesPerSecond/alone, 3)
+	stop()
+	if err := <-done; err != nil && (aside.Err() == nil || ctx.Err() != nil) {
+		return err
+	}
+	over := time.Now()
+	for i := 0; i < backMost && rate(backWindow) < 0.9*alone; i++ {
+		p.BackMS = round(time.Since(over).Seconds()*1000, 0)
+	}
+	r.report.Pressures = append(r.report.Pressures, p)
+	return ctx.Err()
+}
+
+// readSlowly reads through the cluster, a page in a tenth of a second, each transaction for as long as it may.
+func (r *run) readSlowly(ctx context.Context) error {
+	all := r.client.Cluster().Keys().All()
+	rest := all
+	for ctx.Err() == nil {
+		tx := r.db.Database.Begin(kv.Options{})
+		err := error(nil)
+		for err == nil {
+			var page kv.Page
+			if page, err = tx.Snapshot().GetRange(rest, kv.RangeOptions{Limit: 100}).Wait(ctx); err == nil {
+				if rest = all; page.More {
+					rest.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+				}
+				err = clock.Sleep(ctx, clock.Real{}, 100*time.Millisecond)
+			}
+		}
+		tx.Cancel()
+		if !errors.Is(err, kv.ErrTooOld) {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// slowFile takes 10 MB a second, as across a network.
+type slowFile struct {
+	*os.File
+	ctx context.Context
+}
+
+func (f slowFile) Write(p []byte) (int, error) {
+	if err := clock.Sleep(f.ctx, clock.Real{}, time.Duration(len(p))*100*time.Nanosecond); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
+// backUp writes backups, one after the other, that are given up because the cluster changes.
+func (r *run) backUp(ctx context.Context) error {
+	file, err := os.CreateTemp("", "futura-bench-backup-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }()
+	for ctx.Err() == nil {
+		_, err := transfer.Backup(ctx, r.db.Database, r.name, slowFile{file, ctx}, transfer.Options{IgnoreLive: true})
+		if err != nil && !errors.Is(err, transfer.ErrChanged) {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// awaitAside submits as many futures as are pending, and awaits them.
+func (r *run) awaitAside(ctx context.Context) error {
+	for ctx.Err() == nil {
+		all, err := r.submitTasks(ctx, r.report.Futures, task)
+		if err == nil {
+			_, err = r.client.AwaitAll(ctx, all)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// die claims a thousand futures, and gives no sign of life.
+func (r *run) die(ctx context.Context) error {
+	const claims = 1000
+	free := layout.Resources{Slots: claims}
+	reg, err := r.client.Cluster().Register(ctx, layout.WorkerInfo{Functions: []string{"go:" + noop}, Capacity: free})
+	if err != nil {
+		return err
+	}
+	_, err = reg.Claim(ctx, fdbmodel.ClaimRequest{Free: free, Max: claims})
+	return err
+}
+
+// restart has a worker come, work for half a second, and go, again and again.
+func (r *run) restart(ctx context.Context) error {
+	for ctx.Err() == nil {
+		life, end := context.WithTimeout(ctx, 500*time.Millisecond)
+		w, err := workers.FromCluster(r.client.Cluster(), workers.Options{Name: "bench-again"})
+		if err == nil {
+			err = w.Register(noop, func(context.Context, []byte) ([]byte, error) { return nil, nil })
+		}
+		if err == nil {
+			if err = w.Run(life); errors.Is(err, context.DeadlineExceeded) {
+				err = nil
+			}
+		}
+		end()
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// withConfig is within for a cluster with a configuration.
+func (r *run) withConfig(ctx context.Context, config layout.Config, fn func() error) error {
+	before := r.config
+	r.config = config
+	defer func() { r.config = before }()
+	return r.within(ctx, fn)
+}
