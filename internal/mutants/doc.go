@@ -5,8 +5,9 @@
 // the source, and runs the suites that must notice.
 //
 // The tests of every run check that each fault still fits the source and leaves
-// it well-formed. FUTURA_MUTANTS=1 plants them, which takes tens of minutes;
-// FUTURA_MUTANT=TEXT plants those whose name contains the text.
+// it well-formed. FUTURA_MUTANTS=1 plants them, which takes hours,
+// FUTURA_MUTANTS=2/8 the second of eight parts, and FUTURA_MUTANT=TEXT those whose name
+// contains the text.
 //
 // The idea is that of DeMillo, Lipton and Sayward, "Hints on Test Data
 // Selection: Help for the Practicing Programmer", IEEE Computer 11(4), 1978.
