@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // Await returns the result once the future is over. It returns a *FailedError
@@ -211,7 +211,7 @@ func (c *Client) wait(ctx context.Context, g *group) error {
 		return nil
 	default:
 	}
-	defer layout.NoteAwait(ctx)()
+	defer taskcontext.NoteAwait(ctx)()
 	if c.manual() && c.options.Seam.Drive != nil {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // watchCounter counts open watches.
@@ -439,7 +440,7 @@ func TestAwaitTellsTheWorker(t *testing.T) {
 	f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
 	require.NoError(t, err)
 	began, ended := make(chan struct{}), false
-	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), layout.AwaitKey{}, func(context.Context) func() {
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), taskcontext.AwaitKey{}, func(context.Context) func() {
 		close(began)
 		return func() { ended = true }
 	}))

@@ -28,6 +28,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/seam"
+	"github.com/futura-run/futura/internal/taskcontext"
 	"github.com/futura-run/futura/workers/objects/held"
 	"github.com/futura-run/futura/workers/objects/hints"
 )
@@ -127,7 +128,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 // slot to others meanwhile. FromContext returns ErrOutsideFunction for other
 // contexts, and an error after the worker has stopped.
 func FromContext(ctx context.Context) (*Client, error) {
-	source, ok := ctx.Value(layout.ClientKey{}).(layout.ClientSource)
+	source, ok := ctx.Value(taskcontext.ClientKey{}).(taskcontext.ClientSource)
 	if !ok {
 		return nil, ErrOutsideFunction
 	}
@@ -135,7 +136,7 @@ func FromContext(ctx context.Context) (*Client, error) {
 	if c, ok := given.(*Client); ok && c.usable() == nil {
 		return c, nil
 	}
-	made, err := source.Made(func(logger *slog.Logger) (layout.MadeClient, error) {
+	made, err := source.Made(func(logger *slog.Logger) (taskcontext.MadeClient, error) {
 		of, ok := given.(interface{ Cluster() *fdbmodel.Cluster })
 		if !ok {
 			return nil, fmt.Errorf("futures: a worker that was made from a %T has no cluster for a client", given)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // ErrOwnLane is returned by the awaits of a function that runs in a lane of width 1, for
@@ -17,7 +18,7 @@ var ErrOwnLane = errors.New("the function awaits a future of its own lane, of wi
 // that a future needs which it has submitted by the same handle. It reads nothing unless
 // such a future is in the lane of the function.
 func (c *Client) blockedByCaller(ctx context.Context, fs []*Future) error {
-	own, _ := ctx.Value(layout.LaneKey{}).(layout.Lane)
+	own, _ := ctx.Value(taskcontext.LaneKey{}).(layout.Lane)
 	if own.IsZero() {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/results"
+	"github.com/futura-run/futura/internal/taskcontext"
 	"github.com/futura-run/futura/workers/objects/held"
 )
 
@@ -205,7 +206,7 @@ func present(value []byte) []byte {
 // with most room.
 // One that fails leaves the value to the next, if it can be read again.
 func (c *Client) holdValue(ctx context.Context, r *source, v *results.Value, about int64) (err error) {
-	if keeper, ok := ctx.Value(layout.KeeperKey{}).(layout.Keeper); ok {
+	if keeper, ok := ctx.Value(taskcontext.KeeperKey{}).(taskcontext.Keeper); ok {
 		v.Object, v.Size, v.Holder, err = keeper.Keep(ctx, v.ID, r, about)
 		if err == nil {
 			v.Before = c.cluster.Now().Add(putWithin)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 func (o *objectTeam) put(content []byte, options futures.PutOptions) *futures.Future {
@@ -236,7 +237,7 @@ func (failingKeeper) Keep(_ context.Context, _ layout.ID, r io.Reader, _ int64,
 func TestPutLeavesAWorkerThatFails(t *testing.T) {
 	t.Parallel()
 	o := newObjectTeam(t)
-	ctx := context.WithValue(o.ctx, layout.KeeperKey{}, layout.Keeper(failingKeeper{}))
+	ctx := context.WithValue(o.ctx, taskcontext.KeeperKey{}, taskcontext.Keeper(failingKeeper{}))
 	f, err := o.client.Put(ctx, bytes.NewReader(patternOf(2<<20)), futures.PutOptions{})
 	require.NoError(t, err)
 	require.False(t, o.isObject(f))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // Expires is how long the future may wait to begin; see Task.Expires.
@@ -27,7 +28,7 @@ func (c *Client) setLimits(ctx context.Context, t *Task, s *fdbmodel.Submission)
 		}
 		s.Spec.ExpiresAt = layout.Millis(ready.Add(t.Expires))
 	}
-	deadline, _ := ctx.Value(layout.DeadlineKey{}).(time.Time)
+	deadline, _ := ctx.Value(taskcontext.DeadlineKey{}).(time.Time)
 	if own := t.Deadline; !own.IsZero() && (deadline.IsZero() || own.Before(deadline)) {
 		deadline = own
 	}

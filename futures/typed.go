@@ -11,6 +11,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // Definition is a typed Go function that its clients and its workers share.
@@ -52,7 +53,7 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 	name string, run func(context.Context, []byte) ([]byte, error),
 ) {
 	return d.name, func(ctx context.Context, args []byte) ([]byte, error) {
-		codec, _ := ctx.Value(layout.CodecKey{}).(string)
+		codec, _ := ctx.Value(taskcontext.CodecKey{}).(string)
 		in, err := d.Decode(codec, args)
 		if err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // order has a field of most kinds that programs use.
@@ -94,7 +95,7 @@ func TestRawBytesAreThemselves(t *testing.T) {
 	require.NoError(t, err)
 	_, run := upper.Bind(func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil })
 	newExecutor(t, c, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-		value, err := run(context.WithValue(ctx, layout.CodecKey{}, f.Spec.Codec), f.Inline)
+		value, err := run(context.WithValue(ctx, taskcontext.CodecKey{}, f.Spec.Codec), f.Inline)
 		require.NoError(t, err)
 		return fdbmodel.Completion{Future: f, Result: &layout.Result{Codec: f.Spec.Codec, Value: value}}
 	}).all(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // waiter is a function that awaits something until it is told that it is over.
@@ -32,7 +33,7 @@ func (f *waiter) run(ctx context.Context, _ []byte) ([]byte, error) {
 // runUntil awaits for at most as long as a context lasts.
 func (f *waiter) runUntil(ctx, wait context.Context) ([]byte, error) {
 	info, _ := InfoFrom(ctx)
-	ended := layout.NoteAwait(wait)
+	ended := taskcontext.NoteAwait(wait)
 	f.began <- info
 	select {
 	case <-f.over:
@@ -337,7 +338,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 	var first, second, third func()
 	done := make(chan Info, 10)
 	steps <- func(ctx context.Context) {
-		first, second = layout.NoteAwait(ctx), layout.NoteAwait(ctx)
+		first, second = taskcontext.NoteAwait(ctx), taskcontext.NoteAwait(ctx)
 		done <- Info{}
 	}
 	b.receive("both waits", done)
@@ -350,7 +351,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 	require.Zero(t, w.Stats().Free.Slots)
 
 	// A wait that begins while the function wants its slot back gives up that wish.
-	steps <- func(ctx context.Context) { first = layout.NoteAwait(ctx); done <- Info{} }
+	steps <- func(ctx context.Context) { first = taskcontext.NoteAwait(ctx); done <- Info{} }
 	b.receive("the wait", done)
 	other := b.one("go:other")
 	b.receive("the other", began)
@@ -372,7 +373,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 func (r *running) noteAwait(b *bed, id layout.ID) (ended func()) {
 	for _, j := range r.slots.runningOf(r.membership) {
 		if j.future.ID == id {
-			return layout.NoteAwait(jobContext{j.ctx, j})
+			return taskcontext.NoteAwait(jobContext{j.ctx, j})
 		}
 	}
 	require.FailNow(b.t, "it does not run")

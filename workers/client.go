@@ -8,17 +8,17 @@ import (
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // clientSource gives the functions of a worker their client. It implements
-// layout.ClientSource.
+// taskcontext.ClientSource.
 type clientSource struct {
 	given  Client
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	made   layout.MadeClient
+	made   taskcontext.MadeClient
 	closed bool
 }
 
@@ -28,11 +28,11 @@ type onlyCluster struct{ cluster *fdbmodel.Cluster }
 // Cluster implements Client.
 func (c onlyCluster) Cluster() *fdbmodel.Cluster { return c.cluster }
 
-// Given implements layout.ClientSource.
+// Given implements taskcontext.ClientSource.
 func (s *clientSource) Given() any { return s.given }
 
-// Made implements layout.ClientSource.
-func (s *clientSource) Made(open func(*slog.Logger) (layout.MadeClient, error)) (layout.MadeClient, error) {
+// Made implements taskcontext.ClientSource.
+func (s *clientSource) Made(open func(*slog.Logger) (taskcontext.MadeClient, error)) (taskcontext.MadeClient, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -57,7 +57,7 @@ func (k *keeper) accepts() error {
 	return nil
 }
 
-// Keep implements layout.Keeper.
+// Keep implements taskcontext.Keeper.
 func (k *keeper) Keep(ctx context.Context, id layout.ID, r io.Reader, about int64,
 ) (object string, size int64, holder layout.WorkerID, err error) {
 	if err := k.accepts(); err != nil {

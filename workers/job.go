@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // Causes that end a function's context.
@@ -308,22 +309,22 @@ func (c jobContext) Value(key any) any {
 			info.ScheduledAt = time.UnixMilli(at)
 		}
 		return info
-	case layout.AwaitKey{}:
+	case taskcontext.AwaitKey{}:
 		return func(ctx context.Context) func() { return c.job.membership.worker.slots.await(ctx, c.job) }
-	case layout.ClientKey{}:
-		return layout.ClientSource(&c.job.membership.worker.clients)
+	case taskcontext.ClientKey{}:
+		return taskcontext.ClientSource(&c.job.membership.worker.clients)
 	case jobKey{}:
 		return c.job
-	case layout.KeeperKey{}:
+	case taskcontext.KeeperKey{}:
 		if k := c.job.membership.kept; k != nil && !c.job.membership.closing.Load() {
-			return layout.Keeper(k)
+			return taskcontext.Keeper(k)
 		}
 		return nil
-	case layout.CodecKey{}:
+	case taskcontext.CodecKey{}:
 		return c.job.codec()
-	case layout.LaneKey{}:
+	case taskcontext.LaneKey{}:
 		return f.Spec.Lane
-	case layout.DeadlineKey{}:
+	case taskcontext.DeadlineKey{}:
 		return c.job.futureDeadline()
 	case layout.TraceKey{}:
 		return f.Spec.Trace

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/seam"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // TestDeclaredDeadWhileAFunctionSteps has a function step its worker until that has
@@ -31,7 +32,7 @@ func TestDeclaredDeadWhileAFunctionSteps(t *testing.T) {
 		if again != "" {
 			return nil, nil
 		}
-		ended := layout.NoteAwait(ctx)
+		ended := taskcontext.NoteAwait(ctx)
 		first := w.ID()
 		b.declareDead(first)
 		for again = first; again == first || again == ""; again = w.ID() {

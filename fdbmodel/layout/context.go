@@ -1,51 +1,6 @@
 package layout
 
-import (
-	"context"
-	"io"
-	"log/slog"
-)
-
-// CodecKey is the context key under which a Go function finds the codec of its
-// arguments, a string. Its result must use the same codec.
-type CodecKey struct{}
-
-// AwaitKey is the context key under which a Go function finds a
-// func(context.Context) func(): a function that waits for other futures calls it with the
-// context of the wait, and calls what it returns at the end. Meanwhile the worker
-// gives the function's slot to others. The end returns once the function has a
-// slot again, or one of the two contexts has ended.
-type AwaitKey struct{}
-
-// NoteAwait says that a function begins to wait for futures. It returns how to
-// say that the wait has ended; see AwaitKey.
-func NoteAwait(ctx context.Context) (ended func()) {
-	if note, ok := ctx.Value(AwaitKey{}).(func(context.Context) func()); ok {
-		return note(ctx)
-	}
-	return func() {}
-}
-
-// ClientKey is the context key under which a Go function finds the ClientSource of
-// its worker.
-type ClientKey struct{}
-
-// ClientSource is how a function gets a client of the cluster that runs it.
-// Workers don't know clients, so they hand out what they were given and keep what
-// is made.
-type ClientSource interface {
-	// Given returns what the worker was made from. It has a method Cluster, and may
-	// be a client.
-	Given() any
-	// Made returns the client that open has made, by this call or an earlier one.
-	// The worker closes it when it stops. It returns open's error, and one of its
-	// own after the worker has stopped.
-	Made(open func(*slog.Logger) (MadeClient, error)) (MadeClient, error)
-}
-
-// DeadlineKey is the context key under which a Go function finds the deadline of its
-// future, a time.Time, zero for none.
-type DeadlineKey struct{}
+import "context"
 
 // TraceKey is the context key under which a Go function finds the context of the trace of
 // its future, a map[string]string that must not be changed, nil for none.
@@ -58,22 +13,3 @@ func (s *Spec) FollowTrace(ctx context.Context) {
 		s.Trace = nil
 	}
 }
-
-// LaneKey is the context key under which a Go function finds the lane of its future, a
-// Lane, zero for none.
-type LaneKey struct{}
-
-// KeeperKey is the context key under which a Go function finds the Keeper of its
-// worker, nil if that keeps no objects.
-type KeeperKey struct{}
-
-// Keeper holds objects for futures that are put.
-type Keeper interface {
-	// Keep stores a stream of about so many bytes, 0 if that is not known, as an object
-	// for a future, which has to exist within a minute. It returns the error of the
-	// object store if that has no room for it.
-	Keep(ctx context.Context, id ID, r io.Reader, about int64) (object string, size int64, holder WorkerID, err error)
-}
-
-// MadeClient is a client that a worker closes.
-type MadeClient interface{ Close(context.Context) error }

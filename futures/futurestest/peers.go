@@ -3,7 +3,7 @@ package futurestest
 import (
 	"context"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -16,7 +16,7 @@ func OnPeer(next workers.Call) workers.Call {
 			info.Attempts = 0
 			ctx = workers.WithInfo(ctx, info)
 		}
-		return next(context.WithValue(ctx, layout.ClientKey{}, nil), args)
+		return next(context.WithValue(ctx, taskcontext.ClientKey{}, nil), args)
 	}
 }
 

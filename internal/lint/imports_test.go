@@ -91,6 +91,7 @@ func importTable() map[string]imports {
 		"internal/signal":      {},
 		"internal/series":      {others: []string{prometheus}},
 		"internal/socket":      {},
+		"internal/taskcontext": {ours: []string{"fdbmodel/layout"}},
 		"internal/telemetry":   {ours: []string{"internal/ratelog"}, others: []string{openTele, otlp, protobuf}},
 		"internal/timetable":   {others: []string{crontab}},
 		"internal/wording":     {},
@@ -178,7 +179,7 @@ func importTable() map[string]imports {
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results",
 				"fdbmodel/schedule", "internal/seam",
-				"internal/clock", "internal/jsonpointer", "workers/objects/held", "workers/objects/hints"),
+				"internal/clock", "internal/jsonpointer", "internal/taskcontext", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
@@ -206,7 +207,7 @@ func importTable() map[string]imports {
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results",
 				"fdbmodel/schedule", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
-				"internal/ratelog", "internal/series", "internal/socket"),
+				"internal/ratelog", "internal/series", "internal/socket", "internal/taskcontext"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {
@@ -266,7 +267,8 @@ func importTable() map[string]imports {
 		"protocol/peerworker": {
 			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "fdbmodel/modules", "workers", "batch",
 				"batch/futurestore", "batch/source",
-				"protocol", "protocol/p2p", "internal/ratelog", "internal/seam", "internal/series"),
+				"protocol", "protocol/p2p", "internal/ratelog", "internal/seam", "internal/series",
+				"internal/taskcontext"),
 			others: []string{prometheus, uuid},
 		},
 
@@ -340,7 +342,7 @@ func importTable() map[string]imports {
 			others: append(tests(), pebble),
 		},
 		"internal/sim": {
-			ours: append(slices.Clone(whole), "internal/seam", "internal/storetest",
+			ours: append(slices.Clone(whole), "internal/seam", "internal/storetest", "internal/taskcontext",
 				"fdbmodel/kv/kvtest/reference", "fdbmodel/reference",
 				"fdbmodel/batches", "batch", "batch/head", "batch/futurestore"),
 			others: append(tests(), uuid, pebble),

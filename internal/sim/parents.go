@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // errInterrupted is the end of a function whose process is gone, or of which
@@ -35,7 +36,7 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 		r.acknowledged = !r.abandoned
 		w.lanes.acknowledge(r.submission.ID)
 	}
-	defer layout.NoteAwait(ctx)()
+	defer taskcontext.NoteAwait(ctx)()
 	if p.worker.Stats().Free.Slots == 0 {
 		w.broken = append(w.broken, fmt.Errorf("a function that awaits others has kept its slot: %s", args))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // putWithin is how soon after a worker has a value its future must be made, in most
@@ -112,7 +113,7 @@ func (w *world) commitPut(ctx context.Context, cluster *fdbmodel.Cluster, r *req
 
 // putFrom has a function put a value, mostly with its own worker.
 func (w *world) putFrom(ctx context.Context, p *workerProcess) {
-	keeper, keeps := ctx.Value(layout.KeeperKey{}).(layout.Keeper)
+	keeper, keeps := ctx.Value(taskcontext.KeeperKey{}).(taskcontext.Keeper)
 	if w.healing || !keeps || w.random.IntN(25) > 0 {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/ratelog"
+	"github.com/futura-run/futura/internal/taskcontext"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -226,7 +227,7 @@ func (w *Worker) observe(next workers.Call) workers.Call {
 		w.mu.Lock()
 		at, found := w.places[info.ID]
 		w.mu.Unlock()
-		ctx = context.WithValue(ctx, layout.ClientKey{}, nil) // the store here is nobody's to submit to
+		ctx = context.WithValue(ctx, taskcontext.ClientKey{}, nil) // the store here is nobody's to submit to
 		if !found {
 			return next(ctx, args)
 		}
