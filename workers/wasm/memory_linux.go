@@ -21,6 +21,8 @@ const (
 	// lookEvery is how many uses of a range pass until it is looked at again which
 	// blocks have been touched. Those that are not known to be go back to the kernel.
 	lookEvery = 16
+	// maxSpare is how many ranges wait that no instance has.
+	maxSpare = 8
 )
 
 // memories keeps the address ranges of instances for the next ones: a range is
@@ -64,12 +66,16 @@ func (m *memories) get(limit uint64) *linearMemory {
 // put takes a memory back once no instance uses it any more.
 func (m *memories) put(memory *linearMemory) {
 	memory.image = nil
-	if !memory.wipe() {
+	if !memory.wipe() || !memory.withdraw(clearedByHand) {
 		memory.unmap()
 	}
 	*memory = linearMemory{reserved: memory.reserved, committed: memory.committed, history: memory.history}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if len(m.free) == maxSpare {
+		memory.unmap()
+		return
+	}
 	m.free = append(m.free, memory)
 }
 
@@ -137,14 +143,25 @@ var zeros [clearedBlock]byte
 
 // restore gives the memory the size and the content of its image, and reports whether it could.
 func (m *linearMemory) restore() (content []byte, restored bool) {
-	restored = m.wipe()
+	if !m.wipe() {
+		return nil, false
+	}
 	m.size, m.refused = uint64(len(m.image))*clearedBlock, false
 	m.peak.Store(m.size)
-	if near := max(m.size, clearedByHand); m.committed > near &&
-		syscall.Mprotect(m.reserved[near:m.committed], syscall.PROT_NONE) == nil {
-		m.committed = near
+	return m.reserved[:m.size:m.size], m.withdraw(max(m.size, clearedByHand))
+}
+
+// withdraw ends the access to what is beyond so many bytes, which then no longer counts towards what the process
+// may have, and reports whether it could.
+func (m *linearMemory) withdraw(beyond uint64) bool {
+	if m.committed <= beyond {
+		return true
 	}
-	return m.reserved[:m.size:m.size], restored
+	if syscall.Mprotect(m.reserved[beyond:m.committed], syscall.PROT_NONE) != nil {
+		return false
+	}
+	m.committed = beyond
+	return true
 }
 
 // held is how many bytes the memory can take while it waits.

@@ -89,3 +89,53 @@ func TestMemoryBeyondTheBoundGoesBack(t *testing.T) {
 	kept := len(pages) - bytes.Count(pages, untouched)
 	require.Equal(t, clearedByHand/unix.Getpagesize(), kept)
 }
+
+func TestSpareRangesAreBounded(t *testing.T) {
+	t.Parallel()
+	const limit = 4 * clearedByHand
+	var all memories
+	defer all.close()
+	used := make([]*linearMemory, 2*maxSpare)
+	for i := range used {
+		used[i] = all.get(limit)
+		used[i].Allocate(0, limit)
+		require.NotNil(t, used[i].Reallocate(limit))
+	}
+	for _, memory := range used {
+		all.put(memory)
+	}
+	require.Len(t, all.free, maxSpare)
+	for _, memory := range all.free {
+		require.EqualValues(t, clearedByHand, memory.committed)
+	}
+	again := all.get(limit)
+	again.Allocate(0, limit)
+	require.Len(t, again.Reallocate(limit), limit)
+	all.put(again)
+}
+
+// TestMemoryThatCannotGoBack has the kernel hold a part of a memory.
+func TestMemoryThatCannotGoBack(t *testing.T) {
+	t.Parallel()
+	const limit = clearedByHand + mebibyte
+	var all memories
+	defer all.close()
+	memory := all.get(limit)
+	memory.Allocate(0, limit)
+	memory.Reallocate(clearedBlock)[0] = 1
+	memory.keep()
+	content := memory.Reallocate(limit)
+	end := content[limit-clearedBlock:]
+	end[0] = 2
+	if err := unix.Mlock(end); err != nil {
+		t.Skip("no memory can be locked: ", err)
+	}
+	_, restored := memory.restore()
+	require.False(t, restored)
+	require.NoError(t, unix.Munlock(end))
+	all.put(memory)
+	again := all.get(limit)
+	again.Allocate(0, limit)
+	require.True(t, bytes.Equal(make([]byte, limit), again.Reallocate(limit)), "what a call before it has left")
+	all.put(again)
+}
