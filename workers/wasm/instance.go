@@ -13,7 +13,7 @@ const (
 	// snapshotMethod is exported by a module that declares that its calls may begin from a snapshot. It is
 	// called after initializeMethod.
 	snapshotMethod = "futura_snapshot"
-	// waitingMemory is how much memory instances have that wait for their next call, in bytes.
+	// waitingMemory is how much instances take that wait for their next call, with their snapshots, in bytes.
 	waitingMemory = 64 * mebibyte
 )
 
@@ -32,6 +32,7 @@ func (e *engine) take(p *program, c *call) *instance {
 		i, ok := e.waiting.take(p.name)
 		e.mu.Unlock()
 		if ok && i.memory.limit == c.memoryLimit {
+			i.returned = false
 			return i
 		}
 		if ok {
@@ -71,8 +72,8 @@ func (e *engine) begin(ctx context.Context, p *program, i *instance, c *call, ou
 			return sys.NewExitError(uint32(code))
 		}
 	}
-	// A start that has read or written belongs to this call.
-	if p.restorable(c) && !out.used() {
+	// A start that has read or written belongs to this call. A memory that is too large to wait needs no copy.
+	if p.restorable(c) && !out.used() && i.memory.held() <= waitingMemory {
 		i.takeSnapshot()
 	}
 	return nil
@@ -92,17 +93,20 @@ func (i *instance) call(ctx context.Context, method string) (exitCode int, err e
 
 // release has an instance wait for the next call if it can be as it was before this one, and else discards it.
 func (e *engine) release(p *program, i *instance) {
-	if i.snapshot == nil || !i.returned || i.module.IsClosed() || !i.restore() || i.memory.held() > waitingMemory {
+	if i.snapshot == nil || !i.returned || i.module.IsClosed() || !i.restore() || i.held() > waitingMemory {
 		e.discard(i)
 		return
 	}
 	e.mu.Lock()
-	evicted := e.waiting.put(p.name, i, i.memory.held())
+	evicted := e.waiting.put(p.name, i, i.held())
 	e.mu.Unlock()
 	for _, old := range evicted {
 		e.discard(old)
 	}
 }
+
+// held is how many bytes an instance takes while it waits.
+func (i *instance) held() int64 { return i.memory.held() + i.snapshot.size() }
 
 func (e *engine) discard(i *instance) {
 	if i.module != nil {

@@ -18,6 +18,27 @@ type snapshot struct {
 	globals  [][2]uint64
 	tables   [][]uintptr
 	segments []int
+	made     int // functions
+}
+
+// What an instance and its snapshot take of each, in bytes at most, beside its memory.
+const (
+	globalSize   = 128
+	entrySize    = 16 // of a table or an element segment
+	functionSize = 64
+	segmentSize  = 64
+)
+
+// size is what the instance and its snapshot take without its memory.
+func (s *snapshot) size() int64 {
+	entries := 0
+	for _, references := range s.tables {
+		entries += len(references)
+	}
+	for _, references := range s.segments[s.parts.data.Len():] {
+		entries += references
+	}
+	return int64(globalSize*len(s.globals) + entrySize*entries + functionSize*s.made + segmentSize*len(s.segments))
 }
 
 // parts are what a call can change of an instance. The engine's type of it is internal, its fields are not.
@@ -32,6 +53,7 @@ type parts struct {
 	tables   reflect.Value // pointers
 	data     reflect.Value // segments; those that were dropped are empty
 	elements reflect.Value // the same
+	made     reflect.Value // functions that there are references to; the engine keeps one for each time it is referred to
 	wasi     reflect.Value // a pointer to arguments, environment and descriptors
 }
 
@@ -42,6 +64,7 @@ func partsOf(module api.Module) (p parts) {
 	p.memory, p.tables = instance.FieldByName("MemoryInstance"), instance.FieldByName("Tables")
 	p.data, p.elements = instance.FieldByName("DataInstances"), instance.FieldByName("ElementInstances")
 	p.wasi = instance.FieldByName("Sys")
+	p.made = instance.FieldByName("Engine").Elem().Elem().FieldByName("localFunctionInstances")
 	return p
 }
 
@@ -63,7 +86,7 @@ func (p *parts) segments() (sizes []int) {
 // takeSnapshot has the calls of an instance begin with its present state.
 func (i *instance) takeSnapshot() {
 	s := &snapshot{parts: partsOf(i.module)}
-	s.segments = s.parts.segments()
+	s.segments, s.made = s.parts.segments(), s.parts.made.Len()
 	for index := range s.parts.globals {
 		low, high := s.parts.engine.GetGlobalValue(uint32(index))
 		s.globals = append(s.globals, [2]uint64{low, high})
@@ -76,7 +99,7 @@ func (i *instance) takeSnapshot() {
 }
 
 // restore reports whether the state is that of the snapshot afterwards. An instance whose tables or segments were
-// changed stays so: few functions do that.
+// changed, or that made references to functions, stays so: few functions do that.
 func (i *instance) restore() bool {
 	s, p := i.snapshot, &i.snapshot.parts
 	for index, references := range s.tables {
@@ -84,7 +107,7 @@ func (i *instance) restore() bool {
 			return false
 		}
 	}
-	if !slices.Equal(s.segments, p.segments()) {
+	if !slices.Equal(s.segments, p.segments()) || p.made.Len() != s.made {
 		return false
 	}
 	for index, value := range s.globals {
@@ -95,11 +118,14 @@ func (i *instance) restore() bool {
 		return true
 	}
 	content, restored := i.memory.restore()
+	if !restored {
+		return false
+	}
 	memory := p.memory.Elem()
 	memory.FieldByName("Buffer").SetBytes(content)
 	memory.FieldByName("Cap").SetUint(uint64(len(content)) / (64 * kibibyte))
 	p.engine.MemoryGrown()
-	return restored
+	return true
 }
 
 // connect gives an instance that was restored what WASI has for a call: new descriptors, as nothing was done with

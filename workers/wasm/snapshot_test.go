@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,9 @@ var (
 	elementDrop = []byte{0xfc, 13, 1}
 	dataInit    = []byte{0xfc, 8, 0, 0}
 	dataDrop    = []byte{0xfc, 9, 0}
-	vector7     = append([]byte{0xfd, 12, 0, 0, 0, 0, 0, 0, 0, 0, 7}, make([]byte, 7)...)
+	// fillMemory fills 40 MiB behind the first page with ones.
+	fillMemory = code(constant(65536), constant(1), constant(40*mebibyte), []byte{0xfc, 11, 0})
+	vector7    = append([]byte{0xfd, 12, 0, 0, 0, 0, 0, 0, 0, 0, 7}, make([]byte, 7)...)
 )
 
 func storeAt(at, value int32) []byte { return code(constant(at), constant(value), store32) }
@@ -100,6 +103,9 @@ func hidings() []hiding {
 			stream(fdWrite, 1, inputAt, 0), "", restored},
 		{"entry of a table", code(constant(0), nullFunc, tableSet), code(constant(0), tableGet, isNull), "", false},
 		{"size of a table", code(nullFunc, constant(1), growTable, drop), code(tableSize, constant(2), differs), "", false},
+		{"another table", code(constant(0), nullFunc, []byte{0x26, 1}), code(constant(0), []byte{0x25, 1}, isNull), "",
+			false},
+		{"references to functions", code([]byte{0xd2, procExit + 1}, drop), constant(0), "", false},
 		{"element segment", elementDrop, code(constant(1), constant(0), constant(1), tableInit, constant(0)), "", false},
 		{"data segment", dataDrop, code(constant(5000), constant(0), constant(1), dataInit, constant(0)), "", false},
 		{"a trap", code(plant, code(constant(7), setGlobal(0)), unreachable), constant(0), KindPanic, false},
@@ -129,9 +135,10 @@ func spy(declared bool) []byte {
 	}
 	methods = append(methods, function{export: "trace", results: 1, body: code(trace, constant(0))})
 	a := assembler{
-		imports: spyImports(), functions: methods, pages: 2, tables: [][2]uint32{{2, 10}}, counted: true,
+		imports: spyImports(), functions: methods, pages: 2, tables: [][2]uint32{{2, 10}, {1, 1}}, counted: true,
 		segments: [][]byte{append([]byte{1}, named("data")...)},
-		elements: [][]byte{{0, 0x41, 0, 0x0b, 1, fdRead}, {1, 0, 1, fdRead}},
+		elements: [][]byte{{0, 0x41, 0, 0x0b, 1, fdRead}, {1, 0, 1, fdRead},
+			{2, 1, 0x41, 0, 0x0b, 0, 1, fdRead}},
 		globals: [][]byte{{0x7f, 1, 0x41, 0, 0x0b}, {0x7e, 1, 0x42, 0, 0x0b},
 			append(append([]byte{0x7c, 1, 0x44}, make([]byte, 8)...), 0x0b),
 			append(append([]byte{0x7b, 1, 0xfd, 12}, make([]byte, 16)...), 0x0b), {0x70, 1, 0xd0, 0x70, 0x0b}},
@@ -239,6 +246,7 @@ func TestStartsOfSnapshots(t *testing.T) {
 			"returns a code":     {start: code(constant(3), returns), kind: KindExit},
 			"loops":              {start: endless(), kind: KindTimeout},
 			"eats":               {start: code(constant(30_000), growMemory, drop, unreachable), kind: KindMemory},
+			"copied, too much":   {start: code(constant(800), growMemory, drop, fillMemory), out: "@mine"},
 			"has too much":       {start: code(constant(1100), growMemory, drop), out: "@mine"},
 			"has much, but fits": {start: code(constant(900), growMemory, drop), out: "@mine", same: true},
 		} {
@@ -292,6 +300,67 @@ func TestWaitingInstancesAreBounded(t *testing.T) {
 	}
 	require.Empty(t, own.waiting.entries)
 	require.Zero(t, own.waiting.used)
+}
+
+// TestWaitingInstancesAreBoundedByAllTheyHave has much of what is no memory.
+func TestWaitingInstancesAreBoundedByAllTheyHave(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		module  func(*assembler)
+		waiting int
+	}{
+		"tables":  {func(a *assembler) { a.tables = [][2]uint32{{maxTableEntries, maxTableEntries}} }, 4},
+		"globals": {func(a *assembler) { a.globals = slices.Repeat([][]byte{{0x7f, 1, 0x41, 0, 0x0b}}, 150_000) }, 3},
+		"null elements": {func(a *assembler) {
+			a.elements = [][]byte{append(append([]byte{5, 0x70}, unsigned(maxElements)...),
+				bytes.Repeat([]byte{0xd0, 0x70, 0x0b}, maxElements)...)}
+		}, 4},
+		"functions": {func(a *assembler) {
+			a.elements = [][]byte{append(append([]byte{1, 0}, unsigned(250_000)...),
+				bytes.Repeat([]byte{procExit + 1}, 250_000)...)}
+		}, 3},
+		"empty segments": {func(a *assembler) {
+			a.segments, a.counted = slices.Repeat([][]byte{{1, 0}}, maxData), true
+			a.elements = slices.Repeat([][]byte{{1, 0, 0}}, 200_000)
+		}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := newExecutor(t, Config{Isolation: IsolationInProcess}).backend.(*inprocess).engine
+			a := assembler{pages: 2, functions: []function{{export: snapshotMethod}, {export: "call"}}}
+			a.imports = spyImports()
+			test.module(&a)
+			checked, least, err := inspect(a.module(), 64*mebibyte)
+			require.NoError(t, err)
+			for range test.waiting + 2 {
+				p, err := own.load(t.Context(), checked, least)
+				require.NoError(t, err)
+				defer own.drop(p)
+				c := &call{method: "call", memoryLimit: mebibyte}
+				ran := own.run(t.Context(), p, c, newStreams(t.Context(), own.limits, nil))
+				require.Empty(t, ran.kind, ran.message)
+			}
+			require.Len(t, own.waiting.entries, test.waiting)
+			require.LessOrEqual(t, own.waiting.used, int64(waitingMemory))
+		})
+	}
+}
+
+// TestMemoryTooLargeToWaitIsNotCopied has a start that fills its memory.
+func TestMemoryTooLargeToWaitIsNotCopied(t *testing.T) {
+	t.Parallel()
+	own := newExecutor(t, Config{Isolation: IsolationInProcess}).backend.(*inprocess).engine
+	for pages, copied := range map[int32]bool{700: true, 1100: false} {
+		module := starts(code(constant(pages), growMemory, drop, fillMemory))
+		p, err := own.load(t.Context(), module, 0)
+		require.NoError(t, err)
+		c := &call{method: "call", memoryLimit: 256 * mebibyte}
+		i := own.take(p, c)
+		require.NoError(t, own.begin(t.Context(), p, i, c, newStreams(t.Context(), own.limits, nil)))
+		require.Equal(t, copied, i.snapshot != nil)
+		own.discard(i)
+		own.drop(p)
+	}
 }
 
 // TestStreamThatFailsEndsItsInstance fails the output of a call from a snapshot.
