@@ -35,14 +35,15 @@ type memories struct {
 // linearMemory is the memory of one instance at a time. Between two uses its bytes are
 // those of its image, or zero where that has none.
 type linearMemory struct {
-	reserved  []byte
-	committed uint64 // bytes from the start that can be accessed
-	limit     uint64
-	size      uint64
-	peak      atomic.Uint64
-	refused   bool // more than the limit was asked for
-	history   history
-	image     [][]byte // a block of clearedBlock bytes each, nil for zeros
+	reserved   []byte
+	committed  uint64 // bytes from the start that can be accessed
+	limit      uint64
+	size       uint64
+	peak       atomic.Uint64
+	refused    bool // more than the limit was asked for
+	history    history
+	image      [][]byte // a block of clearedBlock bytes each, nil for zeros
+	hadRefused bool     // when the image was kept
 }
 
 // history is what is known of the uses of a range.
@@ -128,7 +129,7 @@ func (m *linearMemory) Free() {}
 
 // keep makes the content an image of the memory.
 func (m *linearMemory) keep() {
-	m.image = make([][]byte, m.size/clearedBlock)
+	m.hadRefused, m.image = m.refused, make([][]byte, m.size/clearedBlock)
 	for i := range m.image {
 		block := m.reserved[i*clearedBlock:][:clearedBlock]
 		if bytes.Equal(block, zeros[:]) {
@@ -146,7 +147,7 @@ func (m *linearMemory) restore() (content []byte, restored bool) {
 	if !m.wipe() {
 		return nil, false
 	}
-	m.size, m.refused = uint64(len(m.image))*clearedBlock, false
+	m.size, m.refused = uint64(len(m.image))*clearedBlock, m.hadRefused
 	m.peak.Store(m.size)
 	return m.reserved[:m.size:m.size], m.withdraw(max(m.size, clearedByHand))
 }

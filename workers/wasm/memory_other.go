@@ -14,11 +14,12 @@ type memories struct{}
 
 // linearMemory is the memory of one instance.
 type linearMemory struct {
-	bytes   []byte
-	limit   uint64
-	peak    atomic.Uint64
-	refused bool // more than the limit was asked for
-	image   []byte
+	bytes      []byte
+	limit      uint64
+	peak       atomic.Uint64
+	refused    bool // more than the limit was asked for
+	image      []byte
+	hadRefused bool // when the image was kept
 }
 
 func (m *memories) get(limit uint64) *linearMemory { return &linearMemory{limit: limit} }
@@ -47,11 +48,11 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 func (m *linearMemory) Free() {}
 
 // keep makes the content an image of the memory.
-func (m *linearMemory) keep() { m.image = bytes.Clone(m.bytes) }
+func (m *linearMemory) keep() { m.image, m.hadRefused = bytes.Clone(m.bytes), m.refused }
 
 // restore gives the memory the size and the content of its image.
 func (m *linearMemory) restore() (content []byte, restored bool) {
-	m.bytes, m.refused = bytes.Clone(m.image), false
+	m.bytes, m.refused = bytes.Clone(m.image), m.hadRefused
 	m.peak.Store(uint64(len(m.bytes)))
 	return m.bytes, true
 }

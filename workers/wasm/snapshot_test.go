@@ -213,6 +213,23 @@ func TestLimitsHoldForCallsFromSnapshots(t *testing.T) {
 	})
 }
 
+// TestStartThatWasRefusedMemory fails each call alike, the first and those from the snapshot.
+func TestStartThatWasRefusedMemory(t *testing.T) {
+	t.Parallel()
+	a := assembler{imports: spyImports(), pages: 1, functions: []function{
+		{export: snapshotMethod, body: code(constant(30_000), growMemory, drop)},
+		{export: "call", results: 1, body: constant(3)},
+	}}
+	inBoth(t, Config{PoolSize: 1}, func(t *testing.T, e *Executor) {
+		inv := of("refused", a.module())
+		inv.Method = "call"
+		for range 3 {
+			_, err := e.Run(context.Background(), inv)
+			requireKind(t, KindMemory, err)
+		}
+	})
+}
+
 // starts is a module that declares snapshots, with a start of its own and a method that prints the token of the
 // instance, and then its input.
 func starts(start []byte) []byte {
