@@ -83,7 +83,7 @@ type Options struct {
 	LargeValue int
 
 	// Memory is about how many bytes a store in a directory may take of the process's memory.
-	// Its rows may take half of that, or three quarters less 512 MiB if that is more. What has
+	// Its rows may take two fifths of that, or three quarters less 512 MiB if that is more. What has
 	// not been read or written for the longest time is left to the tables on disk by a
 	// checkpoint, and is read there. The rest is for what commits write until then, as much as
 	// the log may have, and what the collector leaves.
@@ -121,7 +121,7 @@ func (o Options) withDefaults() Options {
 }
 
 // rowMemory is how many bytes rows may take. What else there is grows less than they do.
-func (o *Options) rowMemory() int64 { return max(o.Memory/2, o.Memory/4*3-512<<20) }
+func (o *Options) rowMemory() int64 { return max(o.Memory/5*2, o.Memory/4*3-512<<20) }
 
 // heapPages is how many pages of rows are of the collector's heap.
 func (o *Options) heapPages() int { return int(min(heapPages, o.Memory/8/chunkMax)) }
