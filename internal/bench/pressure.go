@@ -16,9 +16,9 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// Pressure is the rate beside something else, and its ratio to the rate right before. BackMS is how
-// long after the end of that the rate was 0.9 of the one before again, in milliseconds, measured
-// over a fifth of a second.
+// Pressure is the rate beside something else, and its ratio to the mean of those before and
+// after. BackMS is how long after the end of that the rate was 0.9 of the one before again, in
+// milliseconds, measured over a fifth of a second.
 type Pressure struct {
 	Name             string  `json:"name"`
 	FuturesPerSecond float64 `json:"futures_per_second"`
@@ -53,11 +53,20 @@ func pressure(ctx context.Context, r *run) error {
 	})
 }
 
-// pressures measures one thing after the other.
+// pressures measures one thing after the other, and the undisturbed rate between them. The first period
+// does not count.
 func (r *run) pressures(ctx context.Context, ended *atomic.Int64) error {
-	before := r.mark()
-	first := ended.Load()
-	for _, p := range []struct {
+	before, first := r.mark(), ended.Load()
+	rate := func(d time.Duration) float64 {
+		start, first := time.Now(), ended.Load()
+		_ = clock.Sleep(ctx, clock.Real{}, d)
+		return perSecond(int(ended.Load()-first), time.Since(start))
+	}
+	r.begin("undisturbed", 0)
+	rate(r.period())
+	alone := rate(r.period())
+	r.report.FuturesPerSecond = alone
+	for _, aside := range []struct {
 		name string
 		run  func(ctx context.Context) error
 	}{
@@ -67,42 +76,39 @@ func (r *run) pressures(ctx context.Context, ended *atomic.Int64) error {
 		{"a worker that dies", r.die},
 		{"a worker that restarts", r.restart},
 	} {
-		if err := r.pressureOf(ctx, p.name, ended, p.run); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+		r.begin("beside "+aside.name, 0)
+		p := Pressure{Name: aside.name}
+		var err error
+		if p.FuturesPerSecond, err = r.beside(ctx, aside.run, rate); err != nil {
+			return fmt.Errorf("%s: %w", aside.name, err)
 		}
+		over := time.Now()
+		for i := 0; i < backMost && rate(backWindow) < 0.9*alone; i++ {
+			p.BackMS = round(time.Since(over).Seconds()*1000, 0)
+		}
+		r.begin("undisturbed", 0)
+		after := rate(r.period())
+		p.Ratio = round(2*p.FuturesPerSecond/(alone+after), 3)
+		r.report.Pressures, alone = append(r.report.Pressures, p), after
 	}
 	r.spent(before, int(ended.Load()-first))
-	r.report.FuturesPerSecond = r.report.Pressures[0].FuturesPerSecond
-	return nil
+	return ctx.Err()
 }
 
-// pressureOf measures the rate, then that beside fn, whose context ends with the measurement, and then how
-// long it takes until it is back.
-func (r *run) pressureOf(ctx context.Context, name string, ended *atomic.Int64, fn func(context.Context) error) error {
-	rate := func(d time.Duration) float64 {
-		start, first := time.Now(), ended.Load()
-		_ = clock.Sleep(ctx, clock.Real{}, d)
-		return perSecond(int(ended.Load()-first), time.Since(start))
-	}
-	r.begin("undisturbed, before "+name, 0)
-	alone := rate(r.period())
-	r.begin("beside "+name, 0)
+// beside takes the rate beside fn, whose context ends with the measurement.
+func (r *run) beside(ctx context.Context, fn func(context.Context) error, rate func(time.Duration) float64,
+) (measured float64, err error) {
 	aside, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- fn(aside) }()
-	p := Pressure{Name: name, FuturesPerSecond: rate(r.period())}
-	p.Ratio = round(p.FuturesPerSecond/alone, 3)
+	measured = rate(r.period())
+	early := len(done) > 0
 	stop()
-	if err := <-done; err != nil && (aside.Err() == nil || ctx.Err() != nil) {
-		return err
+	if err = <-done; !early && ctx.Err() == nil {
+		err = nil
 	}
-	over := time.Now()
-	for i := 0; i < backMost && rate(backWindow) < 0.9*alone; i++ {
-		p.BackMS = round(time.Since(over).Seconds()*1000, 0)
-	}
-	r.report.Pressures = append(r.report.Pressures, p)
-	return ctx.Err()
+	return measured, err
 }
 
 // readSlowly reads through the cluster, a page in a tenth of a second, each transaction for as long as it may.

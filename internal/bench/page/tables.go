@@ -160,8 +160,14 @@ func (d *Document) others(b *bytes.Buffer) {
 
 // each are the tables of lanes, edges and hints.
 func (d *Document) each(b *bytes.Buffer) {
-	var lanes, edges [][]string
+	var lanes, edges, pressures [][]string
 	for _, kind := range Kinds() {
+		if r := d.find("pressure", kind); r != nil {
+			for _, p := range r.Pressures {
+				pressures = append(pressures, []string{p.Name, name(kind), rounded(p.FuturesPerSecond),
+					fmt.Sprintf("%.2f", p.Ratio), rounded(p.BackMS)})
+			}
+		}
 		if r := d.find("lanes", kind); r != nil {
 			for _, l := range r.Lanes {
 				lanes = append(lanes, []string{l.Name, name(kind), figure(l.Transactions), figure(l.Mutations), figure(l.Reads),
@@ -174,6 +180,11 @@ func (d *Document) each(b *bytes.Buffer) {
 					figure(s.TransactionsPerEdge), figure(s.MutationsPerEdge), figure(s.ReadsPerEdge), rounded(s.RunMS)})
 			}
 		}
+	}
+	if len(pressures) > 0 {
+		b.WriteString("A backlog of 100,000 beside something else: the rate, its ratio to the mean of those before and after,\n" +
+			"and how long after its end the rate was nine tenths of the one before again.\n\n")
+		table(b, []string{"beside", "store", "futures/s", "ratio", "back after ms"}, pressures)
 	}
 	if len(lanes) > 0 {
 		b.WriteString("[Lanes](../concepts/lanes.md), each future:\n\n")
