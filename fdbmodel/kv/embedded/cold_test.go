@@ -65,7 +65,7 @@ func TestRowsThatAreReadAgainBecomeWarm(t *testing.T) {
 	for name, scan := range map[string]bool{"get": false, "scan": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, "store", Options{FS: vfs.NewMem(), Inline: true, CheckpointBytes: 1 << 40, Memory: 100 << 10})
+			s := open(t, "store", Options{FS: vfs.NewMem(), Inline: true, CheckpointBytes: 1 << 40, Memory: 250 << 10})
 			fill(t, s, 5000)
 			require.NoError(t, s.Checkpoint(context.Background()))
 			const key = "key001000"
