@@ -182,8 +182,8 @@ func (d *Document) each(b *bytes.Buffer) {
 		}
 	}
 	if len(pressures) > 0 {
-		b.WriteString("A backlog of 100,000 beside something else: the rate, its ratio to the mean of those before and after,\n" +
-			"and how long after its end the rate was nine tenths of the one before again.\n\n")
+		b.WriteString("A backlog of 100,000 beside something else: the rate, its ratio to the mean of those before and\n" +
+			"after, and how long after its end the rate was nine tenths of the one before again.\n\n")
 		table(b, []string{"beside", "store", "futures/s", "ratio", "back after ms"}, pressures)
 	}
 	if len(lanes) > 0 {
