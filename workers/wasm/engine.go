@@ -337,6 +337,7 @@ const overflowMessage = "the function wrote more than %d bytes to its standard o
 
 // classify sets kind and message by how the function ended.
 func (r *result) classify(ctx context.Context, err error, overflow, refused bool, c *call, limits limits) {
+	var failure *Error
 	switch {
 	case overflow:
 		r.exitCode = -1
@@ -345,7 +346,7 @@ func (r *result) classify(ctx context.Context, err error, overflow, refused bool
 	case err == nil && r.exitCode == 0:
 	case ctx.Err() != nil:
 		r.exitCode = -1
-		failure := ended(ctx)
+		failure = ended(ctx)
 		r.kind, r.message = failure.Kind, failure.Message
 	case refused:
 		r.kind = KindMemory
@@ -354,6 +355,8 @@ func (r *result) classify(ctx context.Context, err error, overflow, refused bool
 	case err == nil:
 		r.kind = KindExit
 		r.message = fmt.Sprintf("the function ended with exit code %d", uint32(r.exitCode&math.MaxUint32))
+	case errors.As(err, &failure):
+		r.kind, r.message = failure.Kind, failure.Message
 	default:
 		r.kind = KindPanic
 		r.message = failf(KindPanic, "%s", trapText(err)).Message

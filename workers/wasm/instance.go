@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
@@ -66,9 +67,14 @@ func (e *engine) begin(ctx context.Context, p *program, i *instance, c *call, ou
 		if _, ok := p.exports[start]; !ok || start == snapshotMethod && !p.snapshot {
 			continue
 		}
-		if code, err := i.call(ctx, start); err != nil {
+		code, err := i.call(ctx, start)
+		if exit := (*sys.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 0 {
+			return failf(KindExit, "the module ended in its function %q, before %q was called: have that return", start, c.method)
+		}
+		if err != nil {
 			return err
-		} else if code != 0 {
+		}
+		if code != 0 {
 			return sys.NewExitError(uint32(code))
 		}
 	}

@@ -260,6 +260,7 @@ func TestStartsOfSnapshots(t *testing.T) {
 			"reads":              {start: code(stream(fdRead, 0, inputAt, 2), drop), out: "@ne\x00\x00"},
 			"traps":              {start: unreachable, kind: KindPanic},
 			"exits":              {start: code(constant(3), callTo(procExit)), kind: KindExit},
+			"exits with 0":       {start: code(constant(0), callTo(procExit)), kind: KindExit},
 			"returns a code":     {start: code(constant(3), returns), kind: KindExit},
 			"loops":              {start: endless(), kind: KindTimeout},
 			"eats":               {start: code(constant(30_000), growMemory, drop, unreachable), kind: KindMemory},
