@@ -33,3 +33,21 @@ func TestWhatFinishTells(t *testing.T) {
 	require.True(t, done[1].After.Cancelled)
 	require.Equal(t, layout.Realized, done[2].After.State)
 }
+
+// TestAClaimEndsOnce however many completions of it come together: the first counts.
+func TestAClaimEndsOnce(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	s.Submit()
+	f := s.Claim(s.Worker)
+	require.Len(t, f, 1)
+	again := f[0]
+	failed := fdbmodel.Completion{Future: &again, Exception: &layout.Exception{Kind: layout.KindError}}
+	outcomes, err := s.Worker.Finish(s.Ctx, []fdbmodel.Completion{realize(&f[0]), failed})
+	require.NoError(t, err)
+	require.Equal(t, fdbmodel.Lost, outcomes[1])
+	require.Equal(t, layout.Realized, s.State(f[0].ID))
+	require.EqualValues(t, 1, s.Counted(layout.Realized))
+	require.Zero(t, s.Counted(layout.Delayed))
+	s.RequireSound()
+}
