@@ -248,9 +248,11 @@ func TestWhatACrashCutOffCounts(t *testing.T) {
 			return parts(rowKey(r.chunk(chunkName{headID, m.ChunkID}), kind, 0), make([]byte, maxPart+1))[0].Key
 		}
 		tx.Set(rest(whole, rowItem), []byte("rest"))
-		tx.Set(rest(half, rowOrder), []byte("rest"))
-		tx.Clear(parts(rowKey(r.chunk(chunkName{headID, half.ChunkID}), rowOrder, 0), nil)[0].Key)
-		return nil
+		first := parts(rowKey(r.chunk(chunkName{headID, half.ChunkID}), rowOrder, 0), nil)[0].Key
+		order, err := tx.Get(first).Wait(t.Context())
+		tx.Set(rest(half, rowOrder), order) // what could be read
+		tx.Clear(first)
+		return err
 	}))
 	r.crash()
 
