@@ -69,7 +69,8 @@ func (e *engine) begin(ctx context.Context, p *program, i *instance, c *call, ou
 		}
 		code, err := i.call(ctx, start)
 		if exit := (*sys.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 0 {
-			return failf(KindExit, "the module ended in its function %q, before %q was called: have that return", start, c.method)
+			return failf(KindExit, "the module ended in its function %q, before %q was called: let it return",
+				start, c.method)
 		}
 		if err != nil {
 			return err
