@@ -55,7 +55,7 @@ func (a *app) benchCommand() *cobra.Command {
 			"  history     1,000,000 futures that have ended, of 500 bytes: the rate, and its ratio to\n" +
 			"              that of the first ones; the most memory; a read of an old one\n" +
 			"  pressure    the rate beside a slow reader, a slow backup, a large await, a worker that dies and\n" +
-			"              one that restarts; the ratio to the rate before, and when it is back\n\n" +
+			"              one that restarts; the ratio to the rate before and after, and when it is back\n\n" +
 			"Rates depend on the load of the machine. The cost of a future does not: transactions, mutations and reads " +
 			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
 			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +

@@ -26,8 +26,8 @@ func pointRows(all []bench.Point) (rows [][]string) {
 	return rows
 }
 
-// names are those of the rate to compare with and of the latency.
-func names(r *bench.Report) (small, latency string) {
+// labels are those of the rate to compare with and of the latency.
+func labels(r *bench.Report) (small, latency string) {
 	if r.Scenario == "history" {
 		return "at first", "read of an old one"
 	}
@@ -48,7 +48,7 @@ func benchRows(r *bench.Report) [][]string {
 	add(r.Futures > 0, "futures", "%d", r.Futures)
 	add(r.FuturesPerSecond > 0, "rate", "%.0f per second", r.FuturesPerSecond)
 	add(r.SubmitPerSecond > 0, "submitted", "%.0f per second", r.SubmitPerSecond)
-	small, latency := names(r)
+	small, latency := labels(r)
 	add(r.SmallPerSecond > 0, small, "%.0f per second", r.SmallPerSecond)
 	add(r.Ratio > 0, "ratio", "%.3g", r.Ratio)
 	add(r.RatioToUnstoppable > 0, "ratio, unstoppable", "%.3g", r.RatioToUnstoppable)

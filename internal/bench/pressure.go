@@ -35,8 +35,8 @@ const (
 // pressure keeps a backlog and has something else happen beside it, one thing at a time.
 func pressure(ctx context.Context, r *run) error {
 	pending, w := r.futures(100_000), r.workers(2)
-	dead := layout.Config{Heartbeat: 250 * time.Millisecond, DeadAfter: time.Second}
-	return r.withConfig(ctx, dead, func() error {
+	r.config = layout.Config{Heartbeat: 250 * time.Millisecond, DeadAfter: time.Second}
+	return r.within(ctx, func() error {
 		r.begin("fill", pending)
 		if err := r.feed(ctx, pending); err != nil {
 			return err
@@ -209,12 +209,4 @@ func (r *run) restart(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// withConfig is within for a cluster with a configuration.
-func (r *run) withConfig(ctx context.Context, config layout.Config, fn func() error) error {
-	before := r.config
-	r.config = config
-	defer func() { r.config = before }()
-	return r.within(ctx, fn)
 }

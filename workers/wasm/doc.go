@@ -23,13 +23,14 @@
 // A module that exports the function "futura_snapshot" declares that this start
 // may be shared: "_initialize" and then "futura_snapshot" run once, and each call of
 // a method begins with the state after them. After a call that returned memory and
-// globals are put back, and descriptors are made anew for the next; an
-// instance that ended in another way is thrown away, or whose tables or segments
-// have changed, or that made references to functions. What the start drew by chance is common to the calls. A call with
-// arguments, an environment or another limit of memory begins with a start of
-// its own. So do all calls if the start reads standard input or writes, and where
-// memory, tables, globals and snapshot are larger than 64 MiB. All modules together
-// have as much per process; the one called longest ago makes room.
+// globals are put back, and descriptors are made anew for the next. An instance is
+// thrown away if the call ended in another way, changed tables or segments, or
+// made references to functions. What the start drew by chance is common to the
+// calls. A call with arguments, an environment or another limit of memory begins
+// with a start of its own. So do all calls if the start reads standard input or
+// writes, and where memory, tables, globals and snapshot are larger than 64 MiB.
+// All modules together have as much per process; the one called longest ago makes
+// room.
 //
 // # What bounds it
 //
