@@ -42,6 +42,30 @@ func TestDrainLetsFunctionsEnd(t *testing.T) {
 	require.False(t, there)
 }
 
+// A worker leaves only after it has written how a function ended, even if that is being put
+// together when nothing runs any more.
+func TestDrainAwaitsWhatIsBeingSettled(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	work := newBlocker(true)
+	w := b.start(Options{DrainTimeout: time.Hour}, map[string]Function{"work": work.run})
+	id := b.one("go:work")
+	b.begins(work)
+	m := w.membership
+	m.progress.mu.Lock() // the end takes the last progress with it
+	w.stop()
+	close(work.end)
+	b.await("the end of the function", func() bool { return m.closing.Load() && len(w.slots.runningOf(m)) == 0 })
+	rounds := 0
+	b.await("some heartbeats", func() bool { rounds++; return rounds > 60 })
+	_, there := b.member(w.ID())
+	m.progress.mu.Unlock()
+	require.True(t, there)
+	<-w.done
+	require.NoError(t, w.err)
+	require.Equal(t, layout.Realized, stateOf(b, id))
+}
+
 func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -24,6 +25,7 @@ type endings struct {
 	mu         sync.Mutex
 	ended      []fdbmodel.Completion
 	inFlight   int
+	settling   atomic.Int64 // jobs that decide how they end, and may be about to put it
 	closed     bool
 	candidates map[*fdbmodel.ClaimedFuture]chan struct{} // whose starts are recorded; closed when they are no more
 	lazy       bool                                      // what writes them is started when there are some
@@ -107,11 +109,13 @@ func (e *endings) backlog() int {
 	return len(e.ended)
 }
 
-// open is how many completions and transactions there are.
+// open is how many completions and transactions there are, or may come of jobs that are
+// settled.
 func (e *endings) open() int {
+	settling := int(e.settling.Load()) // first: what it no longer counts is put
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.ended) + e.inFlight
+	return settling + len(e.ended) + e.inFlight
 }
 
 func (e *endings) close() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
 
@@ -217,6 +218,13 @@ func (j *job) expireAt(deadline time.Time) {
 // settle decides how the claim ends, and reports whether it did: the first call
 // wins.
 func (j *job) settle(c fdbmodel.Completion) bool {
+	// A membership that no longer sees the job run waits for what comes of it.
+	e := j.membership.endings
+	e.settling.Add(1)
+	defer func() {
+		e.settling.Add(-1)
+		signal.Send(e.written)
+	}()
 	if !j.settled.CompareAndSwap(false, true) {
 		return false
 	}

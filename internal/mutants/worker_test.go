@@ -5,6 +5,10 @@ func workerMutants() []mutant {
 	workers := suites{{of: "workers"}, {of: "internal/sim"}}
 	remote := suites{{of: "fdbmodel/kv/remote"}}
 	return []mutant{
+		{name: "a worker leaves before it has put how a function ended", file: "workers/finish.go",
+			by:  suites{{of: "workers", run: "TestDrainAwaits"}},
+			old: "return settling + len(e.ended)",
+			new: "return settling*0 + len(e.ended)"},
 		{name: "a function that heeds its timeout has lost its claim", file: "workers/time.go",
 			by:  suites{{of: "workers", run: "TestTheLogSaysWhen"}},
 			old: "case errors.Is(cause, ErrTimeout), errors.Is(cause, ErrDeadline), early && j.isPast(now):",
