@@ -29,7 +29,7 @@ apply it, the keys that follow and some tests. ` + "`make generate`" + ` writes 
 - **Functions** are read from the sources. The package of a function is its directory.
 - **Keys** are kinds of [keyspace.md](keyspace.md); the records of the future itself are left out. They are recorded by
   applying each event to sample futures: plain ones, and ones with an owner, a lane, a bundle, inputs, an object that
-  they must be near, a time limit, a unique name, tags, and a client that waits. Keys that the functions write
+  they must be near, a time limit, a unique name, tags, promises, and a client that waits. Keys that the functions write
   themselves are added from a list in the generator.
 - **Tests** come from a list in the generator, which checks that each test exists and asks for the event.
 

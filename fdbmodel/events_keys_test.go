@@ -163,6 +163,9 @@ func sampleSpecs() (specs []layout.Spec) {
 	} {
 		spec.Function, spec.Queue, spec.MaxRetries = "go:f", layout.DefaultQueue, 1
 		specs = append(specs, spec)
+		if spec.Lane.IsZero() && !spec.Held() && !spec.MustBeNear {
+			specs = append(specs, samplePromises(spec)...)
+		}
 		spec.AsObject, spec.AllowReconstruction = true, true
 		specs = append(specs, spec)
 		spec.Session, spec.Tags, spec.Unique = "session", []string{"tag"}, &layout.Unique{Name: sampleName}
@@ -177,6 +180,15 @@ func sampleSpecs() (specs []layout.Spec) {
 		specs = append(specs, spec)
 	}
 	return specs
+}
+
+// samplePromises are promises with and without what others follow.
+func samplePromises(spec layout.Spec) []layout.Spec {
+	spec.Function, spec.MaxRetries = layout.FunctionPromise, 0
+	followed := spec
+	followed.Session, followed.Tags, followed.Unique = "session", []string{"tag"}, &layout.Unique{Name: sampleName}
+	followed.ExpiresAt = layout.Millis(sampleNow) + 1
+	return []layout.Spec{spec, followed}
 }
 
 // sampleRows are futures of all states.
@@ -227,6 +239,8 @@ func sampleRows() (rows []layout.Row) {
 func isPossible(r *layout.Row) bool {
 	inLane, state := !r.Spec.Lane.IsZero(), r.State()
 	switch {
+	case r.Spec.IsPromise() && state != layout.Blocked && !state.Terminal():
+		return false
 	case inLane && (r.Attempts.Assigned != "" || r.Attempts.Unplaceable):
 		return false
 	case r.Attempts.Unplaceable && !r.Spec.MustBeNear, r.Line != nil && (!inLane || r.Spec.Bundle):

@@ -52,6 +52,10 @@ var testsOfEvents = map[state.EventKind]eventTests{
 	state.EventSnooze: {"Snooze", ":TestSnoozeCostsNoAttempt :TestUnknownResultsOfTime"},
 	state.EventExpire: {"Expire EndOverdue", ":TestWhatWaitsTooLongEnds :TestNoAttemptBeginsAfterTheTime " +
 		":TestWhatGoesBackInTimeStillEnds"},
+	state.EventFulfill: {"Resolve ResolveBy", "promises:TestAPromiseHasOneValue promises:TestLargeValues " +
+		"promises:TestUnknownResultsOfPromises"},
+	state.EventDecline: {"Reject RejectBy", "promises:TestARejectedPromiseMayWaitAgain " +
+		"promises:TestUnknownResultsOfPromises"},
 	state.EventTake: {"Gather", "lanes:TestBundlesGatherWhatIsInLine lanes:TestBundlesTakeWhatTheyCanRun"},
 	state.EventGather: {"Gather", "lanes:TestBundlesThatGatherTwice lanes:TestAGatherSeesWhoLeavesTheLineMeanwhile " +
 		"lanes:TestUnknownResultsOfGathers"},

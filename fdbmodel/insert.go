@@ -224,6 +224,9 @@ func (c *Cluster) rowOf(s *Submission) layout.Row {
 		row.Attempts.Due = layout.Millis(s.NotBefore)
 	}
 	row.Attempts.Assigned, row.Attempts.Reason = s.Assigned, s.Reason
+	if s.Spec.IsPromise() {
+		row.Blocked = &layout.BlockedRecord{}
+	}
 	return row
 }
 

@@ -45,6 +45,10 @@ type Submission struct {
 	Assigned layout.WorkerID
 	// Reason is recorded with the assignment, at most 64 bytes. Defaults to empty.
 	Reason string
+	// Promise makes it a promise, which no worker runs: it is blocked until it is completed,
+	// see package promises. Spec has no function then, Args only identify it, and nothing may
+	// be set that says where, when or how it runs.
+	Promise bool
 
 	chosen bool
 	large  bool
@@ -206,11 +210,10 @@ func (c *Cluster) CheckSubmission(ctx context.Context, s *Submission) error {
 	spec := &s.Spec
 	spec.Queue = cmp.Or(spec.Queue, layout.DefaultQueue)
 	spec.Codec = cmp.Or(spec.Codec, layout.CodecRaw)
-	function, err := c.ResolveFunction(ctx, spec.Function)
-	if err != nil {
+	if err := c.nameFunction(ctx, s); err != nil {
 		return err
 	}
-	spec.Function = function
+	var err error
 	if err := layout.CheckQueueName(spec.Queue); err != nil {
 		return err
 	}
@@ -266,6 +269,45 @@ func (c *Cluster) CheckSubmission(ctx context.Context, s *Submission) error {
 		return nil
 	}
 	s.placeArgs()
+	return nil
+}
+
+// nameFunction gives the spec of a submission the name that its function is stored with.
+func (c *Cluster) nameFunction(ctx context.Context, s *Submission) (err error) {
+	if s.Promise {
+		return s.checkPromise()
+	}
+	s.Spec.Function, err = c.ResolveFunction(ctx, s.Spec.Function)
+	return err
+}
+
+// checkPromise makes a submission that of a promise. It returns ErrBadSpec for what only
+// futures that run may have.
+func (s *Submission) checkPromise() error {
+	spec, what := &s.Spec, ""
+	r := &spec.Requirements
+	switch {
+	case spec.Function != "" && !spec.IsPromise():
+		what = "a function"
+	case len(s.Inputs) > 0 || !spec.Near.IsZero():
+		what = "inputs"
+	case s.Assigned != "" || spec.Owner != "":
+		what = "a worker, or a batch"
+	case !s.NotBefore.IsZero():
+		what = "a delay"
+	case !spec.Lane.IsZero():
+		what = "a lane"
+	case spec.AsObject || spec.AllowReconstruction:
+		what = "a result that stays with workers"
+	case spec.MaxRetries != 0 || spec.Timeout != 0:
+		what = "retries, or the timeout of an attempt: use a deadline, or how long it may wait"
+	case r.CPU != 0 || r.RAM != 0 || r.GPU != 0 || len(r.Labels) > 0 || spec.Growth != nil || spec.Pace != nil:
+		what = "requirements"
+	}
+	if what != "" {
+		return fmt.Errorf("%w: a promise that has %s: no worker runs it", layout.ErrBadSpec, what)
+	}
+	spec.Function = layout.FunctionPromise
 	return nil
 }
 

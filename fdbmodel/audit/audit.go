@@ -116,6 +116,9 @@ const (
 	// InvariantSchedule: a schedule has a state, and unless it is paused or over one
 	// key at the time at which it is due.
 	InvariantSchedule Invariant = "schedule"
+	// InvariantPromise: a promise waits without inputs, or is over, and has what a token that
+	// completes it is compared with; other futures have none.
+	InvariantPromise Invariant = "promise"
 	// InvariantPause: what is paused is a queue or a function.
 	InvariantPause Invariant = "pause"
 	// InvariantMetered: what was used is no less than nothing, and on a day.

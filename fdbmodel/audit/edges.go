@@ -13,7 +13,7 @@ import (
 func (p *page) checkEdges(r *layout.Row) {
 	state, n := r.State(), r.Spec.CountInputs()
 	linked := n
-	if state == layout.Blocked {
+	if state == layout.Blocked && !r.Spec.IsPromise() {
 		linked = r.Blocked.Linked
 		p.checkBlocked(r)
 	}
@@ -61,7 +61,7 @@ func (p *page) checkBlockedRecord(r *layout.Row) {
 		!slices.Contains(layout.UnpackIDs(r.Spec.Inputs), r.Spec.Near):
 		p.broken(InvariantEdge, p.keys.Spec(r.ID), "future %s must be near %s, which is not an input of it", r.ID,
 			r.Spec.Near)
-	case r.Blocked != nil && (n == 0 || r.Blocked.Linked < 0 || r.Blocked.Linked > n):
+	case r.Blocked != nil && (n == 0 && !r.Spec.IsPromise() || r.Blocked.Linked < 0 || r.Blocked.Linked > n):
 		p.broken(InvariantBlocked, key, "future %s is linked to %d of %d inputs", r.ID, r.Blocked.Linked, n)
 	}
 }

@@ -5,13 +5,14 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/promises"
 )
 
 // checkFuture checks the keys of a future, with its place and its claim.
 func (p *page) checkFuture(items []item) {
 	p.futures++
 	r := &layout.Row{ID: items[0].ID}
-	var args *item
+	var args, promise *item
 	for i := range items {
 		it := &items[i]
 		switch {
@@ -20,6 +21,8 @@ func (p *page) checkFuture(items []item) {
 			return
 		case it.Kind.Name == layout.RowArgs:
 			args = it
+		case it.Kind.Name == promises.KeyPromise:
+			promise = it
 		default:
 			r.Put(&it.Key, &it.Value)
 		}
@@ -27,6 +30,10 @@ func (p *page) checkFuture(items []item) {
 	if r.Spec == nil {
 		p.broken(InvariantSpec, p.keys.Spec(r.ID), "future %s has no spec", r.ID)
 		p.damaged[items[0].Shard] = true
+		return
+	}
+	if !p.checkPromise(r, promise) {
+		p.noteFuture(items[0].Shard, r)
 		return
 	}
 	p.checkRecords(r)

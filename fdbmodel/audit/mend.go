@@ -201,6 +201,8 @@ func instead(of Invariant) string {
 		return "sums of that day may be wrong; no future depends on it"
 	case InvariantUnique:
 		return "see futura unique; cancel all but one of the futures"
+	case InvariantPromise:
+		return "draw another token of the promise (futura promise token), or delete it if its records contradict each other"
 	case InvariantBatch:
 		return "what is gone is in a backup only: restore one into another cluster, or post the batch again"
 	case InvariantMail:

@@ -38,7 +38,7 @@ var unrepaired = map[string][]string{
 		"alias of no module", "arguments cut", "arguments gone", "batch gone", "piece of a module gone",
 		"piece of a result gone", "piece of arguments cut", "pieces of a module misnumbered",
 		"number of pieces off", "schedule gone", "spec gone", "state of a schedule gone",
-		"progress of no future", "config gone",
+		"progress of no future", "config gone", "promise without a token", "promise with a token that is none",
 	},
 	"an operator says what the settings are": {
 		"config of another format", "config of others", "config out of bounds", "limits that can't be",
@@ -59,6 +59,7 @@ var unrepaired = map[string][]string{
 		"arguments in two places", "arguments of nobody", "attempts without an exception",
 		"blocked and claimed", "blocked record gone", "claimed with a due time", "crashes without deaths",
 		"empty history", "failed before its last attempt", "in line without a lane",
+		"promise that is linked", "promise that is ready", "token of no promise",
 		"large arguments in two places", "left to a worker for no time", "line of a schedule in disorder",
 		"linked to more than there are", "long text in a history", "lost without crashes",
 		"memory that grew for no reason", "more failed attempts than allowed, and not over",
@@ -118,7 +119,7 @@ func TestEachBreakageIsRepairedOrNamed(t *testing.T) {
 		}
 	}
 	for n, b := range slices.Concat(breakRow, breakEdges, breakUnique, breakLanes, breakLife, breakRest, breakJobs,
-		breakSchedules, breakLimits) {
+		breakSchedules, breakLimits, breakPromises) {
 		known[b.name] = true
 		if storetest.OnServer && testing.Short() && n%16 != 1 {
 			continue // a cluster for each is slow to make there

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/promises"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 )
 
@@ -50,6 +51,29 @@ var breakSchedules = []breakage{
 			tx.Clear(schedule.Keys(p.C.Keys()).At(state.Next, "daily"))
 			tx.Set(schedule.Keys(p.C.Keys()).State("daily"), layout.Encode(&state))
 		}},
+}
+
+// breakPromises are writes beside a promise of a population.
+var breakPromises = []breakage{
+	{"token of no promise", only(audit.InvariantPromise), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		record := promises.Record{Digest: make([]byte, 32), At: 1}
+		tx.Set(promises.Keys(p.C.Keys()).Promise(p.IDs[layout.Ready]), layout.Encode(&record))
+	}},
+	{"promise without a token", only(audit.InvariantPromise), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(promises.Keys(p.C.Keys()).Promise(p.Promise(t).ID))
+	}},
+	{"promise with a token that is none", only(audit.InvariantPromise),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(promises.Keys(p.C.Keys()).Promise(p.Promise(t).ID), layout.Encode(&promises.Record{At: 1}))
+		}},
+	{"promise that is ready",
+		[]audit.Invariant{audit.InvariantCounts, audit.InvariantCounts, audit.InvariantPromise},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(p.C.Keys().State(p.Promise(t).ID, layout.StateBlocked))
+		}},
+	{"promise that is linked", only(audit.InvariantBlocked), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.Promise(t).ID, layout.StateBlocked), layout.Encode(&layout.BlockedRecord{Linked: 1}))
+	}},
 }
 
 func daily(t *testing.T, p *modeltest.Population) schedule.State {

@@ -40,6 +40,7 @@ const (
 	ReasonHeld        Reason = "held"         // it waits to be assigned
 	ReasonLimit       Reason = "limit"        // as many futures run as the cluster allows
 	ReasonBlocked     Reason = "blocked"      // it waits for the results of other futures
+	ReasonUnresolved  Reason = "unresolved"   // it is a promise, and waits to be resolved
 	ReasonPaused      Reason = "paused"       // its queue, or its function, is paused
 	ReasonInLine      Reason = "in_line"      // it waits for its lane to admit it
 	// ReasonUnreachable is that of a future whose result is an object which can't be
@@ -90,6 +91,9 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 	case layout.Realized:
 		e.Reason = ReasonRealized
 		e.Text = fmt.Sprintf("It was realized by worker %s in attempt %d.", ending.Worker(), ending.Result.Attempt)
+		if row.Spec.IsPromise() {
+			e.Text = "It is a promise, and was resolved at " + timeOf(ending.Result.At) + "."
+		}
 		if row.Object() != "" {
 			return e, explainObject(ctx, c, &e, &row)
 		}
@@ -104,6 +108,9 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 	case layout.Claimed:
 		explainClaimed(c, &e, &row, members)
 	case layout.Blocked:
+		if row.Spec.IsPromise() {
+			return e, explainPromise(ctx, c, &e)
+		}
 		e.Reason = ReasonBlocked
 		e.Text, err = textBlocked(ctx, c, &row)
 		return e, err

@@ -107,6 +107,8 @@ func wayOut(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (string, 
 		root = *failed
 	}
 	switch {
+	case root.ID == row.ID && row.Spec.IsPromise():
+		return "Retry it by hand to have it wait again: its token still opens it.", nil
 	case root.ID == row.ID:
 		return "Retry it by hand to run it again.", nil
 	case root.Spec.IsPut():

@@ -8,6 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/promises"
 )
 
 // CLICommand is a command to paste into fdbcli.
@@ -44,7 +45,9 @@ func CLICommands(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) ([]CLIC
 			commands = append(commands, get("where it waits: "+place.Kind, place.Key(k, &row)))
 		}
 	}
-	if row.Blocked != nil {
+	if row.Spec != nil && row.Spec.IsPromise() {
+		commands = append(commands, get("the hash of the token that completes it", promises.Keys(k).Promise(id)))
+	} else if row.Blocked != nil {
 		commands = append(commands, getRangeKeys("the inputs that it waits for", kv.Prefix(k.InputsOf(id)), inspectPage))
 	}
 	if row.Dependants {

@@ -41,9 +41,10 @@ type Filter struct {
 }
 
 // ResolveFunction replaces an alias in Function as ResolveFunction of a Cluster does, whose
-// errors it returns. The function of futures that were put stays.
+// errors it returns. The functions of futures that were put, and of promises,
+// stay.
 func (f *Filter) ResolveFunction(ctx context.Context, c *fdbmodel.Cluster) (err error) {
-	if f.Function != "" && f.Function != layout.FunctionPut {
+	if f.Function != "" && f.Function != layout.FunctionPut && f.Function != layout.FunctionPromise {
 		f.Function, err = c.ResolveFunction(ctx, f.Function)
 	}
 	return err

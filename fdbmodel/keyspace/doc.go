@@ -82,4 +82,5 @@
 //	job producer  (s, "jobs", QUEUE, "producers", PRODUCER)
 //	job progress  (s, "jobs", QUEUE, "progress", CONSUMER)
 //	job retry     (s, "jobs", QUEUE, "retry", CONSUMER, INDEX)
+//	promise       (s, "futures", ID, "promise")
 package keyspace

@@ -6,6 +6,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/promises"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 )
@@ -19,5 +20,6 @@ var table = sync.OnceValue(func() *layout.Table {
 		schedule.Kinds(),
 		quota.Kinds(),
 		joblog.Kinds(),
+		promises.Kinds(),
 	)
 })

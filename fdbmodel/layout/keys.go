@@ -49,7 +49,8 @@ const (
 
 	RowArgs     = "args"
 	RowSpec     = "spec"
-	rowProgress = "stage" // between spec and state, for reads of both
+	RowPromise  = "promise" // between args and spec: no read of records meets it
+	rowProgress = "stage"   // between spec and state, for reads of both
 	rowState    = "state"
 
 	StateAttempts    = "attempts"

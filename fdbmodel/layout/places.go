@@ -33,7 +33,7 @@ var places = [...]Place{
 	{
 		Kind:  PlaceBlocked,
 		Waits: func(_ *Row, s State) bool { return s == Blocked },
-		Until: "the futures that it takes as inputs are realized",
+		Until: "the futures that it takes as inputs are realized, or it is completed if it is a promise",
 		Key:   func(k Keyspace, row *Row) []byte { return k.State(row.ID, StateBlocked) },
 		Value: func(row *Row) []byte { return Encode(row.Blocked) },
 	},

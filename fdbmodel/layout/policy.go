@@ -60,7 +60,9 @@ func (p *Policy) Complete(s *Spec) error {
 		return fmt.Errorf("%w: priority %d: this cluster allows at most %d; %s", ErrBadSpec, s.Priority, p.MaxPriority,
 			remedy)
 	}
-	s.Timeout = cmp.Or(s.Timeout, p.DefaultTimeout)
+	if !s.IsPromise() {
+		s.Timeout = cmp.Or(s.Timeout, p.DefaultTimeout)
+	}
 	return nil
 }
 

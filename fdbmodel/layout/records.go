@@ -146,6 +146,13 @@ const FunctionPut = "put"
 // IsPut reports whether the result was put, not computed.
 func (s *Spec) IsPut() bool { return s.Function == FunctionPut }
 
+// FunctionPromise is the function of promises: futures that no worker runs.
+const FunctionPromise = "promise"
+
+// IsPromise reports whether the future is a promise: it is blocked, without inputs, until
+// somebody completes it.
+func (s *Spec) IsPromise() bool { return s.Function == FunctionPromise }
+
 // HasInputs reports whether the future takes results of others.
 func (s *Spec) HasInputs() bool { return len(s.Inputs) > 0 || s.InputsRef != nil }
 

@@ -111,11 +111,18 @@ func (r *Row) Attempt() int {
 // rowTable has the keys of futures.
 var rowTable = sync.OnceValue(func() *Table { return NewTable(rowKinds()) })
 
-// Add adds one key to the row; rest is the part of the key after the id. It
-// returns ErrNewerRecord and ErrBadRecord.
+// isOfRoom reports whether a part of a future's row belongs to a room above the model, which alone
+// knows its records.
+func isOfRoom(rest tuple.Reader) bool { return rest.Text() == RowPromise }
+
+// Add adds one key to the row; rest is the part of the key after the id. It passes
+// over the keys of rooms. It returns ErrNewerRecord and ErrBadRecord.
 func (r *Row) Add(item kv.KeyValue, rest tuple.Reader) error {
 	key := Key{Raw: item.Key, Subspace: SubFutures, ID: r.ID}
 	if key.match(rowTable(), rest, 1); key.Kind == nil {
+		if isOfRoom(rest) {
+			return nil
+		}
 		return fmt.Errorf("%s: %w: unknown part of a future", tuple.String(item.Key), ErrBadRecord)
 	}
 	var value Value

@@ -8,6 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/promises"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/schedule"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -124,6 +125,8 @@ func goldenJobs() []GoldenRecord {
 // goldenLanes are the records of lanes and of pauses.
 func goldenLanes() []GoldenRecord {
 	return []GoldenRecord{
+		{"promise", &promises.Record{Digest: []byte("0123456789abcdef0123456789abcdef"), At: 1}, false,
+			empty[promises.Record]()},
 		{"pause", &pause.Record{At: 1, Reason: "r"}, false, empty[pause.Record]()},
 		{"pace", &quota.PaceRecord{Next: 1}, false, empty[quota.PaceRecord]()},
 		{"lane kind", &layout.LaneKind{
@@ -241,6 +244,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},
+		{"promise", promises.Keys(k).Promise(GoldenID)},
 		{"pause", pause.Keys(k).Pause(pause.Queue, "q")},
 		{"pace", quota.Keys(k).Pace("example.com")},
 		{"lane kind", k.LaneKind("k")}, {"lane total", k.LaneTotal("k")}, {"lane", k.Lane(lane)},

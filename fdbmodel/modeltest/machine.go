@@ -22,6 +22,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/owners"
+	"github.com/futura-run/futura/fdbmodel/promises"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -67,6 +68,7 @@ type Machine struct {
 	unstored bool
 	C        *fdbmodel.Cluster
 	names    int
+	tokens   map[layout.ID][]promises.Token // of promises, as they were drawn
 	pausing  pausing
 	peers    peerOps
 
@@ -92,7 +94,8 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 	m := &Machine{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),
 		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
-		Rows: map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*mailbox.Mailbox{},
+		tokens: map[layout.ID][]promises.Token{},
+		Rows:   map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*mailbox.Mailbox{},
 		away: map[layout.ID][]awayCopy{}, missed: map[missedCopy]bool{},
 		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
 		seen: map[layout.SessionID]map[string]bool{},
@@ -198,6 +201,7 @@ func (m *Machine) Step() {
 		m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report,
+		m.promise, m.promise, m.complete, m.complete,
 		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
 		m.beatMany, m.beatMany, m.forceReap, m.meter, m.meter, m.reservePace,
 	}
@@ -338,6 +342,7 @@ func (m *Machine) compare(before, after *layout.Row, allowed change) {
 	}
 	if after == nil {
 		delete(m.lost, before.ID)
+		delete(m.tokens, before.ID)
 		for s := range m.watched {
 			delete(m.watched[s], before.ID) // another future may get the same key
 		}

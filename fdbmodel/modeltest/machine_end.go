@@ -84,6 +84,7 @@ func (m *Machine) Finale() {
 			_, err := m.C.Assign(ctx, fdbmodel.Assignment{To: last.ID(), Reason: "y"}, []layout.ID{h.ID})
 			m.require(err)
 		}
+		m.completeAll(ctx)
 		_, _, err = maintenance.Of(m.C).PromoteDue(ctx)
 		m.require(err)
 		_, _, err = m.C.ResolveEdges(ctx)

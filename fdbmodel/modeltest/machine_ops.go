@@ -276,7 +276,8 @@ func (m *Machine) retry(ctx context.Context) (change, error) {
 		err = nil
 	}
 	return func(before, after *layout.Row) bool {
-		if before != nil && after != nil && after.ID == id && before.State() == layout.Failed && after.Spec.HasInputs() {
+		if before != nil && after != nil && after.ID == id && before.State() == layout.Failed &&
+			(after.Spec.HasInputs() || after.Spec.IsPromise()) {
 			return after.State() == layout.Blocked || m.isUpstream(after) || after.State() == layout.Ready
 		}
 		return before != nil && after != nil && after.ID == id && after.State() == layout.Ready &&

@@ -21,6 +21,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/pauses"
+	"github.com/futura-run/futura/fdbmodel/promises"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/schedule"
@@ -41,12 +42,13 @@ type Population struct {
 	Inputs [layout.MaxUnlistedInputs + 1]layout.ID
 	// Lanes are futures in lanes, two of each kind, the second one in line: of the same
 	// lane for the kinds narrow and rated, of another one for the kind turns.
-	Lanes  [6]layout.ID
-	Claim  layout.Token
-	Begun  *fdbmodel.ClaimedFuture // the claimed one
-	Result layout.ChunkRef         // of large
-	Args   layout.ChunkRef         // of large
-	lease  *joblog.Lease
+	Lanes    [6]layout.ID
+	Claim    layout.Token
+	Begun    *fdbmodel.ClaimedFuture // the claimed one
+	Result   layout.ChunkRef         // of large
+	Args     layout.ChunkRef         // of large
+	lease    *joblog.Lease
+	promises int
 }
 
 // Populate makes a population. It satisfies every invariant.
@@ -166,6 +168,14 @@ func (p *Population) limit(tx kv.Tx) {
 	tx.Set(meter.Keys(p.C.Keys()).Activity(minute), layout.Encode(&a))
 }
 
+// Promise makes a promise.
+func (p *Population) Promise(t *testing.T) promises.Made {
+	p.promises++
+	made, err := promises.Of(p.C).Make(context.Background(), fdbmodel.Submission{})
+	require.NoError(t, err)
+	return made
+}
+
 func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Unique) layout.ID {
 	got, err := c.Submit(context.Background(), []fdbmodel.Submission{{Unique: u, Args: make([]byte, args),
 		Spec: layout.Spec{Function: "go:f", Session: "s"}}})
@@ -199,7 +209,7 @@ func (p *Population) Get(t *testing.T, id layout.ID) layout.Row {
 
 // Futures returns how many futures there are.
 func (p *Population) Futures() int64 {
-	return int64(len(p.IDs) + len(p.Held) + len(p.Inputs) + len(p.Lanes) + 2) // the large and the middle one
+	return int64(len(p.IDs) + len(p.Held) + len(p.Inputs) + len(p.Lanes) + p.promises + 2) // the large and the middle one
 }
 
 // Check audits the cluster.
@@ -235,6 +245,7 @@ func (p *Population) Enrich(t *testing.T) {
 	_, _, err = p.C.Cancel(ctx, p.IDs[layout.Claimed], "not wanted")
 	require.NoError(t, err)
 	require.NoError(t, p.Worker.Begin(ctx, p.Begun))
+	p.Promise(t)
 	p.lease, _, err = joblog.Of(p.C).Take(ctx, JobsConsumer(), joblog.Take{})
 	require.NoError(t, err)
 	p.wake(t)

@@ -20,6 +20,8 @@ func mayMiss(t *state.MetTransition) bool {
 		return true
 	case state.EventReap:
 		return t.Outcome == state.Lost && t.From != layout.Realized
+	case state.EventUnblock, state.EventUpstream:
+		return t.Outcome == state.Refused // of a promise, which has no inputs
 	default:
 		return t.From == layout.Ready && t.Event == state.EventPromote
 	}

@@ -38,6 +38,8 @@ const (
 	EventExpire                          // its time is over
 	EventTake                            // a bundle takes it out of the line
 	EventGather                          // it is a bundle, and has taken members
+	EventFulfill                         // it is a promise, and gets its value
+	EventDecline                         // it is a promise, and is rejected
 )
 
 var eventNames = [...]string{
@@ -47,7 +49,7 @@ var eventNames = [...]string{
 	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
 	EventLose: "lose", EventBlock: "block",
 	EventInfeasible: "infeasible", EventReplace: "replace", EventAdmit: "admit", EventTake: "take", EventGather: "gather",
-	EventSnooze: "snooze", EventExpire: "expire",
+	EventSnooze: "snooze", EventExpire: "expire", EventFulfill: "fulfill", EventDecline: "decline",
 }
 
 // Events lists all kinds of event.
@@ -74,8 +76,8 @@ type Event struct {
 	// and Snooze, and for Expire if its worker says so, that of the result for Lose; Reap
 	// and Reappear use only its worker.
 	Token       layout.Token
-	Result      *layout.Result        // Realize
-	Exception   *layout.Exception     // Fail, Upstream; Infeasible: only its message
+	Result      *layout.Result        // Realize, Fulfill
+	Exception   *layout.Exception     // Fail, Upstream; Infeasible and Decline: only its message
 	Permanent   bool                  // Fail: no further attempt, whatever its kind
 	RetryIn     *time.Duration        // Fail: wait this long instead of the backoff; Snooze: how long
 	Crash       bool                  // Reap: running the future may have killed the worker
@@ -183,6 +185,12 @@ var transitions = []transition{
 	{layout.Blocked, EventExpire, isOver, layout.Failed, failOver, Applied},
 	{layout.Blocked, EventReappear, diedWithWorker, layout.Blocked, forgetDeath, Applied},
 	{layout.Blocked, EventCancel, always, layout.Failed, failCancelled, Applied},
+	{layout.Blocked, EventFulfill, isPromise.and(isOver), layout.Failed, failOver, Applied},
+	{layout.Blocked, EventFulfill, isPromise, layout.Realized, fulfill, Applied},
+	{layout.Blocked, EventDecline, isPromise.and(isOver), layout.Failed, failOver, Applied},
+	{layout.Blocked, EventDecline, isPromise, layout.Failed, decline, Applied},
+	{layout.Blocked, EventUnblock, isPromise, layout.Blocked, nothing, Refused},
+	{layout.Blocked, EventUpstream, isPromise, layout.Blocked, nothing, Refused},
 	{layout.Blocked, EventUnblock, waitsForTime, layout.Delayed, unblock, Applied},
 	{layout.Blocked, EventUnblock, always, layout.Ready, unblockNow, Applied},
 	{layout.Blocked, EventUpstream, always, layout.Failed, failUpstream, Applied},
@@ -252,11 +260,14 @@ var transitions = []transition{
 	{layout.Claimed, EventCancel, always, layout.Claimed, askCancel, Requested},
 
 	{layout.Realized, EventRealize, holdsClaim, layout.Realized, nothing, Already},
+	{layout.Realized, EventFulfill, isPromise.and(sameValue), layout.Realized, nothing, Already},
 	{layout.Realized, EventLose, loses.and(mayRebuild).and(hasInputs), layout.Blocked, rebuildBlocked, Applied},
 	{layout.Realized, EventLose, loses.and(mayRebuild), layout.Ready, rebuild, Applied},
 	{layout.Realized, EventLose, loses, layout.Failed, failRebuild, Applied},
 
+	{layout.Failed, EventDecline, isPromise.and(sameRejection), layout.Failed, nothing, Already},
 	{layout.Failed, EventRetry, wasPut, layout.Failed, nothing, Refused},
+	{layout.Failed, EventRetry, isPromise, layout.Blocked, startOverBlocked, Applied},
 	{layout.Failed, EventRetry, isBundle, layout.Failed, nothing, Refused},
 	{layout.Failed, EventRetry, hasInputs, layout.Blocked, startOverBlocked, Applied},
 	{layout.Failed, EventRetry, always, layout.Ready, startOver, Applied},

@@ -137,7 +137,7 @@ func edgeMutants() []mutant {
 			old: "\t\tc.Add(after, after.Result.Worker)\n",
 			new: ""},
 		{name: "a blocked future is not linked", file: "fdbmodel/internal/index/edges.go", by: model(),
-			old: "\tcase after.State() == layout.Blocked:\n",
+			old: "\tcase after.State() == layout.Blocked && !after.Spec.IsPromise():\n",
 			new: "\tcase false:\n"},
 	}
 }

@@ -30,7 +30,7 @@ func (e *Edges) Update(before, after *layout.Row) {
 	case before.State() == after.State():
 	case after.State().Terminal():
 		e.leave(before, after)
-	case after.State() == layout.Blocked:
+	case after.State() == layout.Blocked && !after.Spec.IsPromise():
 		e.Mark(after.ID, &layout.ResolveRecord{})
 	}
 }
