@@ -94,13 +94,24 @@ func TestAWorkerForgetsWhatItsHeadDoesNotKnow(t *testing.T) {
 
 	n = newMemory()
 	h = newHead(t, n, headID)
+	other := newHead(t, n, "12D3KooWOther")
+	o.Heads = append(o.Heads, "/ip4/127.0.0.1/tcp/2/p2p/"+other.id)
+	asked, answer := make(chan struct{}, 10), make(chan struct{})
 	h.hello = func(*protocol.Hello) *protocol.HelloResponse {
+		asked <- struct{}{}
+		<-answer
 		return &protocol.HelloResponse{Code: protocol.CodeOK, Unknown: []string{order.ChunkID}}
 	}
 	o.Network = n
 	w, called, _ = holding(t, o)
 	r = start(t, w, n)
-	h.await("a hello", func() bool { return len(h.hellos) == 1 })
+	<-asked
+	// What another head orders passes what waits for the answer.
+	later := goOrder("double", "later")
+	require.Equal(t, protocol.CodeAccepted, other.order(later).Code)
+	other.all(later.ChunkID, 1)
+	require.Empty(t, called)
+	close(answer)
 	r.idle()
 	require.Empty(t, called, "what the head does not want does not run")
 	require.Empty(t, h.outcomes)
