@@ -16,9 +16,13 @@ const (
 	// settleTime is how long a worker on another store waits before that for what it runs to
 	// end and be written, and hintTime for the next hint, where one led to its last claim. A
 	// registration in between would conflict with its own claim, and the submit that follows
-	// would have to undo it.
-	settleTime = 10 * time.Millisecond
-	hintTime   = 3 * time.Millisecond
+	// would have to undo it. Where hints come in turn with what it ends, it waits twice as
+	// long as for the last one, up to hintTimeMax. What a client without hints submits
+	// meanwhile waits too: once there was some, the next hintless times are short again.
+	settleTime  = 10 * time.Millisecond
+	hintTime    = 3 * time.Millisecond
+	hintTimeMax = ringDelay
+	hintless    = 50
 	// maxMisses is how often in a row a worker retries a claim at once after a hint
 	// that there is work.
 	maxMisses = 3
@@ -44,6 +48,7 @@ func (m *membership) idle(ctx context.Context) error {
 // idleBy is idle by one request. It returns true if the worker has more room than the request says.
 func (m *membership) idleBy(ctx context.Context, request fdbmodel.ClaimRequest, hint *fdbmodel.HintRequest,
 ) (again bool, err error) {
+	m.idleSince = m.worker.cluster.Clock().Now()
 	if hint.Missed() {
 		if n, err := m.claimNow(ctx, request); n > 0 || err != nil {
 			return false, err
@@ -61,6 +66,9 @@ func (m *membership) idleBy(ctx context.Context, request fdbmodel.ClaimRequest, 
 	}
 	if watch == nil {
 		// A future came meanwhile, or the last claim did not find it.
+		if m.byHint {
+			m.hintless = hintless
+		}
 		m.byHint = false
 		if m.misses++; m.misses > maxMisses {
 			m.pause(ctx, ringDelay)
@@ -88,9 +96,26 @@ func (m *membership) settle(ctx context.Context, hint *fdbmodel.HintRequest) set
 	}
 	next := m.awaitNews(ctx, hint, settleTime, m.isBusy)
 	if next == settledIdle && m.byHint {
-		next = m.awaitNews(ctx, hint, hintTime, func() bool { return true })
+		next = m.awaitNews(ctx, hint, m.hintTime(), func() bool { return true })
 	}
 	return next
+}
+
+// hintTime is how long the worker waits for the next hint before it registers as idle.
+func (m *membership) hintTime() time.Duration {
+	if m.hintless > 0 {
+		m.hintless--
+		return hintTime
+	}
+	if twice := 2 * m.hintedAfter; twice <= hintTimeMax {
+		return max(twice, hintTime)
+	}
+	return hintTime
+}
+
+// hinted notes that a hint has ended an idle time.
+func (m *membership) hinted() {
+	m.byHint, m.hintedAfter = true, m.worker.cluster.Clock().Now().Sub(m.idleSince)
 }
 
 // awaitNews waits for a while, as long as that is worth it, for something to do or more room.
@@ -104,7 +129,7 @@ func (m *membership) awaitNews(ctx context.Context, hint *fdbmodel.HintRequest, 
 		case <-end.C():
 			return settledIdle
 		case <-hint.C():
-			m.byHint = true
+			m.hinted()
 			return settledLook
 		case <-m.worker.slots.hungry:
 			if m.looksForRoom() {
@@ -172,7 +197,7 @@ func (m *membership) rest(ctx context.Context, request fdbmodel.ClaimRequest, wa
 			}
 			m.byHint = false
 		case <-hint.C():
-			m.byHint = true
+			m.hinted()
 		case <-m.worker.slots.hungry:
 			anew = !m.looksForRoom()
 		case <-ctx.Done():

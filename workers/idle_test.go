@@ -122,6 +122,54 @@ func TestABusyWorkerDoesNotRegisterAsIdle(t *testing.T) {
 	require.Zero(t, conflicts)
 }
 
+// TestAWorkerWaitsForHintsInTurn has a client that submits anew a while after each end, then
+// also one whose hints do not reach the worker.
+func TestAWorkerWaitsForHintsInTurn(t *testing.T) {
+	t.Parallel()
+	if storetest.OnServer {
+		t.Skip("a server's time is not that of the test")
+	}
+	inBubble(t, func(t *testing.T) {
+		store := &commonStore{Database: storetest.New(t), tag: "futura-idle"}
+		b := bedOn(t, store, layout.Config{}, nil)
+		b.start(Options{Poll: time.Hour}, map[string]Function{"echo": echo})
+		ends := func(id layout.ID, pause time.Duration) (took time.Duration) {
+			for begun := time.Now(); !b.rowOver(id); took = time.Since(begun) {
+				require.Less(t, took, time.Minute)
+				<-time.After(100 * time.Microsecond)
+			}
+			<-time.After(pause)
+			return took
+		}
+		rounds := func(n int, pause time.Duration) (registered int) {
+			before, _ := store.counts()
+			for range n {
+				ends(b.one("go:echo"), pause)
+			}
+			after, _ := store.counts()
+			return after - before
+		}
+		rounds(3, 2*hintTime)
+		require.Zero(t, rounds(20, 2*hintTime), "it knows when the next one comes")
+		rounds(3, hintTimeMax)
+		require.Equal(t, 20, rounds(20, hintTimeMax), "it does not wait longer than it may")
+		rounds(3, 2*hintTime)
+
+		other, err := fdbmodel.Open(b.ctx, store, "test", fdbmodel.Options{})
+		require.NoError(t, err)
+		late := 0
+		for range hintless / 3 {
+			answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:echo"}}})
+			require.NoError(t, err)
+			if ends(answers[0].ID, 2*hintTime) > hintTime {
+				late++
+			}
+			ends(b.one("go:echo"), hintTime/2)
+		}
+		require.LessOrEqual(t, late, 1, "clients without hints are not kept waiting")
+	})
+}
+
 // TestMoreRoomLeadsToALookWhereItIsWanted has functions end beside one that fits only when
 // they have.
 func TestMoreRoomLeadsToALookWhereItIsWanted(t *testing.T) {

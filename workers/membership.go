@@ -28,14 +28,19 @@ type membership struct {
 	store context.Context
 	stop  context.CancelFunc
 
-	kept       *keeper       // results that are objects, nil without an object store
-	more       bool          // the last claim left something behind
-	fromSource int           // claims since the store was asked
-	limited    time.Time     // until when the cluster's limit of running futures is exceeded
-	misses     int           // claims in a row that did not find what EnterIdleRing saw
-	byHint     bool          // a hint led to the last claim after a wait
-	closing    atomic.Bool   // claims no more
-	drains     chan struct{} // has a value when the next heartbeat is to say so at once
+	kept       *keeper   // results that are objects, nil without an object store
+	more       bool      // the last claim left something behind
+	fromSource int       // claims since the store was asked
+	limited    time.Time // until when the cluster's limit of running futures is exceeded
+	misses     int       // claims in a row that did not find what EnterIdleRing saw
+	byHint     bool      // a hint led to the last claim after a wait
+	// idleSince is when the worker last had nothing to do, and hintedAfter how long the last
+	// hint took to come since then. hintless is how often it does not count on that.
+	idleSince   time.Time
+	hintedAfter time.Duration
+	hintless    int
+	closing     atomic.Bool   // claims no more
+	drains      chan struct{} // has a value when the next heartbeat is to say so at once
 	// backlogged is set if the claimer may wait for completions to be written.
 	backlogged atomic.Bool
 	broke      chan struct{}

@@ -8,6 +8,18 @@ func hintMutants() []mutant {
 	client := suites{{of: "futures", run: "Hint"}}
 	hints := suites{{of: "workers/objects/hints"}}
 	return []mutant{
+		{name: "a worker does not wait for hints in turn", file: "workers/idle.go",
+			by:  suites{{of: "workers", run: "TestAWorkerWaitsForHintsInTurn"}},
+			old: "return max(twice, hintTime)",
+			new: "return hintTime"},
+		{name: "a worker waits for the next hint however long", file: "workers/idle.go",
+			by:  suites{{of: "workers", run: "TestAWorkerWaitsForHintsInTurn"}},
+			old: "twice <= hintTimeMax {",
+			new: "twice > 0 {"},
+		{name: "clients without hints wait each time", file: "workers/idle.go",
+			by:  suites{{of: "workers", run: "TestAWorkerWaitsForHintsInTurn"}},
+			old: "m.hintless = hintless",
+			new: "m.hintless = 0"},
 		{name: "an idle worker looks again for what its process has claimed", file: "fdbmodel/wake.go", by: model,
 			old: "Gone: gone, Elsewhere: r.elsewhere(ctx, req.Defers)}",
 			new: "Elsewhere: r.elsewhere(ctx, req.Defers)}"},
