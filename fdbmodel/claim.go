@@ -52,6 +52,9 @@ type ClaimedFuture struct {
 	Attempts layout.Attempts
 	// Cancel is set if the future is to be cancelled.
 	Cancel *layout.CancelRequest
+	// Steps is set if the future had recorded steps when it was claimed: exactly if an earlier
+	// claim has recorded one.
+	Steps bool
 	// Inline are the arguments unless Spec.ArgsRef is set.
 	Inline []byte
 	// Inputs are the futures whose results it takes, without their specs, if they are
@@ -347,7 +350,7 @@ func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []layout.Row, known [
 // future's records are kept in it.
 func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
 	row, err := f.readRow(ctx, p)
-	f.Spec, f.Attempts, f.Cancel = row.Spec, row.Attempts, row.Cancel
+	f.Spec, f.Attempts, f.Cancel, f.Steps = row.Spec, row.Attempts, row.Cancel, row.Steps
 	return err
 }
 

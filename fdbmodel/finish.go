@@ -55,6 +55,9 @@ type Completion struct {
 	// Progress is the last one of the attempt, if it is not written yet. It counts with
 	// Result and Exception only.
 	Progress *Progress
+	// Beside writes what a room keeps of the attempt, in the transaction that ends it, if that is
+	// Applied. It may be called several times, and must write the same each time.
+	Beside func(tx kv.Tx)
 	// RunTime is how long the attempt ran, 0 if that is unknown, for Meter and Count. It counts with
 	// Result and Exception only.
 	RunTime time.Duration

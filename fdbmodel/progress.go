@@ -62,8 +62,11 @@ func (r *Registration) WriteProgress(ctx context.Context, collect func() []Progr
 	return written, err
 }
 
-// reportLast writes the progress that comes with the end of an attempt.
+// reportLast writes what comes with the end of an attempt.
 func (w *WriteSet) reportLast(c *Completion) {
+	if c.Beside != nil {
+		c.Beside(w.Tx)
+	}
 	if p := c.Progress; p != nil && (c.Result != nil || c.Exception != nil) {
 		w.Tx.Set(w.Keys.Progress(c.Future.ID), layout.Encode(p.record()))
 	}

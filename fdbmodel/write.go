@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
+	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/state"
@@ -91,13 +92,15 @@ func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *WriteSet {
 	w.calls, w.pool.Set = index.Calls{Set: s}, s
 	// Lanes come first: what they admit changes the others. Ends are before what obeys their time.
 	s.Register(&w.lanes, w.places, &w.ends, &w.counters, &w.owners, &w.mail, &w.edges, w.names, &w.copies, &w.calls,
-		&w.pool, index.Deadlines{Set: s}, index.Lists{Set: s})
+		&w.pool, index.Deadlines{Set: s}, index.Lists{Set: s}, step.Index{Set: s})
 	return w
 }
 
 // Kinds returns the kinds of keys of the model and of its indexes. The rooms above it have
 // others, see package keyspace.
-func Kinds() []layout.KeyKind { return slices.Concat(layout.Kinds(), meter.Kinds(), pause.Kinds()) }
+func Kinds() []layout.KeyKind {
+	return slices.Concat(layout.Kinds(), meter.Kinds(), pause.Kinds(), step.Kinds())
+}
 
 // insert writes a new future. Large arguments have been written before.
 func (w *WriteSet) insert(row *layout.Row, args []byte) {
@@ -201,6 +204,9 @@ func (w *WriteSet) applyRecords(before, after *layout.Row) {
 	}
 	if before.Line != nil && after.Line == nil {
 		w.Tx.Clear(w.Keys.State(id, layout.StateLine))
+	}
+	if before.Steps && !after.Steps {
+		w.Tx.Clear(w.Keys.State(id, layout.StateSteps))
 	}
 	if before.Exception != after.Exception {
 		w.set(id, layout.StateException, after.Exception, after.Exception == nil)

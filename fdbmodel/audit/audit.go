@@ -72,6 +72,9 @@ const (
 	InvariantProgress Invariant = "progress"
 	// InvariantHistory: the history of a future has ended attempts, within its bounds.
 	InvariantHistory Invariant = "history"
+	// InvariantSteps: a recorded step is that of a future that is marked as one with steps, and no
+	// other one of it has its number.
+	InvariantSteps Invariant = "steps"
 	// InvariantUnique: a unique future that is not over has its name, and no other
 	// future has it. One that is over has it for ever, or until it is to be freed.
 	InvariantUnique Invariant = "unique"

@@ -45,6 +45,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkInLine(r)
 	p.checkName(r)
 	p.checkLimit(r)
+	p.checkHasSteps(r)
 	p.noteFuture(items[0].Shard, r)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
+	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -95,13 +96,16 @@ type page struct {
 	foreign map[string]bool    // what has keys that the key table does not have
 	partial map[layout.ID]bool // futures without a spec of which other keys exist
 	sound   map[layout.ID]bool // whether the records of a future agree
+	// numbered are the steps of the page by their numbers.
+	numbered map[numberedStep]string
 	// mayAdmit says that lanes count what they have admitted, so that they may admit more.
 	mayAdmit bool
 }
 
 func newPage(c *fdbmodel.Cluster, tx kv.Reader) *page {
 	return &page{findings: findings{facts: newFacts()}, cluster: c, keys: c.Keys(), tx: tx, asked: map[string]bool{},
-		foreign: map[string]bool{}, partial: map[layout.ID]bool{}, sound: map[layout.ID]bool{}}
+		foreign: map[string]bool{}, partial: map[layout.ID]bool{}, sound: map[layout.ID]bool{},
+		numbered: map[numberedStep]string{}}
 }
 
 func (p *page) check(ctx context.Context, stored []kv.KeyValue) error {
@@ -179,6 +183,8 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkMetered(it)
 	case meter.SubActivity:
 		p.checkActivity(it)
+	case step.Subspace:
+		p.checkSteps(it)
 	}
 }
 

@@ -39,6 +39,7 @@ var unrepaired = map[string][]string{
 		"piece of a result gone", "piece of arguments cut", "pieces of a module misnumbered",
 		"number of pieces off", "schedule gone", "spec gone", "state of a schedule gone",
 		"progress of no future", "config gone", "promise without a token", "promise with a token that is none",
+		"piece of a step gone",
 	},
 	"an operator says what the settings are": {
 		"config of another format", "config of others", "config out of bounds", "limits that can't be",
@@ -51,6 +52,9 @@ var unrepaired = map[string][]string{
 	},
 	"nothing else says what was used, or happened": {
 		"activity below 0", "activity of a part of an hour", "use below 0", "use on no day",
+	},
+	"a step is what a function has done": {
+		"step with a name that can't be", "step with the number of another", "step without a number",
 	},
 	"a notice is all that a client gets": {
 		"mail about nothing that ended",
@@ -100,7 +104,8 @@ func belongings(t *testing.T, p *modeltest.Population, more ...string) map[strin
 		layout.KeyLaneKind, layout.KeyConfig, quota.KeyLimits}
 	for _, item := range p.Items(t) {
 		key := keyspace.Table().Parse(item.Key)
-		if key.Kind == nil || key.Kind.Name == "has dependants" || key.Kind.Name == joblog.KeyRetry {
+		if key.Kind == nil || key.Kind.Name == "has dependants" || key.Kind.Name == "has steps" ||
+			key.Kind.Name == joblog.KeyRetry {
 			continue
 		}
 		if slices.Contains(whole, key.Subspace) || slices.Contains(append(kinds, more...), key.Kind.Name) {
@@ -119,7 +124,7 @@ func TestEachBreakageIsRepairedOrNamed(t *testing.T) {
 		}
 	}
 	for n, b := range slices.Concat(breakRow, breakEdges, breakUnique, breakLanes, breakLife, breakRest, breakJobs,
-		breakSchedules, breakLimits, breakPromises) {
+		breakSchedules, breakLimits, breakPromises, breakSteps) {
 		known[b.name] = true
 		if storetest.OnServer && testing.Short() && n%16 != 1 {
 			continue // a cluster for each is slow to make there

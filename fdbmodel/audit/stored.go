@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -24,9 +25,20 @@ func (p *page) checkChunk(it *item) {
 		return
 	}
 	p.row(it.ID, func(r *layout.Row) {
-		if !r.RefersTo(ref) && !maintenance.Of(p.cluster).MayRefer(r, ref) {
-			p.note(InvariantChunks, it.Raw, "nothing refers to this %s of future %s; it is to be swept", ref.Kind, r.ID)
+		if r.RefersTo(ref) || maintenance.Of(p.cluster).MayRefer(r, ref) {
+			return
 		}
+		referred := func(context.Context) (bool, error) { return false, nil }
+		if ref.Kind == layout.ChunkStep {
+			referred = step.IsReferred(p.tx, step.Keys(p.keys), it.ID, ref)
+		}
+		p.later(func(ctx context.Context) error {
+			is, err := referred(ctx)
+			if err == nil && !is {
+				p.note(InvariantChunks, it.Raw, "nothing refers to this %s of future %s; it is to be swept", ref.Kind, r.ID)
+			}
+			return err
+		})
 	})
 }
 
@@ -62,13 +74,18 @@ const piecesAtOnce = 10
 func (k *checker) wrongPiece(ctx context.Context, tx kv.Reader, value largeValue, first int) (wrong string, err error) {
 	ref := value.ref
 	n := min(piecesAtOnce, ref.Count-first)
-	asked := read.Record(tx, k.keys, value.id)
+	refers := func(ctx context.Context) (bool, error) {
+		row, _, err := read.Record(tx, k.keys, value.id).Wait(ctx)
+		return row.RefersTo(ref), err
+	}
+	if ref.Kind == layout.ChunkStep {
+		refers = step.IsReferred(tx, step.Keys(k.keys), value.id, ref)
+	}
 	pieces := make([]kv.Pending[[]byte], n)
 	for i := range pieces {
 		pieces[i] = tx.Get(k.keys.Chunk(value.id, ref, first+i))
 	}
-	row, _, err := asked.Wait(ctx)
-	if err != nil || !row.RefersTo(ref) {
+	if referred, err := refers(ctx); err != nil || !referred {
 		return "", err
 	}
 	for i := range pieces {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -32,13 +33,13 @@ const (
 	inspectPage     = 500 // keys of a worker that a command lists
 	inspectLarge    = 10  // keys of one page if values may be large
 	inspectMail     = 200 // mailbox values of a session that are searched for a future
-	inspectedEdges  = 20  // edges of a kind shown with their future
+	inspectedEdges  = 20  // edges of a kind, and steps, shown with their future
 	inspectedChunks = 5   // pieces of large values shown with their future
 )
 
 // Future returns a future's state and every key that concerns it, at one
 // version: its records, its place in the index, the keys of the worker that
-// holds it, the first pieces of its large values, its notices in mailboxes and
+// holds it, the first of its steps and of the pieces of its large values, its notices in mailboxes and
 // its place in the list of finished futures. Unreadable records are marked as
 // such. It returns ErrNotFound for an unknown future.
 func Future(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (layout.State, []Item, error) {
@@ -83,8 +84,12 @@ func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.I
 		return row, nil, err
 	}
 	items = append(items, chunks.Items...)
-	for _, edges := range [][]byte{c.Keys().InputsOf(id), c.Keys().DependantsOf(id)} {
-		page, err := tx.GetRange(kv.Prefix(edges), kv.RangeOptions{Limit: inspectedEdges}).Wait(ctx)
+	others := [][]byte{c.Keys().InputsOf(id), c.Keys().DependantsOf(id)}
+	if row.Steps {
+		others = append(others, step.Keys(c.Keys()).Of(id))
+	}
+	for _, of := range others {
+		page, err := tx.GetRange(kv.Prefix(of), kv.RangeOptions{Limit: inspectedEdges}).Wait(ctx)
 		if err != nil {
 			return row, nil, err
 		}

@@ -37,7 +37,7 @@ func TestInspectShowsWhatBelongsToAFuture(t *testing.T) {
 		p.IDs[layout.Delayed]: {layout.Delayed, map[string]int{"spec": 1, "attempts": 1, "delayed": 1}},
 		p.IDs[layout.Claimed]: {layout.Claimed, map[string]int{
 			"spec": 1, "claim": 1, "cancel": 1, "subscriber": 1, "alive": 1, "heartbeat": 1, "claims": 1, "cancelled": 1,
-			"progress": 1,
+			"progress": 1, "has steps": 1, "step": 2, "unused steps": 1, "chunk": 2,
 		}},
 		p.IDs[layout.Realized]: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1}},
 		p.IDs[layout.Failed]: {layout.Failed, map[string]int{"spec": 1, "attempts": 1, "exception": 1, "history": 1,

@@ -63,6 +63,7 @@ const (
 	StateLine        = "line"
 	StatePins        = "pins"
 	StateResult      = "result"
+	StateSteps       = "steps"
 	stateSubscribers = "subscribers"
 
 	WorkerAlive     = "alive"
@@ -86,6 +87,7 @@ const (
 	ChunkInputs = "inputs"
 	ChunkResult = "result"
 	ChunkStderr = "stderr"
+	ChunkStep   = "step"
 
 	moduleInfo = "info"
 	moduleBody = "body"

@@ -20,6 +20,7 @@ const (
 	KeyCopy          = "copy"
 	KeyCount         = "count"
 	keyHasDependants = "has dependants"
+	keyHasSteps      = "has steps"
 	KeyIdle          = "idle"
 	KeyIncoming      = "incoming"
 	KeyInput         = "input"
@@ -114,10 +115,15 @@ func rowKinds() []KeyKind {
 			"the names that keep the future from being removed", "pin, unpin"),
 		row("result", state(StateResult), FormatStamped, RecordOf[Result], "",
 			"its result, with the token of its claim", "realize"),
+		row(keyHasSteps, state(StateSteps), FormatMark, nil, "",
+			"the future has recorded steps", "the first one that is recorded; cleared with all of them"),
 		row("subscriber", in(Fixed(rowState), Fixed(stateSubscribers), Text("session")), FormatMark, nil, "",
 			"a session that awaits it and did not submit it", "subscribe"),
 	}
 }
+
+// chunkKinds are the kinds of large values.
+var chunkKinds = [...]string{ChunkArgs, ChunkInputs, ChunkResult, ChunkStderr, ChunkStep}
 
 func placeKinds() []KeyKind {
 	shard := func(name, sub string, elements []Element, format valueFormat, record func() Record, called string,
@@ -165,10 +171,9 @@ func placeKinds() []KeyKind {
 		shard(KeyPendingCheck, subResolve, in(futureID().Home(), Fixed(CheckPart), FutureID("input")), FormatMark, nil, "",
 			carried, "this input has ended, and it is to be checked whether the future waits for others",
 			"the end of an input; cleared by the check"),
-		shard(KeyChunk, subChunks, in(futureID().Home(), Choice("kind", ChunkArgs, ChunkInputs, ChunkResult, ChunkStderr),
-			Text("token"), Index("piece")), FormatPiece, nil, "data", carried,
-			"90,000 bytes of large arguments, a long list of inputs, a large result or a long standard error",
-			"ahead of the record that refers to it"),
+		shard(KeyChunk, subChunks, in(futureID().Home(), Choice("kind", chunkKinds[:]...), Text("token"), Index("piece")),
+			FormatPiece, nil, "data", carried, "90,000 bytes of large arguments, a long list of inputs, a large result, "+
+				"a long standard error, or what a step returned", "ahead of the record that refers to it"),
 		shard("listed failed", SubListed, in(Fixed(listedFailed), Number("age_ms"), futureID().Home()), FormatEmpty, nil, "",
 			carried, "a future that has failed, by its age", "every transition that fails it; cleared by retry and removal"),
 		shard("listed keyed", SubListed, in(Fixed(listedKeyed), Number("age_ms"), futureID().Home()), FormatEmpty, nil, "",

@@ -37,7 +37,7 @@ type Backoff struct {
 // ChunkRef refers to a value that is too large for its record and is stored in
 // pieces in the chunks subspace.
 type ChunkRef struct {
-	Kind  string `msgpack:"k" json:"kind"`  // args, result or stderr
+	Kind  string `msgpack:"k" json:"kind"`  // args, result, stderr or step
 	Token string `msgpack:"t" json:"token"` // names the writer: the claim for results
 	Size  int64  `msgpack:"s" json:"size"`  // bytes
 	Count int    `msgpack:"n" json:"count"` // chunks

@@ -37,6 +37,8 @@ type Row struct {
 	Pins *PinsRecord
 	// Dependants is set if futures use, or used, its result.
 	Dependants bool
+	// Steps is set if the future has recorded steps.
+	Steps bool
 }
 
 // State derives the state from the records: a future is realized when its
@@ -165,8 +167,11 @@ func (r *Row) Put(key *Key, value *Value) {
 		record.Stamp = value.Stamp
 		r.Line = record
 	default:
-		if key.Kind.Name == keyHasDependants {
+		switch key.Kind.Name {
+		case keyHasDependants:
 			r.Dependants = true
+		case keyHasSteps:
+			r.Steps = true
 		}
 		if session := key.Text("session"); session != "" {
 			r.Subscribers = append(r.Subscribers, SessionID(session))
@@ -198,4 +203,4 @@ func (r *Row) Refs() []*ChunkRef {
 
 // MaxRowKeys is the maximum number of keys in one row read: the fixed keys and
 // the subscribers.
-const MaxRowKeys = 14 + MaxSubscribers
+const MaxRowKeys = 15 + MaxSubscribers

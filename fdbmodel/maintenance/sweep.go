@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/pieces"
+	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -49,7 +50,13 @@ func (j Janitor) SweepChunks(ctx context.Context, shard int, cursor []byte) (nex
 		if err != nil {
 			return err
 		}
-		if row.RefersTo(ref) || j.MayRefer(&row, ref) {
+		referred := row.RefersTo(ref)
+		if ref.Kind == layout.ChunkStep && row.Steps {
+			if referred, err = step.IsReferred(tx, step.Keys(j.keys), id, ref)(ctx); err != nil {
+				return err
+			}
+		}
+		if referred || j.MayRefer(&row, ref) {
 			if surplus, err := j.isSurplus(ctx, tx, &row, ref); err != nil || !surplus {
 				return err
 			}
@@ -72,7 +79,11 @@ func (j Janitor) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
 
 // isHolders reports whether a value belongs to the claim of a future.
 func isHolders(row *layout.Row, ref layout.ChunkRef) bool {
-	return row.State() == layout.Claimed && row.Claim.Token.String() == ref.Token
+	claim := ref.Token
+	if ref.Kind == layout.ChunkStep {
+		_, claim = step.NameIn(ref)
+	}
+	return row.State() == layout.Claimed && row.Claim.Token.String() == claim
 }
 
 // isLeft reports whether a value is what an attempt of a future has left for the next one.

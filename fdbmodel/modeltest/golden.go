@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
+	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/promises"
@@ -103,7 +104,17 @@ func GoldenRecords() []GoldenRecord {
 			{Attempt: 1, Worker: "w", Kind: layout.KindError, Message: "m", StartedAt: 2, At: 3},
 		}}, false, empty[layout.HistoryRecord]()},
 		{"resolve", &layout.ResolveRecord{Notified: GoldenID, Released: 2}, false, empty[layout.ResolveRecord]()},
-	}, slices.Concat(goldenLanes(), goldenUnique(), goldenMembers(), goldenJobs(), goldenSchedules())...)
+	}, slices.Concat(goldenLanes(), goldenUnique(), goldenMembers(), goldenJobs(), goldenSchedules(), goldenSteps(ref))...)
+}
+
+// goldenSteps are the records of steps.
+func goldenSteps(ref *layout.ChunkRef) []GoldenRecord {
+	return []GoldenRecord{
+		{"step", &step.Record{Token: layout.Token{Worker: "0123456789abcdef", Sequence: 7}, Number: 1, Attempt: 2,
+			Codec: layout.CodecMsgpack, Value: []byte("v"), ValueRef: ref, Size: 3, Wake: 4, StartedAt: 5, At: 6}, false,
+			empty[step.Record]()},
+		{"unused steps", &step.UnusedRecord{Attempt: 1, Names: []string{"a", "b"}}, false, empty[step.UnusedRecord]()},
+	}
 }
 
 // goldenJobs are the records of logs of jobs.
@@ -241,6 +252,8 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"listed tag", layout.Listed(k.ListedTag(3, "t"), layout.Age{Millis: 7, ID: GoldenID})},
 		{"progress", k.Progress(GoldenID)}, {"history", k.State(GoldenID, layout.StateHistory)},
 		{"result", k.State(GoldenID, layout.StateResult)},
+		{"has steps", k.State(GoldenID, layout.StateSteps)}, {"step", step.Keys(k).Step(GoldenID, "charge")},
+		{"unused steps", step.Keys(k).Unused(GoldenID)},
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},

@@ -84,6 +84,7 @@ type Machine struct {
 	watched       map[layout.SessionID]map[layout.ID]bool
 	owed          map[layout.SessionID]map[string]bool // notices that must arrive
 	seen          map[layout.SessionID]map[string]bool
+	steps         machineSteps
 	loose         []change // interrupted operations that may still commit
 	log           []string
 }
@@ -98,7 +99,7 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 		Rows:   map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*mailbox.Mailbox{},
 		away: map[layout.ID][]awayCopy{}, missed: map[missedCopy]bool{},
 		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
-		seen: map[layout.SessionID]map[string]bool{},
+		seen: map[layout.SessionID]map[string]bool{}, steps: newMachineSteps(),
 		peers: peerOps{
 			metered: map[layout.WorkerID]time.Duration{}, written: map[layout.WorkerID]time.Duration{},
 			told: map[layout.WorkerID][]int64{}, paced: map[string]time.Time{},
@@ -200,7 +201,7 @@ func (m *Machine) Step() {
 		m.resolve, m.lose, m.lose, m.leaveCopies, m.leaveCopies,
 		m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
-		m.report, m.report,
+		m.report, m.report, m.recordStep, m.recordStep, m.recordStep, m.startOver,
 		m.promise, m.promise, m.complete, m.complete,
 		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
 		m.beatMany, m.beatMany, m.forceReap, m.meter, m.meter, m.reservePace,
@@ -263,6 +264,7 @@ func (m *Machine) verify(allowed change) {
 	m.verifyOpen()
 	m.verifyUnique()
 	m.verifyModule()
+	m.verifySteps(ctx)
 	if m.Faults.Counts().Pending == 0 {
 		m.loose = nil
 	}

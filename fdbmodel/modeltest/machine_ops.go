@@ -125,6 +125,9 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 		if request.Objects != nil && objects > *request.Objects {
 			m.fail("worker %s has claimed more futures with objects than %d", w.ID(), *request.Objects)
 		}
+		if has := len(m.steps.recorded[f.ID]) > 0; f.Steps != has && len(m.loose) == 0 && len(m.steps.perhaps[f.ID]) == 0 {
+			m.fail("claimed future %s says that it has steps: %t, and has some: %t", f.ID, f.Steps, has)
+		}
 		took[f.ID] = true
 		w.held = append(w.held, f)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/schedule"
+	"github.com/futura-run/futura/fdbmodel/steps"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -47,6 +48,7 @@ type Population struct {
 	Begun    *fdbmodel.ClaimedFuture // the claimed one
 	Result   layout.ChunkRef         // of large
 	Args     layout.ChunkRef         // of large
+	Step     layout.ChunkRef         // of a step of the claimed one
 	lease    *joblog.Lease
 	promises int
 }
@@ -100,6 +102,7 @@ func Populate(t *testing.T) *Population {
 	p.Begun = claim()
 	p.Claim = p.Begun.Token
 	p.report(t)
+	p.recordSteps(t)
 	p.IDs[layout.Delayed], p.Inputs[0] = submitLater(t, c, time.Hour), submitLater(t, c, 2*time.Hour)
 	p.IDs[layout.Ready] = submit(10)
 	p.Middle = submitUnique(t, c, 5000, &fdbmodel.Unique{Key: "middle"})
@@ -137,6 +140,22 @@ func (p *Population) report(t *testing.T) {
 		return []fdbmodel.Progress{{Future: p.Begun, Done: 1, Total: 2, Text: "half", At: time.UnixMilli(1)}}
 	})
 	require.NoError(t, err)
+}
+
+// recordSteps has the future that runs record two steps, of which the second one is large and unused.
+func (p *Population) recordSteps(t *testing.T) {
+	ctx, at := context.Background(), steps.Of(p.C)
+	ref, err := at.Store(ctx, p.Begun.ID, p.Begun.Token, "large", make([]byte, 100_000))
+	require.NoError(t, err)
+	p.Step = ref
+	record := steps.Record{Token: p.Begun.Token, Number: 1, Attempt: 1, Value: []byte("v"), Size: 1, At: 1}
+	large := steps.Record{Token: p.Begun.Token, Number: 2, Attempt: 1, ValueRef: &ref, Size: ref.Size, At: 2}
+	recorded, err := at.Write(ctx, p.Worker, []steps.Entry{
+		{Future: p.Begun, Name: "charge", Record: record, First: true}, {Future: p.Begun, Name: "large", Record: large},
+	})
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, true}, recorded)
+	p.Write(t, at.Unused(p.Begun, []string{"large"}))
 }
 
 // fillLanes makes lanes with futures in line.

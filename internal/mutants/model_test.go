@@ -206,7 +206,7 @@ func janitorMutants() []mutant {
 			old: "j.cluster.Now().Sub(drawn) < orphanAge",
 			new: "j.cluster.Now().Sub(drawn) < 0"},
 		{name: "a chunk that a result refers to is swept", file: sweep, by: model(),
-			old: "if row.RefersTo(ref) || j.MayRefer(&row, ref) {",
+			old: "if referred || j.MayRefer(&row, ref) {",
 			new: "if j.MayRefer(&row, ref) {"},
 		{name: "the role of the janitor is taken from one who lives", file: "fdbmodel/maintenance/janitor.go", by: model(),
 			old: "present != worker && !bytes.Equal(value, observed) {",

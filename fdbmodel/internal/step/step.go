@@ -1,0 +1,167 @@
+// Package step has the keys and records of steps: what functions have recorded of their runs.
+package step
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Subspace has the keys of steps. They are no part of the rows of futures, so that reads and
+// scans of those do not meet them.
+const Subspace = "steps"
+
+// Kinds of keys of steps.
+const (
+	KeyStep   = "step"
+	KeyUnused = "unused steps"
+)
+
+// Parts of the keys of steps.
+const (
+	stepPart   = "step"
+	unusedPart = "unused"
+)
+
+// Limits of steps.
+const (
+	// Max is the maximum number of steps of a future.
+	Max = 10_000
+	// MaxName is the maximum length of the name of a step, in bytes.
+	MaxName = 200
+	// MaxUnused is how many unused steps an UnusedRecord names.
+	MaxUnused = 100
+)
+
+// Record is what a step of a future returned, as the holder of a claim has recorded it.
+type Record struct {
+	layout.Token // of the claim that it ran in
+	// Number counts the steps of the future in the order in which they were recorded, from 1.
+	Number int `msgpack:"n" json:"number"`
+	// Attempt is the number of the attempt that it ran in.
+	Attempt int    `msgpack:"a" json:"attempt"`
+	Codec   string `msgpack:"c,omitempty" json:"codec,omitempty"`
+	Value   []byte `msgpack:"v,omitempty" json:"-"`
+	// ValueRef is set for a value that is too large for the record.
+	ValueRef *layout.ChunkRef `msgpack:"vr,omitempty" json:"-"`
+	Size     int64            `msgpack:"z,omitempty" json:"size"` // of the value, in bytes
+	// Wake is when a sleep ends, 0 for other steps.
+	Wake      int64 `msgpack:"k,omitempty" json:"wake_ms,omitempty"`
+	StartedAt int64 `msgpack:"b,omitempty" json:"started_at_ms"`
+	At        int64 `msgpack:"t" json:"at_ms"`
+}
+
+// Check returns ErrBadRecord for a step that can't be.
+func (r *Record) Check() error {
+	if r.Number < 1 || r.Number > Max || r.Attempt < 1 || r.ValueRef != nil && (len(r.Value) > 0 || r.Wake != 0) {
+		return fmt.Errorf("%w: step %d of attempt %d with %d bytes", layout.ErrBadRecord, r.Number, r.Attempt,
+			len(r.Value))
+	}
+	return nil
+}
+
+// UnusedRecord names the recorded steps that the last attempt which returned did not ask for: up
+// to MaxUnused of them, in the order of their names.
+type UnusedRecord struct {
+	Attempt int      `msgpack:"a" json:"attempt"`
+	Names   []string `msgpack:"s" json:"names"`
+}
+
+// Kinds returns the kinds of keys of steps.
+func Kinds() []layout.KeyKind {
+	future := layout.FutureID("id").Home()
+	return []layout.KeyKind{
+		{Name: KeyStep, Subspace: Subspace, Sharded: true,
+			Elements: []layout.Element{future, layout.Fixed(stepPart), layout.Text("name")},
+			Record:   layout.RecordOf[Record], Holds: "what a step of a future returned, with the token of its claim",
+			Writer: "the holder of the claim"},
+		{Name: KeyUnused, Subspace: Subspace, Sharded: true,
+			Elements: []layout.Element{future, layout.Fixed(unusedPart)}, Record: layout.RecordOf[UnusedRecord],
+			Holds: "the steps of a future that its last attempt did not ask for", Writer: "the end of the attempt"},
+	}
+}
+
+// Keys makes the keys of steps.
+type Keys layout.Keyspace
+
+// Of returns the prefix of all keys of the steps of a future.
+func (k Keys) Of(id layout.ID) []byte {
+	keys := layout.Keyspace(k)
+	return tuple.AppendUUID(keys.Shard(id.Shard(keys.Shards), Subspace), id)
+}
+
+// Steps returns the prefix of the steps of a future.
+func (k Keys) Steps(id layout.ID) []byte { return tuple.AppendString(k.Of(id), stepPart) }
+
+// Step returns the key of a step.
+func (k Keys) Step(id layout.ID, name string) []byte { return tuple.AppendString(k.Steps(id), name) }
+
+// Unused returns the key of the steps that are unused.
+func (k Keys) Unused(id layout.ID) []byte { return tuple.AppendString(k.Of(id), unusedPart) }
+
+// Name returns the name of a step from its key.
+func (k Keys) Name(key []byte, id layout.ID) (string, error) {
+	rest := tuple.NewReader(key[len(k.Steps(id)):])
+	name := rest.Text()
+	return name, rest.Done()
+}
+
+// CheckName returns ErrBadName unless name may name a step.
+func CheckName(name string) error {
+	bad := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if name == "" || len(name) > MaxName || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("%w: step %.80q: use 1 to %d bytes of printable characters", layout.ErrBadName, name, MaxName)
+	}
+	return nil
+}
+
+// Ref returns the reference to a large value of a step, without its size: it names the step and
+// the claim.
+func Ref(name string, token layout.Token) layout.ChunkRef {
+	return layout.ChunkRef{Kind: layout.ChunkStep, Token: token.String() + "/" + name}
+}
+
+// NameIn returns the step that a large value belongs to, and the claim that wrote it.
+func NameIn(ref layout.ChunkRef) (name, claim string) {
+	claim, name, _ = strings.Cut(ref.Token, "/")
+	return name, claim
+}
+
+// IsReferred requests the step that a large value belongs to. What it returns waits for the
+// answer, and reports whether the record refers to the value. A record that can't be read does.
+func IsReferred(tx kv.Reader, k Keys, id layout.ID, ref layout.ChunkRef) func(context.Context) (bool, error) {
+	name, _ := NameIn(ref)
+	key := k.Step(id, name)
+	asked := tx.Get(key)
+	return func(ctx context.Context) (bool, error) {
+		value, err := asked.Wait(ctx)
+		if err != nil || value == nil {
+			return false, err
+		}
+		var record Record
+		if err := layout.Decode(key, value, &record); err != nil {
+			return layout.IsUnreadable(err), nil
+		}
+		return record.ValueRef != nil && record.ValueRef.Token == ref.Token, nil
+	}
+}
+
+// Index removes steps with their futures.
+type Index struct{ *index.Set }
+
+// Update implements index.Index.
+func (i Index) Update(before, after *layout.Row) {
+	if before != nil && before.Steps && (after == nil || !after.Steps) {
+		i.Tx.ClearRange(kv.Prefix(Keys(i.Keys).Of(before.ID)))
+	}
+}
+
+// Flush implements index.Index.
+func (Index) Flush(context.Context) error { return nil }

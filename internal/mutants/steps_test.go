@@ -1,0 +1,41 @@
+package mutants
+
+// stepMutants are faults in what steps record and find.
+func stepMutants() []mutant {
+	const room, index, under = "fdbmodel/steps/steps.go", "fdbmodel/internal/step/step.go", "fdbmodel/under.go"
+	model := suites{{of: "fdbmodel/steps"}}
+	return []mutant{
+		{name: "who lost the claim records steps", file: under, by: model,
+			old: "err == nil && claim.Token == f.Token", new: "err == nil"},
+		{name: "a claim may end while a step is recorded", file: under, by: model,
+			old: "asked[i] = tx.Get(", new: "asked[i] = tx.Snapshot().Get("},
+		{name: "a future may be realized while a step is recorded", file: under, by: model,
+			old: "\t\t\t\ttx.AddReadConflictKey(keys.State(f.ID, layout.StateResult))\n", new: ""},
+		{name: "steps of a claim that the worker ends are recorded", file: room, by: model,
+			old: "if e := &entries[i]; e.Ended == nil || !e.Ended() {", new: "if e := &entries[i]; e != nil {"},
+		{name: "a step whose claim has ended since is not recognised", file: room, by: model,
+			old: "\t\t\treturn s.recognise(ctx, tx, entries, recorded)\n", new: "\t\t\treturn nil\n"},
+		{name: "a future is not marked as one with steps", file: room, by: model,
+			old: "\tif e.First {\n", new: "\tif false {\n"},
+		{name: "steps outlive their future", file: index, by: model,
+			old: "before.Steps && (after == nil || !after.Steps)", new: "false"},
+		{name: "what a step refers to is swept", file: "fdbmodel/maintenance/sweep.go", by: model,
+			old: "if ref.Kind == layout.ChunkStep && row.Steps {", new: "if false {"},
+		{name: "what a running attempt stored is swept", file: "fdbmodel/maintenance/sweep.go", by: model,
+			old: "\t\t_, claim = step.NameIn(ref)\n", new: "\t\t_, _ = step.NameIn(ref)\n"},
+		{name: "who starts over keeps the steps", file: room, by: model,
+			old: "\t\t\ttx.ClearRange(kv.Prefix(s.keys.Of(id)))\n", new: ""},
+		{name: "the second page of steps is not read", file: room, by: model,
+			old: "if more = items.More; more {", new: "if more = false; items.More {"},
+		{name: "a step may be named as a repeated one", file: room, by: model,
+			old: "> MaxName-longestNumber || isNumbered(name) {", new: "> MaxName-longestNumber {"},
+		{name: "steps stay unused", file: room, by: model,
+			old: "return func(tx kv.Tx) { tx.Clear(key) }", new: "return func(tx kv.Tx) {}"},
+		{name: "two steps have one number", file: "fdbmodel/audit/steps.go",
+			by:  suites{{of: "fdbmodel/audit", run: "Broken"}},
+			old: "if other, taken := p.numbered[at]; taken {", new: "if other, taken := p.numbered[at]; taken && false {"},
+		{name: "steps without a mark are sound", file: "fdbmodel/audit/steps.go",
+			by:  suites{{of: "fdbmodel/audit", run: "Broken"}},
+			old: "case !r.Steps:", new: "case false:"},
+	}
+}
