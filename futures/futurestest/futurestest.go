@@ -81,6 +81,8 @@ type Cluster struct {
 	stepClient seam.Client
 	stepWorker seam.Worker
 	schedules  schedule.Walk
+
+	complete func(futures.View) (any, error) // of promises, or nil
 }
 
 // frame is one level that drives the cluster: the test, or a running function.
@@ -262,6 +264,9 @@ func (c *Cluster) drive(ctx context.Context) error {
 	}
 	// The janitor settles what those who end futures leave.
 	if settled, _, err := c.Client.Cluster().ResolveEdges(ctx); err != nil || settled > 0 {
+		return err
+	}
+	if completed, err := c.completePromises(ctx); err != nil || completed {
 		return err
 	}
 	due, found, err := c.firstDue(ctx)
