@@ -25,6 +25,9 @@ var (
 	ErrBadPromiseToken = promises.ErrBadToken
 )
 
+// PromiseTokenPrefix begins each token of a promise.
+const PromiseTokenPrefix = promises.TokenPrefix
+
 // FunctionPromise is the function of promises, for filters of lists.
 const FunctionPromise = layout.FunctionPromise
 

@@ -22,9 +22,10 @@ type Token struct {
 
 const (
 	secretSize = 24
-	// tokenPrefix lets people, and scanners for secrets, know a token.
-	tokenPrefix = "prm_"
 )
+
+// TokenPrefix begins each token: it lets people, logs and scanners for secrets know one.
+const TokenPrefix = "prm_"
 
 // ErrBadToken is returned for a token that opens no promise: it is none, its promise was
 // removed, or another one was drawn since. The answer is the same for all.
@@ -39,7 +40,7 @@ func draw(id layout.ID) Token {
 
 // ParseToken parses a token. It returns ErrBadToken for text that can't be one.
 func ParseToken(text string) (t Token, err error) {
-	packed, found := strings.CutPrefix(text, tokenPrefix)
+	packed, found := strings.CutPrefix(text, TokenPrefix)
 	b, bad := base64.RawURLEncoding.Strict().DecodeString(packed)
 	if !found || bad != nil || len(b) != len(t.ID)+len(t.secret) ||
 		len(packed) != base64.RawURLEncoding.EncodedLen(len(b)) { // it passes over line ends
@@ -52,7 +53,7 @@ func ParseToken(text string) (t Token, err error) {
 
 // Text returns the token in full: the only way to it.
 func (t *Token) Text() string {
-	return tokenPrefix + base64.RawURLEncoding.EncodeToString(append(t.ID[:], t.secret[:]...))
+	return TokenPrefix + base64.RawURLEncoding.EncodeToString(append(t.ID[:], t.secret[:]...))
 }
 
 // String returns the token without what is secret of it.

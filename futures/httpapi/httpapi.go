@@ -105,6 +105,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerFutures()
 	server.registerPut()
 	server.registerActions()
+	server.registerPromises()
 	server.registerArguments()
 	server.registerBulk()
 	server.registerUnique()
@@ -147,6 +148,11 @@ func Errors() []stack.ErrorCode {
 		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},
 		{Err: fdbmodel.ErrNotUnique, Status: http.StatusConflict, Code: "not_unique", Describe: describeNotUnique},
 		{Err: quota.ErrLimit, Status: http.StatusTooManyRequests, Code: "limit", Describe: describeLimit},
+		{Err: futures.ErrBadPromiseToken, Status: http.StatusNotFound, Code: "bad_promise_token"},
+		{Err: futures.ErrPromiseConflict, Status: http.StatusConflict, Code: "promise_conflict"},
+		{Err: futures.ErrPromiseExpired, Status: http.StatusGone, Code: "promise_expired"},
+		{Err: futures.ErrPromiseCancelled, Status: http.StatusGone, Code: "promise_cancelled"},
+		{Err: futures.ErrNoPromise, Status: http.StatusConflict, Code: "no_promise"},
 		{Err: fdbmodel.ErrTransition, Status: http.StatusConflict, Code: "wrong_state"},
 		{Err: layout.ErrNewerRecord, Status: http.StatusInternalServerError, Code: "newer_record"},
 		{Err: layout.ErrBadRecord, Status: http.StatusInternalServerError, Code: "bad_record"},

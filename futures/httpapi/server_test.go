@@ -168,14 +168,17 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		tasks + "/{id}:cancel": {"post"}, "/api/v1/usage": {"get"}, path + "/{id}/arguments": {"get"},
 		path + ":cancel": {"post"}, path + ":retry": {"post"}, path + ":delete": {"post"}, "/api/v1/links": {"post"},
 		"/api/v1/sessions": {"post"}, "/api/v1/sessions/this": {"get", "delete"}, "/api/v1/activity": {"get"},
-		"/api/v1/overview": {"get"}, path + ":count": {"get"}, "/api/v1/tokens": {"get"}, "/api/v1/objects": {"get"},
+		"/api/v1/promises": {"post"}, "/api/v1/promises/{token}": {"get", "post"},
+		"/api/v1/promises/{token}:reject": {"post"}, path + "/{id}:resolve": {"post"}, path + "/{id}:reject": {"post"},
+		path + "/{id}:token": {"post"},
+		"/api/v1/overview":   {"get"}, path + ":count": {"get"}, "/api/v1/tokens": {"get"}, "/api/v1/objects": {"get"},
 	} {
 		require.Len(t, api.Paths[at], len(methods), at)
 		for _, method := range methods {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 58)
+	require.Len(t, api.Paths, 64)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

@@ -8,7 +8,7 @@ func stackMutants() []mutant {
 		{name: "wrong tokens have no budget", file: dir + "unauthenticated.go", by: on("HaveABudget"),
 			old: "if of.spend(address, time.Now()) {", new: "if of.spend(address, time.Now()) || refused != nil {"},
 		{name: "a right token needs a budget", file: dir + "access.go", by: on("HaveABudget"),
-			old: "if !q.authenticated {\n\t\terr = s.checkBudget", new: "{\n\t\terr = s.checkBudget"},
+			old: "\tcase q.authenticated:\n\tcase err", new: "\tcase q.authenticated && false:\n\tcase err"},
 		{name: "a connection without a token has any number of requests", file: dir + "unauthenticated.go",
 			by: on("HasFewRequests"), old: "return c.answered >= unauthenticatedRequests", new: "return false"},
 		{name: "a document never stays the same", file: dir + "document.go", by: on("CompressedOnce"),

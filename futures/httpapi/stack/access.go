@@ -48,7 +48,11 @@ func ParseRole(name string) (Permission, bool) {
 func (s *Stack) admit(r *http.Request, q *request, found *route) error {
 	s.authenticate(r, q)
 	err := s.check(r, q, found)
-	if !q.authenticated {
+	switch {
+	case q.authenticated:
+	case err == nil && found.secret:
+		err = s.checkSecrets(r)
+	default:
 		err = s.checkBudget(r, err)
 	}
 	if err != nil {

@@ -32,6 +32,10 @@ type Route struct {
 	InBytes   []string
 	OutStream map[string]any
 	Optional  bool
+	// Secret begins the secrets that the path has, if it has one that opens something without a
+	// token: no log and no problem shows what follows it in a path, of any request. The route is
+	// Public, and Handle passes the error of a wrong secret through WrongSecret. Defaults to none.
+	Secret string
 	// Stream is set for a long-lived answer, whose number is limited.
 	Stream bool
 	// Shape converts problems before they are sent. Defaults to no conversion.
@@ -51,8 +55,10 @@ type route struct {
 	// buffered is set if the framework reads the body.
 	buffered bool
 	stream   bool
-	shape    func(*Problem) any
-	handler  http.Handler
+	// secret is set if the path has a secret.
+	secret  bool
+	shape   func(*Problem) any
+	handler http.Handler
 	// missing is the problem for a request that matches no route.
 	missing error
 }
@@ -103,7 +109,11 @@ func (s *Stack) Handle(rt Route) {
 	pattern := op.Method + " " + splitAction(op.Path)
 	found := s.add(pattern, &route{
 		permission: rt.Permission, maxBody: op.MaxBodyBytes, stream: rt.Stream, shape: rt.Shape, handler: s.mux,
+		secret: rt.Secret != "",
 	})
+	if rt.Secret != "" && !slices.Contains(s.secrets, rt.Secret) {
+		s.secrets = append(s.secrets, rt.Secret)
+	}
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		switch err := rt.Handle(w, r); {
 		case err == nil:
@@ -180,7 +190,7 @@ func splitAction(path string) string {
 // instead. It rewrites the path of an action to that of the mux.
 func (s *Stack) find(r *http.Request) *route {
 	q := requestOf(r.Context())
-	q.path = r.URL.Path
+	q.path = s.shownPath(r.URL.Path)
 	if path := splitAction(r.URL.Path); path != r.URL.Path {
 		u := *r.URL
 		u.Path, u.RawPath = path, ""

@@ -72,7 +72,8 @@ type Stack struct {
 	zippers      sync.Pool
 	logs         logs
 	origins      *http.CrossOriginProtection
-	site         string // the path of the pages, empty for none
+	site         string   // the path of the pages, empty for none
+	secrets      []string // what secrets in paths begin with
 	seal         sync.Once
 	answered     http.Handler
 }

@@ -40,6 +40,14 @@ func (b *addressBudgets) spend(address string, now time.Time) bool {
 	return l.AllowN(now, 1)
 }
 
+// isSpent reports whether the budget of an address has no request left.
+func (b *addressBudgets) isSpent(address string, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.slots[maphash.String(b.seed, address)%addressSlots]
+	return l != nil && l.TokensAt(now) < 1
+}
+
 // retryAfter is in how many seconds an address that has spent its budget has a request again.
 func (b *addressBudgets) retryAfter() int { return max(1, (60+b.perMinute-1)/b.perMinute) }
 
@@ -48,12 +56,20 @@ func (b *addressBudgets) retryAfter() int { return max(1, (60+b.perMinute-1)/b.p
 func (s *Stack) checkBudget(r *http.Request, refused error) error {
 	of, what := s.open, "of requests that need no token"
 	if refused != nil {
-		of, what = s.failed, "of requests whose token is missing or wrong"
+		of, what = s.failed, failedRequests
 	}
 	address := addressOf(r)
 	if of.spend(address, time.Now()) {
 		return refused
 	}
+	return s.spent(of, what, address)
+}
+
+// failedRequests are what a budget is of.
+const failedRequests = "of requests whose token is missing or wrong"
+
+// spent is the problem that an address has spent a budget.
+func (s *Stack) spent(of *addressBudgets, what, address string) error {
 	p := NewProblem(http.StatusTooManyRequests, "rate_limited", nil,
 		"the address %s has spent its budget %s, %d in a minute: try again in %d seconds, or send a valid token", address,
 		what, of.perMinute, of.retryAfter())

@@ -1,0 +1,214 @@
+package httpapi
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+// MaxPromiseBody is the maximum size of what completes a promise by its token, in bytes.
+const MaxPromiseBody = 1 << 20
+
+// Media types of what completes a promise.
+const (
+	jsonMedia = "application/json"
+	formMedia = "application/x-www-form-urlencoded"
+)
+
+//go:embed promise.html
+var promiseHTML string
+
+// registerPromiseLinks adds the routes of those who have a token and no other right.
+func (s *server) registerPromiseLinks() {
+	form := &huma.RequestBody{Content: map[string]*huma.MediaType{
+		jsonMedia: {Schema: &huma.Schema{}}, formMedia: {Schema: &huma.Schema{Type: "object"}},
+	}}
+	page := map[string]any{"text/html": ""}
+	template := template.Must(template.New("promise").Parse(promiseHTML))
+	for _, route := range []struct {
+		method, path, id, summary, text string
+		body                            *huma.RequestBody
+		handle                          promiseHandler
+	}{
+		{http.MethodGet, "", "open-promise", "What a token of a promise opens",
+			"Changes nothing. Browsers get a page with buttons.", nil, s.openPromise},
+		{http.MethodPost, "", "resolve-by-token", "Resolve a promise by its token",
+			"The body is the value: JSON, or a form, which becomes an object of its fields; the field value alone is the " +
+				"value, as JSON if it is some. Once; the same value again is a success that says so.", form, s.resolveBy},
+		{http.MethodPost, ":reject", "reject-by-token", "Reject a promise by its token",
+			`The body is {"message": "…"}, a form with the field message, or nothing.`, form, s.rejectBy},
+	} {
+		op := operation(route.method, promisesPath+"/{token}"+route.path, route.id, route.summary, route.text)
+		op.MaxBodyBytes, op.RequestBody = MaxPromiseBody, route.body
+		op.Parameters = []*huma.Param{{Name: "token", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
+		s.Handle(stack.Route{
+			Permission: stack.Public, Operation: op, Secret: futures.PromiseTokenPrefix, Out: PromiseLink{}, OutStream: page,
+			Handle: func(w http.ResponseWriter, r *http.Request) error {
+				h := w.Header()
+				h.Set("Referrer-Policy", "no-referrer")
+				h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "+
+					"base-uri 'none'; frame-ancestors 'none'")
+				link, err := route.handle(r, r.PathValue("token"))
+				if errors.Is(err, futures.ErrBadPromiseToken) {
+					return stack.WrongSecret(r, err)
+				}
+				if err != nil {
+					return err
+				}
+				if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+					return stack.WriteJSON(w, http.StatusOK, link)
+				}
+				h.Set("Content-Type", "text/html; charset=utf-8")
+				_ = template.Execute(w, link) // the client may have disconnected
+				return nil
+			},
+		})
+	}
+}
+
+// promiseHandler answers a request of one who has a token.
+type promiseHandler func(r *http.Request, token string) (*PromiseLink, error)
+
+// PromiseLink is a promise as the holder of its token sees it.
+type PromiseLink struct {
+	ID      futures.ID `json:"id" format:"uuid"`
+	State   string     `json:"state" enum:"blocked,realized,failed"`
+	Label   string     `json:"label,omitempty"`
+	Expires *time.Time `json:"expires_at,omitempty" doc:"When it ends if it still waits"`
+	Already bool       `json:"already,omitempty" doc:"It was completed with this very value, or message, before"`
+
+	path string
+}
+
+// Open reports whether the promise waits.
+func (l *PromiseLink) Open() bool { return l.State == futures.Blocked.String() }
+
+// Path is where the forms of its page are sent.
+func (l *PromiseLink) Path() string { return l.path }
+
+func (s *server) openPromise(r *http.Request, token string) (*PromiseLink, error) {
+	o, err := s.client.OpenPromise(r.Context(), token)
+	if err != nil {
+		return nil, err
+	}
+	link := &PromiseLink{ID: o.ID, State: o.State.String(), Label: o.Label, path: promisesPath + "/" + token}
+	if o.Expires != 0 {
+		at := time.UnixMilli(o.Expires).UTC()
+		link.Expires = &at
+	}
+	return link, nil
+}
+
+func (s *server) resolveBy(r *http.Request, token string) (*PromiseLink, error) {
+	body, err := completion(r)
+	if err != nil {
+		return nil, err
+	}
+	v := futures.PromiseValue{Bytes: body.json, Codec: futures.CodecJSON}
+	if body.form != nil {
+		v.Bytes = formValue(body.form)
+	}
+	already, err := s.client.ResolveBy(r.Context(), token, v)
+	return s.completed(r, token, already, err)
+}
+
+func (s *server) rejectBy(r *http.Request, token string) (*PromiseLink, error) {
+	body, err := completion(r)
+	if err != nil {
+		return nil, err
+	}
+	rejection := struct {
+		Message string `json:"message"`
+	}{body.form.Get("message")}
+	if body.form == nil {
+		if err := json.Unmarshal(body.json, &rejection); err != nil {
+			return nil, stack.BadRequest(`the body is no {"message": "…"}: %v`, err)
+		}
+	}
+	already, err := s.client.RejectBy(r.Context(), token, rejection.Message)
+	return s.completed(r, token, already, err)
+}
+
+func (s *server) completed(r *http.Request, token string, already bool, err error) (*PromiseLink, error) {
+	if err != nil {
+		return nil, err
+	}
+	link, err := s.openPromise(r, token)
+	if err == nil {
+		link.Already = already
+	}
+	return link, err
+}
+
+// promiseBody is what completes a promise: JSON, or a form.
+type promiseBody struct {
+	json []byte
+	form url.Values
+}
+
+// completion reads the body of a request that completes a promise. No body is null.
+func completion(r *http.Request) (b promiseBody, err error) {
+	media, _, err := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), jsonMedia))
+	if err != nil || media != formMedia && media != jsonMedia && !strings.HasSuffix(media, "+json") {
+		return b, stack.NewProblem(http.StatusUnsupportedMediaType, "bad_media_type", nil,
+			"the Content-Type %.80q is not understood: send JSON, as %s, or a form, as %s", r.Header.Get("Content-Type"),
+			jsonMedia, formMedia)
+	}
+	from, err := stack.Body(r, MaxPromiseBody)
+	if err != nil {
+		return b, err
+	}
+	content, err := io.ReadAll(from)
+	if err != nil {
+		return b, err
+	}
+	if media == formMedia {
+		if b.form, err = url.ParseQuery(string(content)); err != nil {
+			return b, stack.BadRequest("the body is not a form: %v", err)
+		}
+		return b, nil
+	}
+	if b.json = content; len(content) == 0 {
+		b.json = []byte("null")
+	}
+	if !json.Valid(b.json) {
+		return b, stack.BadRequest("the body is not JSON")
+	}
+	return b, nil
+}
+
+// formValue is the value that a form stands for.
+func formValue(form url.Values) []byte {
+	if value := form["value"]; len(form) == 1 && len(value) == 1 {
+		if json.Valid([]byte(value[0])) {
+			return []byte(value[0])
+		}
+		return marshal(value[0])
+	}
+	object := map[string]any{}
+	for name, values := range form {
+		if object[name] = values; len(values) == 1 {
+			object[name] = values[0]
+		}
+	}
+	return marshal(object)
+}
+
+// marshal encodes texts, which never fails.
+func marshal(v any) []byte {
+	encoded, _ := json.Marshal(v)
+	return encoded
+}

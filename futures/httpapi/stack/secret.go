@@ -1,0 +1,38 @@
+package stack
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// shownPath is the path of a request as logs and problems show it: what begins with the mark of a
+// secret is left out.
+func (s *Stack) shownPath(path string) string {
+	for _, mark := range s.secrets {
+		if at := strings.Index(path, mark); at >= 0 {
+			return path[:at+len(mark)] + "…"
+		}
+	}
+	return path
+}
+
+// checkSecrets returns a problem for a request to a route with a secret in its path, if its address
+// has sent too many wrong ones.
+func (s *Stack) checkSecrets(r *http.Request) error {
+	if address := addressOf(r); s.failed.isSpent(address, time.Now()) {
+		return s.spent(s.failed, failedRequests, address)
+	}
+	return nil
+}
+
+// WrongSecret returns the problem of a request whose path has a wrong secret: err, or the one that
+// the budget of its address for such requests is spent. Requests with a valid token have no such
+// budget.
+func WrongSecret(r *http.Request, err error) error {
+	q := requestOf(r.Context())
+	if q.authenticated {
+		return err
+	}
+	return q.stack.checkBudget(r, err)
+}
