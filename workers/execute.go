@@ -167,6 +167,7 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Reject: true}
 	}
 	value, err := w.callGo(j, fn, args)
+	err = j.mind(err)
 	if s := j.written(); s != nil {
 		return w.ended(j, s, err, layout.Result{})
 	}
@@ -233,11 +234,14 @@ func (j *job) failure(err error) fdbmodel.Completion {
 	cause := context.Cause(j.ctx)
 	var panicked *panicError
 	var snooze snoozeError
+	var unrecorded unrecordedError
 	switch {
 	case errors.As(err, &panicked):
 		c.Exception = &layout.Exception{Kind: layout.KindPanic, Message: panicked.text}
 	case cause != nil:
 		c.Relinquish = true // a requested cancel ends the future with it
+	case errors.As(err, &unrecorded):
+		c.Relinquish = true
 	case errors.As(err, &snooze):
 		c.Snooze = &snooze.wait
 	default:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/steps"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
@@ -100,6 +101,9 @@ type job struct {
 
 	resultMu sync.Mutex
 	result   *resultStream // nil unless the function writes it
+
+	stepsMu sync.Mutex
+	steps   *stepLog // nil until the function asks for one
 
 	// Under the slots' mu.
 	calling   bool // the members that a bundle has are those of its call
@@ -235,6 +239,11 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 		j.membership.worker.endAtSource(&c)
 		return true
 	}
+	if c.Result != nil {
+		j.noteUnused(func(names []string, all bool) {
+			c.Beside = steps.Of(j.membership.worker.cluster).Unused(&j.future, names, all)
+		})
+	}
 	c.Progress = j.membership.progress.take(j)
 	j.membership.put(c)
 	j.endMembers(c.Exception)
@@ -328,6 +337,8 @@ func (c jobContext) Value(key any) any {
 			return taskcontext.Keeper(k)
 		}
 		return nil
+	case taskcontext.StepsKey{}:
+		return taskcontext.Steps(c.job.stepLog())
 	case taskcontext.CodecKey{}:
 		return c.job.codec()
 	case taskcontext.LaneKey{}:

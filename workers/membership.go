@@ -21,6 +21,8 @@ type membership struct {
 	endings *endings
 	// progress is what functions tell of theirs.
 	progress *reports
+	// stepWrites are steps that functions record.
+	stepWrites stepWrites
 	// values is what functions' contexts come from: it never ends.
 	values context.Context
 	runs   func(function string) bool // whether it can run a function
@@ -59,6 +61,7 @@ func (w *Worker) newMembership(ctx context.Context, reg *fdbmodel.Registration, 
 	}
 	m.endings.lazy = w.options.Fleet != nil && !w.manual()
 	m.progress = newReports(m)
+	m.stepWrites.membership = m
 	m.store, m.stop = context.WithCancel(m.values)
 	return m
 }

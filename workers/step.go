@@ -10,8 +10,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 )
 
-// steps is what step keeps between its calls.
-type steps struct {
+// manualSteps is what step keeps between its calls.
+type manualSteps struct {
 	beatAt  time.Time
 	sweepAt time.Time // of objects
 	taken   []*job    // have a slot, and wait for their turn

@@ -32,7 +32,7 @@ type Worker struct {
 	bundles    map[string]BundleFunction
 	started    bool
 	membership *membership // the present membership
-	steps      steps
+	steps      manualSteps
 
 	running  sync.WaitGroup // slots
 	ready    chan struct{}

@@ -113,7 +113,8 @@ func goldenSteps(ref *layout.ChunkRef) []GoldenRecord {
 		{"step", &step.Record{Token: layout.Token{Worker: "0123456789abcdef", Sequence: 7}, Number: 1, Attempt: 2,
 			Codec: layout.CodecMsgpack, Value: []byte("v"), ValueRef: ref, Size: 3, Wake: 4, StartedAt: 5, At: 6}, false,
 			empty[step.Record]()},
-		{"unused steps", &step.UnusedRecord{Attempt: 1, Names: []string{"a", "b"}}, false, empty[step.UnusedRecord]()},
+		{"unused steps", &step.UnusedRecord{Attempt: 1, Names: []string{"a", "b"}, All: true}, false,
+			empty[step.UnusedRecord]()},
 	}
 }
 

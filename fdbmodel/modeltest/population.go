@@ -155,7 +155,7 @@ func (p *Population) recordSteps(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true}, recorded)
-	p.Write(t, at.Unused(p.Begun, []string{"large"}))
+	p.Write(t, at.Unused(p.Begun, []string{"large"}, false))
 }
 
 // fillLanes makes lanes with futures in line.

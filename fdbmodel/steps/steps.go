@@ -177,14 +177,15 @@ func (s *Steps) recognise(ctx context.Context, tx kv.Reader, entries []Entry, re
 }
 
 // Unused returns what writes, at the end of an attempt, which recorded steps it did not ask for;
-// see fdbmodel.Completion. Of more than MaxUnused, the first by name are kept.
-func (s *Steps) Unused(f *fdbmodel.ClaimedFuture, names []string) func(tx kv.Tx) {
+// see fdbmodel.Completion. Of more than MaxUnused, the first by name are kept; all says that it
+// asked for none.
+func (s *Steps) Unused(f *fdbmodel.ClaimedFuture, names []string, all bool) func(tx kv.Tx) {
 	key := s.keys.Unused(f.ID)
-	if len(names) == 0 {
+	if len(names) == 0 && !all {
 		return func(tx kv.Tx) { tx.Clear(key) }
 	}
 	names = slices.Sorted(slices.Values(names))
-	value := layout.Encode(&step.UnusedRecord{Attempt: f.Attempt(), Names: names[:min(len(names), MaxUnused)]})
+	value := layout.Encode(&step.UnusedRecord{Attempt: f.Attempt(), Names: names[:min(len(names), MaxUnused)], All: all})
 	return func(tx kv.Tx) { tx.Set(key, value) }
 }
 
@@ -252,7 +253,7 @@ func (s *Steps) List(ctx context.Context, id layout.ID) ([]Step, error) {
 	unused, err := s.each(ctx, id, view, func(one Step) { all = append(all, one) })
 	if unused != nil {
 		for i := range all {
-			all[i].Unused = slices.Contains(unused.Names, all[i].Name)
+			all[i].Unused = unused.All || slices.Contains(unused.Names, all[i].Name)
 		}
 	}
 	slices.SortFunc(all, func(a, b Step) int { return a.Number - b.Number })

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -70,3 +71,35 @@ type Keeper interface {
 
 // MadeClient is a client that a worker closes.
 type MadeClient interface{ Close(context.Context) error }
+
+// StepsKey is the context key under which a Go function finds the Steps of its attempt.
+type StepsKey struct{}
+
+// Steps are the steps of the attempt that a function runs in. Its methods may be called from many
+// goroutines.
+type Steps interface {
+	// Ask asks for a step by its name. The second one with a name gets a number, and so on: that is
+	// the name to record it by. Recorded is nil for one that is to run.
+	Ask(ctx context.Context, name string) (step string, recorded *RecordedStep, err error)
+	// Record records what a step returned. It returns once that is durable.
+	Record(ctx context.Context, step string, of RecordedStep) error
+	// SleepUntil waits until a time. It ends the attempt if that is far off: the function is to return
+	// the error.
+	SleepUntil(ctx context.Context, t time.Time) error
+	// Now is the time by the clock of the cluster.
+	Now() time.Time
+	// Pause waits for d, or until ctx ends, without the function's slot. Timeout is like
+	// context.WithTimeout, by the clock of the cluster.
+	Pause(ctx context.Context, d time.Duration) error
+	Timeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+}
+
+// RecordedStep is what is recorded of a step.
+type RecordedStep struct {
+	Codec   string
+	Value   []byte
+	Attempt int
+	Started time.Time
+	// Wake is when a sleep ends, the zero time for other steps.
+	Wake time.Time
+}

@@ -71,7 +71,9 @@ func (r *Record) Check() error {
 // to MaxUnused of them, in the order of their names.
 type UnusedRecord struct {
 	Attempt int      `msgpack:"a" json:"attempt"`
-	Names   []string `msgpack:"s" json:"names"`
+	Names   []string `msgpack:"s,omitempty" json:"names,omitempty"`
+	// All is set if it asked for none.
+	All bool `msgpack:"l,omitempty" json:"all,omitempty"`
 }
 
 // Kinds returns the kinds of keys of steps.

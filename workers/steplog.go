@@ -1,0 +1,288 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/steps"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/taskcontext"
+)
+
+// shortSleep is the longest sleep in which a function stays, without its slot.
+const shortSleep = 5 * time.Second
+
+// unrecordedError says that a step is not recorded, or can't be read, through no fault of its
+// function: an attempt that ends with it does not count.
+type unrecordedError struct{ error }
+
+// Unwrap returns the cause.
+func (e unrecordedError) Unwrap() error { return e.error }
+
+// stepLog are the steps of an attempt. It implements taskcontext.Steps.
+type stepLog struct {
+	job *job
+
+	mu     sync.Mutex
+	loaded bool
+	// earlier are the steps that earlier claims have recorded.
+	earlier steps.Recorded
+	asked   map[string]int // by name, how often
+	used    map[string]bool
+	last    int  // number that was given to a step
+	some    bool // of the attempt are recorded
+	wake    time.Time
+}
+
+// stepLog returns the steps of the attempt.
+func (j *job) stepLog() *stepLog {
+	j.stepsMu.Lock()
+	defer j.stepsMu.Unlock()
+	if j.steps == nil {
+		j.steps = &stepLog{job: j, asked: map[string]int{}, used: map[string]bool{}}
+	}
+	return j.steps
+}
+
+// stepsSoFar returns the steps of the attempt, nil if it has asked for none.
+func (j *job) stepsSoFar() *stepLog {
+	j.stepsMu.Lock()
+	defer j.stepsMu.Unlock()
+	return j.steps
+}
+
+// mayStep returns an error for a job whose steps can't be recorded.
+func (j *job) mayStep() error {
+	switch {
+	case j.sourced:
+		return Permanent(errors.New("workers: a function that a head gave to a peer has no steps: " +
+			"run it on a worker with access to the store"))
+	case j.future.Spec.Bundle:
+		return Permanent(errors.New("workers: a function that takes many futures in one call has no steps"))
+	}
+	return nil
+}
+
+// Ask implements taskcontext.Steps.
+func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.RecordedStep, error) {
+	if err := l.job.mayStep(); err != nil {
+		return "", nil, err
+	}
+	if err := steps.CheckName(name); err != nil {
+		return "", nil, Permanent(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.wake.IsZero() {
+		return "", nil, l.asleep()
+	}
+	if err := l.load(ctx); err != nil {
+		return "", nil, err
+	}
+	l.asked[name]++
+	step := steps.Numbered(name, l.asked[name])
+	record := l.earlier.Steps[step]
+	if record == nil {
+		return step, nil, nil
+	}
+	value, err := l.value(ctx, step, record)
+	if err != nil {
+		return "", nil, unread(fmt.Errorf("step %s of future %s: %w", step, l.job.future.ID, err))
+	}
+	l.used[step] = true
+	recorded := &taskcontext.RecordedStep{Codec: record.Codec, Value: value, Attempt: record.Attempt,
+		Started: time.UnixMilli(record.StartedAt)}
+	if record.Wake != 0 {
+		recorded.Wake = time.UnixMilli(record.Wake)
+	}
+	return step, recorded, nil
+}
+
+// load reads what earlier claims have recorded, once. A future without a mark has nothing, so that
+// its attempt reads nothing. It is called under mu.
+func (l *stepLog) load(ctx context.Context) error {
+	f := &l.job.future
+	if l.loaded || !f.Steps {
+		return nil
+	}
+	all, err := l.rooms().Load(ctx, l.job.membership.reg, f)
+	if err != nil {
+		return unread(fmt.Errorf("the steps of future %s can't be read: %w", f.ID, err))
+	}
+	l.earlier, l.last, l.loaded = all, all.Last, true
+	return nil
+}
+
+// unread is the error of an attempt whose steps can't be read. Damaged ones do not mend, and a
+// worker of another version may read what this one can't.
+func unread(err error) error {
+	switch {
+	case errors.Is(err, fdbmodel.ErrNotFound), errors.Is(err, layout.ErrBadRecord):
+		return Permanent(err)
+	case layout.IsUnreadable(err):
+		return err
+	default:
+		return unrecordedError{err}
+	}
+}
+
+func (l *stepLog) value(ctx context.Context, step string, record *steps.Record) ([]byte, error) {
+	id := l.job.future.ID
+	if record.ValueRef == nil && len(record.Value) == 0 && record.Size > 0 {
+		whole, err := l.rooms().Reload(ctx, id, step)
+		if err != nil {
+			return nil, err
+		}
+		return whole.Value, nil
+	}
+	return l.rooms().Value(ctx, id, record)
+}
+
+func (l *stepLog) rooms() *steps.Steps { return steps.Of(l.job.membership.worker.cluster) }
+
+// Record implements taskcontext.Steps.
+func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.RecordedStep) error {
+	j := l.job
+	f, size := &j.future, len(of.Value)
+	record := steps.Record{Token: f.Token, Attempt: f.Attempt(), Codec: of.Codec, Value: of.Value, Size: int64(size),
+		StartedAt: layout.Millis(of.Started), At: layout.Millis(l.Now())}
+	if !of.Wake.IsZero() {
+		record.Wake = layout.Millis(of.Wake.Add(time.Millisecond - 1)) // never too early
+	}
+	if size > layout.MaxPut {
+		return Permanent(fmt.Errorf("step %s of future %s returned %d bytes: at most %d; store the data elsewhere and "+
+			"return where", step, f.ID, size, layout.MaxPut))
+	}
+	if size > steps.MaxInline {
+		ref, err := l.rooms().Store(ctx, f.ID, f.Token, step, of.Value)
+		if err != nil {
+			return unrecordedError{fmt.Errorf("step %s of future %s is not recorded: %w", step, f.ID, err)}
+		}
+		record.Value, record.ValueRef = nil, &ref
+	}
+	number, first, err := l.number()
+	if err != nil {
+		return err
+	}
+	record.Number = number
+	e := steps.Entry{Future: f, Name: step, Record: record, First: first, Ended: j.settled.Load}
+	if err := j.membership.stepWrites.write(ctx, e); err != nil {
+		return unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, err)}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.some = true
+	return nil
+}
+
+// number gives a step its number.
+func (l *stepLog) number() (n int, first bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last >= steps.Max {
+		return 0, false, Permanent(fmt.Errorf("future %s has %d steps, the most that it may have: submit a future for "+
+			"each part of its work", l.job.future.ID, steps.Max))
+	}
+	l.last++
+	return l.last, !l.some && !l.job.future.Steps, nil
+}
+
+// SleepUntil implements taskcontext.Steps.
+func (l *stepLog) SleepUntil(ctx context.Context, t time.Time) error {
+	w := l.job.membership.worker
+	left := t.Sub(w.cluster.Now())
+	switch {
+	case left <= 0:
+		return nil
+	case left <= shortSleep && !w.manual():
+		return l.Pause(ctx, left)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wake.IsZero() || t.Before(l.wake) {
+		l.wake = t
+	}
+	return l.asleep()
+}
+
+// asleep is the error that ends an attempt until the first sleep of it is over. It is called
+// under mu.
+func (l *stepLog) asleep() error {
+	return snoozeError{max(l.wake.Sub(l.job.membership.worker.cluster.Now()), 0)}
+}
+
+// Now implements taskcontext.Steps.
+func (l *stepLog) Now() time.Time { return l.job.membership.worker.cluster.Now() }
+
+// Pause implements taskcontext.Steps.
+func (l *stepLog) Pause(ctx context.Context, d time.Duration) error {
+	w := l.job.membership.worker
+	if w.manual() { // nothing moves its clock meanwhile
+		return context.Cause(ctx)
+	}
+	defer w.slots.await(ctx, l.job)()
+	if err := clock.Sleep(ctx, w.cluster.Clock(), d); err != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// Timeout implements taskcontext.Steps.
+func (l *stepLog) Timeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return withTimeout(ctx, l.job.membership.worker.cluster.Clock(), d)
+}
+
+// mind has an attempt whose function sleeps end as a snooze, whatever the function makes of the
+// error that it was given: its result would come before the sleep is over. A permanent
+// failure and a panic count.
+func (j *job) mind(err error) error {
+	l := j.stepsSoFar()
+	if l == nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var panicked *panicError
+	var permanent interface{ Permanent() bool }
+	if l.wake.IsZero() || errors.As(err, &panicked) || errors.As(err, &permanent) && permanent.Permanent() {
+		return err
+	}
+	if err == nil {
+		j.membership.worker.rare.Warn("a function went on although it sleeps, and what it returned is discarded: have it "+
+			"return the error of Sleep", "future", j.future.ID, "function", j.function())
+	}
+	return l.asleep()
+}
+
+// noteUnused has the end of an attempt with a result say which recorded steps it did not ask for.
+func (j *job) noteUnused(write func(names []string, all bool)) {
+	l := j.stepsSoFar()
+	if l == nil {
+		if j.future.Steps {
+			write(nil, true)
+		}
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.loaded {
+		if j.future.Steps {
+			write(nil, true)
+		}
+		return
+	}
+	var names []string
+	for name := range l.earlier.Steps {
+		if !l.used[name] {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 || l.earlier.Unused {
+		write(names, false)
+	}
+}

@@ -1,0 +1,169 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/steps"
+	"github.com/futura-run/futura/internal/seam"
+	"github.com/futura-run/futura/internal/taskcontext"
+)
+
+// doStep runs a step as package futures does.
+func doStep(ctx context.Context, name string, run func() []byte) ([]byte, error) {
+	log := ctx.Value(taskcontext.StepsKey{}).(taskcontext.Steps)
+	step, recorded, err := log.Ask(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if recorded != nil {
+		return recorded.Value, nil
+	}
+	value := run()
+	return value, log.Record(ctx, step, taskcontext.RecordedStep{Codec: layout.CodecRaw, Value: value, Started: log.Now()})
+}
+
+func (b *bed) steps(id layout.ID) (names []string) {
+	all, err := steps.Of(b.cluster).List(b.ctx, id)
+	require.NoError(b.t, err)
+	for i := range all {
+		names = append(names, all[i].Name)
+	}
+	return names
+}
+
+// TestAStepOfALostClaimIsNotRecorded has a worker that was declared dead end a step, while another
+// one runs the future.
+func TestAStepOfALostClaimIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	b, _ := progressBed(t)
+	first, failed := newBlocker(false), make(chan error, 1)
+	one := b.start(Options{Slots: 1}, map[string]Function{"order": func(ctx context.Context, args []byte) ([]byte, error) {
+		if _, err := doStep(ctx, "reserve", func() []byte { return []byte("first") }); err != nil {
+			return nil, err
+		}
+		if _, err := first.run(ctx, args); err != nil {
+			return nil, err
+		}
+		_, err := doStep(ctx, "charge", func() []byte { return []byte("late") })
+		failed <- err
+		return nil, err
+	}})
+	id := b.one("go:order")
+	b.begins(first)
+	one.Pause()
+	b.declareDead(one.ID())
+	second := newBlocker(false)
+	b.start(Options{Slots: 1}, map[string]Function{"order": func(ctx context.Context, args []byte) ([]byte, error) {
+		reserved, err := doStep(ctx, "reserve", func() []byte { return []byte("again") })
+		if err != nil {
+			return nil, err
+		}
+		if _, err := doStep(ctx, "charge", func() []byte { return []byte("second") }); err != nil {
+			return nil, err
+		}
+		_, err = second.run(ctx, args)
+		return reserved, err
+	}})
+	b.begins(second)
+	close(first.end)
+	require.ErrorIs(t, <-failed, steps.ErrLost)
+	close(second.end)
+	b.awaitOver(id)
+	require.Equal(t, "first", string(b.row(id).Result.Value))
+	require.Equal(t, []string{"reserve", "charge"}, b.steps(id))
+	b.check()
+}
+
+// TestAStoppedFunctionGoesOnElsewhere gives a future back in the one way that counts nothing.
+func TestAStoppedFunctionGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	stuck := newBlocker(true)
+	one := b.start(Options{Slots: 1, DrainTimeout: time.Millisecond}, map[string]Function{
+		"order": func(ctx context.Context, args []byte) ([]byte, error) {
+			if _, err := doStep(ctx, "reserve", func() []byte { return []byte("first") }); err != nil {
+				return nil, err
+			}
+			return stuck.run(ctx, args)
+		}})
+	id := b.one("go:order")
+	b.begins(stuck)
+	one.end()
+	require.Equal(t, layout.Attempts{}, b.row(id).Attempts, "nothing counts")
+	b.start(Options{Slots: 1}, map[string]Function{"order": func(ctx context.Context, _ []byte) ([]byte, error) {
+		return doStep(ctx, "reserve", func() []byte { return []byte("again") })
+	}})
+	b.awaitOver(id)
+	require.Equal(t, "first", string(b.row(id).Result.Value))
+}
+
+// TestStepsJoinCommits takes what has gathered, as much as a transaction may have.
+func TestStepsJoinCommits(t *testing.T) {
+	t.Parallel()
+	s := stepWrites{busy: true}
+	gather := func(n, size int) {
+		for range n {
+			s.put(&stepWrite{entry: steps.Entry{Record: steps.Record{Value: make([]byte, size)}}})
+		}
+	}
+	gather(steps.MaxWrite+7, 1)
+	require.Len(t, s.next(), steps.MaxWrite)
+	require.Len(t, s.next(), 7)
+	gather(200, steps.MaxInline)
+	require.Len(t, s.next(), maxStepBytes/steps.MaxInline+1)
+	require.True(t, s.busy)
+	require.NotEmpty(t, s.next())
+	require.Empty(t, s.next())
+	require.False(t, s.busy, "the next one begins a loop")
+}
+
+// TestABundleHasNoSteps is a permanent error, and so is a step on a peer.
+func TestABundleHasNoSteps(t *testing.T) {
+	t.Parallel()
+	for _, j := range []*job{{sourced: true}, {}} {
+		j.future.Spec = &layout.Spec{Bundle: true}
+		_, _, err := j.stepLog().Ask(context.Background(), "s")
+		var permanent interface{ Permanent() bool }
+		require.ErrorAs(t, err, &permanent)
+		require.True(t, permanent.Permanent())
+	}
+}
+
+// TestStepsOfAManualWorker are recorded in its function.
+func TestStepsOfAManualWorker(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	hand := &seam.Worker{Manual: true}
+	w, err := FromCluster(b.cluster, Options{Slots: 1, Seam: hand})
+	require.NoError(t, err)
+	var id layout.ID
+	require.NoError(t, w.Register("order", func(ctx context.Context, _ []byte) ([]byte, error) {
+		value, err := doStep(ctx, "reserve", func() []byte { return []byte("v") })
+		require.Equal(t, []string{"reserve"}, b.steps(id))
+		return value, err
+	}))
+	id = b.one("go:order")
+	for stateOf(b, id) != layout.Realized {
+		_, err := hand.Step(b.ctx, b.clock.Now())
+		require.NoError(t, err)
+	}
+}
+
+// TestUnrecordedStepsCountNoAttempt tells failures of the store from those of functions.
+func TestUnrecordedStepsCountNoAttempt(t *testing.T) {
+	t.Parallel()
+	j := &job{ctx: context.Background()}
+	require.True(t, j.failure(fmt.Errorf("order: %w", unrecordedError{steps.ErrLost})).Relinquish)
+	require.NotNil(t, j.failure(steps.ErrLost).Exception)
+	var permanent interface{ Permanent() bool }
+	require.ErrorAs(t, unread(fmt.Errorf("x: %w", layout.ErrBadRecord)), &permanent)
+	require.NotErrorAs(t, unread(layout.ErrNewerRecord), &permanent)
+	var unrecorded unrecordedError
+	require.ErrorAs(t, unread(context.Canceled), &unrecorded)
+}
