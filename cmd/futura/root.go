@@ -103,10 +103,10 @@ func exitCode(ctx context.Context, err error) int {
 		return exitOK
 	case ctx.Err() != nil:
 		return exitInterrupted
-	case errors.As(err, &usage), fdbmodel.IsMistake(err), errors.Is(err, kvopen.ErrBadName):
+	case errors.As(err, &usage), fdbmodel.IsMistake(err), isRefused(err), errors.Is(err, kvopen.ErrBadName):
 		return exitUsage
 	case errors.As(err, &answered) && answered.Status == http.StatusNotFound, errors.Is(err, fdbmodel.ErrNotFound),
-		errors.Is(err, stack.ErrNoToken):
+		errors.Is(err, futures.ErrBadPromiseToken), errors.Is(err, stack.ErrNoToken):
 		return exitNotFound
 	case errors.As(err, &answered) && answered.mistake():
 		return exitUsage

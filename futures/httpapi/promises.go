@@ -98,11 +98,12 @@ func (s *server) makePromise(ctx context.Context, in *struct {
 	if f.Existed() {
 		out.Status = http.StatusOK
 	}
-	out.Body = madePromise(Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()}, token)
+	out.Body = MadePromiseOf(Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()}, token)
 	return out, nil
 }
 
-func madePromise(of Submitted, token string) MadePromise {
+// MadePromiseOf returns the view of a promise with a new token, which may be empty.
+func MadePromiseOf(of Submitted, token string) MadePromise {
 	made := MadePromise{Submitted: of, Token: token}
 	if token != "" {
 		made.Path = promisesPath + "/" + token
@@ -173,5 +174,5 @@ func (s *server) newPromiseToken(ctx context.Context, in *idInput) (*struct{ Bod
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body MadePromise }{madePromise(Submitted{ID: id, Existed: true}, token)}, nil
+	return &struct{ Body MadePromise }{MadePromiseOf(Submitted{ID: id, Existed: true}, token)}, nil
 }

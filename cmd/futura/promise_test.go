@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// TestPromisesFromTheCommandLine makes promises, and completes them by id and by token.
+func TestPromisesFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	id, token, found := strings.Cut(strings.TrimSpace(s.ok("promise", "new", "--label", "order 7", "--tag", "a",
+		"--expires", "1h")), "\n")
+	require.True(t, found)
+	require.Contains(t, s.ok("explain", id), "futura promise resolve")
+	require.Contains(t, s.ok("promise", "list"), id)
+	for _, command := range []string{"get", "inspect", "explain", "list"} {
+		args := []string{command, id}
+		if command == "list" {
+			args[1] = "--json"
+		}
+		require.NotContains(t, s.ok(args...), token)
+	}
+	require.Contains(t, s.ok("promise", "resolve", token, `{"ok": true}`), "realized")
+	require.Contains(t, s.ok("promise", "resolve", id, `{"ok":true}`), "realized already")
+	require.Contains(t, s.ok("get", id), `{"ok":true}`)
+	_, e := s.run(exitUsage, "", "promise", "resolve", id, "1")
+	require.Contains(t, e, "completed otherwise")
+	_, e = s.run(exitUsage, "", "promise", "reject", id, "no")
+	require.Contains(t, e, "completed otherwise")
+	_, e = s.run(exitUsage, "", "promise", "token", id)
+	require.Contains(t, e, "a new token is not possible")
+	require.NotContains(t, s.ok("promise", "list"), id)
+	require.Contains(t, s.ok("promise", "list", "--all", "--tag", "a"), id)
+
+	var made httpapi.MadePromise
+	require.NoError(t, json.Unmarshal([]byte(s.ok("promise", "new", "--key", "k", "--json")), &made))
+	require.Equal(t, "/api/v1/promises/"+made.Token, made.Path)
+	out, e := s.run(exitOK, "", "promise", "new", "--key", "k")
+	require.Equal(t, made.ID.String()+"\n", out)
+	require.Contains(t, e, "is this one")
+	renewed := strings.TrimSpace(s.ok("promise", "token", made.ID.String()))
+	_, e = s.run(exitNotFound, "", "promise", "reject", made.Token)
+	require.Contains(t, e, "opens no promise")
+	out, _ = s.run(exitOK, renewed+"\n", "promise", "reject", "-", "too dear", "--json")
+	require.JSONEq(t, `{"outcome": "failed", "already": false}`, out)
+	require.Contains(t, s.ok("explain", made.ID.String()), "Retry it by hand to have it wait again")
+	require.Contains(t, s.ok("retry", made.ID.String()), "blocked")
+	out, _ = s.run(exitOK, "as it is", "promise", "resolve", made.ID.String(), "-", "--raw")
+	require.Contains(t, out, "realized")
+	require.Contains(t, s.ok("get", made.ID.String()), "as it is")
+}
+
+func TestPromiseCallsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	plain := strings.TrimSpace(s.ok("submit", "go:f"))
+	const none = "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
+	for says, args := range map[string][]string{
+		"is not JSON": {"resolve", none, "yes"}, "begins with prm_": {"resolve", "nobody", "1"},
+		"can't both be": {"resolve", "-", "-"}, "is not a promise": {"resolve", plain, "1"},
+		"--key is empty": {"new", "--key", ""}, "use a time such as": {"new", "--deadline", "tomorrow"},
+		"--limit 0": {"list", "--limit", "0"},
+	} {
+		_, e := s.run(exitUsage, "", append([]string{"promise"}, args...)...)
+		require.Contains(t, e, says)
+	}
+	s.run(exitNotFound, "", "promise", "resolve", none, "1")
+	s.run(exitNotFound, "", "promise", "token", none)
+	s.run(exitNotFound, "", "promise", "resolve", "prm_0", "1")
+}
