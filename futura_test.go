@@ -3,6 +3,7 @@ package futura_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -19,7 +20,17 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is the main of a process that TestStepsOfKilledProcesses starts, too.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(killedVariable); dir != "" {
+		if err := beKilled(dir, killedProgramsOf(os.Getenv(killedPrograms))); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // TestNodeOpensAndClosesAll opens a store twice: a future that was submitted by
 // a node without a worker runs in the next one.

@@ -77,18 +77,24 @@ func (a *app) cancelCommand() *cobra.Command {
 }
 
 func (a *app) retryCommand() *cobra.Command {
-	var failed bool
+	var failed, startOver bool
 	s := selection{states: []layout.State{layout.Failed}}
 	cmd := &cobra.Command{
 		Use: "retry ID... | --failed", Short: "Run failed futures again, with all their attempts",
 		Long: "retry runs failed futures again, with all their attempts, and delayed ones at once. With --failed it takes " +
 			"all failed futures except cancelled ones, which are retried by id, and items of batches: for these, use " +
-			"futura batch retry.",
+			"futura batch retry.\n\n" +
+			"A future keeps the steps that it has recorded: it goes on from the one that failed, on today's code. With " +
+			"--start-over a failed one forgets them, and all of it runs again.",
 		Example: "  futura retry 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
+			"  futura retry 01995b4e-6f3a-7c1e-9d2b-0123456789ab --start-over\n" +
 			"  futura retry --failed --function wasm:count",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if failed == (len(args) > 0) {
 				return usageError{errors.New("name futures by id, or use --failed")}
+			}
+			if failed && startOver {
+				return usageError{errors.New("--start-over is for futures by id: --failed keeps their steps")}
 			}
 			if !failed && s.some() {
 				return usageError{errors.New("--function, --queue and the like need --failed")}
@@ -101,19 +107,25 @@ func (a *app) retryCommand() *cobra.Command {
 				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c, &s) })
 			}
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
-				return retryOne(cmd.Context(), c, id)
+				if startOver {
+					return retryOne(cmd.Context(), c, id, (*futures.Client).StartOver)
+				}
+				return retryOne(cmd.Context(), c, id, (*futures.Client).Retry)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&failed, "failed", false, "select all failed futures")
+	cmd.Flags().BoolVar(&startOver, "start-over", false, "without the steps that they have recorded")
 	s.filterFlags.add(cmd.Flags(), "with --failed: only those", s.states)
 	return cmd
 }
 
 // retryOne retries a future, and says whether it waits for its inputs again, or has
 // failed with one of them.
-func retryOne(ctx context.Context, c *futures.Client, id futures.ID) (changed, error) {
-	if err := c.Retry(ctx, id); err != nil {
+func retryOne(ctx context.Context, c *futures.Client, id futures.ID,
+	retry func(*futures.Client, context.Context, futures.ID) error,
+) (changed, error) {
+	if err := retry(c, ctx, id); err != nil {
 		return changed{}, err
 	}
 	row, err := c.Cluster().Get(ctx, id)

@@ -19,8 +19,8 @@ func (a *app) commandGroups() []commandGroup {
 			a.promiseCommand(), a.tasksCommand(), a.jobsCommand(), a.scheduleCommand(),
 		}},
 		{"look", "Look:", []*cobra.Command{
-			a.listCommand(), a.explainCommand(), a.graphCommand(), a.workersCommand(), a.peersCommand(), a.usageCommand(),
-			a.activityCommand(), a.inspectCommand(), a.topCommand(), a.uiCommand(),
+			a.listCommand(), a.explainCommand(), a.graphCommand(), a.stepsCommand(), a.workersCommand(), a.peersCommand(),
+			a.usageCommand(), a.activityCommand(), a.inspectCommand(), a.topCommand(), a.uiCommand(),
 		}},
 		{"change", "Change what was submitted:", []*cobra.Command{
 			a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.cloneCommand(), a.transferCommand(), a.pinCommand(),

@@ -117,6 +117,7 @@ func (d *description) rows() [][]string {
 	if u := spec.Unique; u != nil {
 		add(true, "unique", "by %.60q", cmp.Or(u.Key, string(u.Name)))
 	}
+	add(r.Steps, "steps", "recorded: futura steps %s", r.ID)
 	if r.Pins != nil {
 		add(true, "pinned by", "%s", strings.Join(r.Pins.Holders, ", "))
 	}

@@ -38,6 +38,9 @@ const (
 // future no more: the attempt has ended, or the worker was declared dead.
 var ErrLost = errors.New("the claim of the future is lost, so the step is not recorded")
 
+// Key is the kind of key of steps, in package keyspace.
+const Key = step.KeyStep
+
 // Record is what a step returned.
 type Record = step.Record
 

@@ -114,6 +114,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerActivity()
 	server.registerOverview()
 	server.registerCopies()
+	server.registerSteps()
 	server.registerFunctions()
 	server.registerSchedules()
 	server.registerLanes()

@@ -352,7 +352,7 @@ func importTable() map[string]imports {
 		"internal/sim": {
 			ours: append(slices.Clone(whole), "internal/seam", "internal/storetest", "internal/taskcontext",
 				"fdbmodel/kv/kvtest/reference", "fdbmodel/reference",
-				"fdbmodel/batches", "batch", "batch/head", "batch/futurestore"),
+				"fdbmodel/batches", "fdbmodel/steps", "batch", "batch/head", "batch/futurestore"),
 			others: append(tests(), uuid, pebble),
 		},
 	}

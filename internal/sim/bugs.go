@@ -76,7 +76,8 @@ var ends = []string{tagFinish, tagReap, "futura-cancel", tagResolve}
 
 func plantedBugs() []plantedBug {
 	return slices.Concat(edgeBugs(), claimBugs(), endingBugs(), batchBugs(), copyBugs(), lineageBugs(),
-		putBugs(), placeBugs(), progressBugs(), uniqueBugs(), timeBugs(), laneBugs(), bundleBugs(), jobBugs())
+		putBugs(), placeBugs(), progressBugs(), uniqueBugs(), timeBugs(), laneBugs(), bundleBugs(), jobBugs(),
+		stepBugs())
 }
 
 // edgeBugs are about futures that take the results of others.

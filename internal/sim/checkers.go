@@ -192,7 +192,8 @@ func (w *world) checkCounts(ctx context.Context) error {
 			if failed := w.log.mayHaveFailed(r, &rows[i], w.lastLost(r, n.Rebuilt)); n.Failed > failed {
 				problems = append(problems, fmt.Errorf("future %s counts %d failed attempts of %d", id, n.Failed, failed))
 			}
-			problems = append(problems, w.checkLineage(r, &rows[i]), w.checkTold(&rows[i]))
+			problems = append(problems, w.checkLineage(r, &rows[i]), w.checkTold(&rows[i]),
+				w.checkSteps(ctx, &rows[i]))
 		}
 	}
 	return errors.Join(append(problems, w.checkKept(exists))...)

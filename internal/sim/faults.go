@@ -122,7 +122,13 @@ func (w *world) watched(p *workerProcess, name string, fn workers.Function) work
 		w.tell(ctx, &info, 1)
 		value, err := w.attempt(ctx, args, run, func() ([]byte, error) {
 			return w.log.failures.watch(p, args, &w.report, func() ([]byte, error) {
-				value, err := fn(ctx, args)
+				run := func() ([]byte, error) { return fn(ctx, args) }
+				value, err := []byte(nil), error(nil)
+				if hasSteps(name) {
+					value, err = w.inSteps(ctx, &info, run)
+				} else {
+					value, err = run()
+				}
 				if err == nil {
 					w.stopBeforeTheEnd(ctx, p)
 				}

@@ -152,6 +152,7 @@ type world struct {
 	stopped  bool    // a process is stopped in the midst of a step
 	broken   []error // what was seen that must not be
 	told     map[attemptOf]int64
+	stepRuns stepRuns
 	ticks    ticks
 }
 
