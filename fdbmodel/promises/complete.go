@@ -185,6 +185,10 @@ func over(row *layout.Row) error {
 			row.Result.Size, at)
 	}
 	x := row.Exception
+	if x == nil {
+		return fmt.Errorf("promise %s is %s, which no promise is: completing it is %w", row.ID, row.State(),
+			fdbmodel.ErrTransition)
+	}
 	why := ErrConflict
 	switch x.Kind {
 	case layout.KindCancelled:

@@ -37,6 +37,9 @@ type Options struct {
 	// Memory is that store's, in bytes: what it has beyond that lies in tables on its
 	// disk. A checkpoint comes every few transactions then. Defaults to all that is needed.
 	Memory int64
+	// Promises is how many promises are made, and completed by processes of their own. Defaults
+	// to none: they take draws of the seed.
+	Promises int
 	// Bug is planted, see Bugs. Defaults to none.
 	Bug Bug
 	// Log is told each step, for finding out what a seed does. Defaults to none.
@@ -140,6 +143,9 @@ type world struct {
 	bundles *bundleLog
 	jobs    *jobLog
 	stages  []*jobProcess
+	hooks   []*hookProcess
+	// promises are those that were asked for.
+	promises []*simPromise
 	// bundling says that some futures run in bundles.
 	bundling bool
 	piping   bool      // there is a pipeline of jobs
@@ -303,6 +309,9 @@ func (w *world) over(ctx context.Context) (bool, error) {
 	if err != nil || w.client.open() > 0 {
 		return false, err
 	}
+	if !w.promisesAreOver() {
+		return false, nil
+	}
 	if over, err := w.jobsAreOver(ctx); !over || err != nil {
 		return false, err
 	}
@@ -351,6 +360,9 @@ func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
 func (w *world) startOthers(ctx context.Context) error {
 	w.workers, w.heads = nil, nil
 	if err := w.startJobs(ctx); err != nil {
+		return err
+	}
+	if err := w.startHooks(ctx); err != nil {
 		return err
 	}
 	for range w.options.Workers {
@@ -470,6 +482,9 @@ func (w *world) schedules() []*agenda {
 		all = append(all, &p.agenda)
 	}
 	for _, p := range w.stages {
+		all = append(all, &p.agenda)
+	}
+	for _, p := range w.hooks {
 		all = append(all, &p.agenda)
 	}
 	return slices.DeleteFunc(all, func(s *agenda) bool {
