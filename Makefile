@@ -17,7 +17,8 @@ FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
 # Rooms of the model: those whose goroutines share memory, and the others whose tests need a store.
-BUSY_ROOMS := activity fit joblog lanes mailbox maintenance metering modules names pauses quota results schedule
+BUSY_ROOMS := activity fit joblog lanes mailbox maintenance metering modules names pauses promises quota results \
+	schedule
 CALM_ROOMS := admin audit batches edges inspect owners read transfer
 FDB_ROOMS  := $(addprefix ./fdbmodel/,$(BUSY_ROOMS) $(CALM_ROOMS))
 # Names as alternatives of a pattern.
