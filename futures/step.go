@@ -57,11 +57,12 @@ type inStep struct{}
 // record, and is shown as unused. A recorded value that does not decode as T is a permanent error.
 // A future has at most MaxSteps steps, and a value at most 64 MiB, encoded as msgpack.
 //
-// When Step returns nil, the value is durable, under the claim of the future: a worker that has
-// lost it records nothing, and gets ErrStepLost. Between the end of fn and then lies the only time in
-// which a kill has fn run again. An error of fn is returned once the retries of the step are used
-// up, and is not recorded: a later attempt runs the step again. So does an error of the store, after
-// which the future runs again without an attempt that counts.
+// While the value is being written, other functions use the slot of this one. When Step returns nil,
+// the value is durable, under the claim of the future: a worker that has lost it records nothing, and
+// gets ErrStepLost. Between the end of fn and then lies the only time in which a kill has fn run
+// again. An error of fn is returned once the retries of the step are used up, and is not recorded: a
+// later attempt runs the step again. So does an error of the store, after which the future runs again
+// without an attempt that counts.
 //
 // It returns ErrOutsideFunction for another context, and a permanent error in a step, in a function
 // of a bundle, and on a peer.

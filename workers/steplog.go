@@ -171,6 +171,9 @@ func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.Record
 	}
 	record.Number = number
 	e := steps.Entry{Future: f, Name: step, Record: record, First: first, Ended: j.settled.Load}
+	if !j.membership.worker.manual() { // others use the slot meanwhile, and their steps join the commit
+		defer j.membership.worker.slots.await(ctx, j)()
+	}
 	if err := j.membership.stepWrites.write(ctx, e); err != nil {
 		return unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, err)}
 	}

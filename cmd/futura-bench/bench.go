@@ -41,6 +41,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"              and one that 10,000 use; --futures is also that number, up to 100,000\n" +
 			"  lanes       20,000 futures in lanes that are never full, and in 100 of width 10;\n" +
 			"              1,000 in one of width 1; each beside plain futures\n" +
+			"  steps       5,000 futures of ten steps each, and as many plain ones: how many times as\n" +
+			"              long those with steps take, and what each costs\n" +
 			"  wasm        a WASM function of 0.3 ms, in a fresh instance each; the ratios of\n" +
 			"              its time to plain runtimes that can and can't be stopped\n" +
 			"  objects     Put and Get of 1 kB and 10 MB in an object store: within a process,\n" +

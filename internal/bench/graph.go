@@ -100,6 +100,15 @@ func signed(v float64, digits int) float64 {
 func (r *run) shape(ctx context.Context, name string, w int,
 	build func(context.Context) (all []*futures.Future, edges int, err error),
 ) (s Shape, usage Usage, err error) {
+	return r.shapeOf(ctx, name, w, func(_ context.Context, args []byte) ([]byte, error) {
+		return args[:min(len(args), argsSize)], nil
+	}, build)
+}
+
+// shapeOf is shape with a function.
+func (r *run) shapeOf(ctx context.Context, name string, w int, fn workers.Function,
+	build func(context.Context) (all []*futures.Future, edges int, err error),
+) (s Shape, usage Usage, err error) {
 	err = r.within(ctx, func() error {
 		before, start := r.mark(), time.Now()
 		all, edges, err := build(ctx)
@@ -108,9 +117,9 @@ func (r *run) shape(ctx context.Context, name string, w int,
 		}
 		s = Shape{Name: name, Futures: len(all), Edges: edges, SubmitMS: millis(time.Since(start))}
 		r.begin("run "+name, len(all))
-		pass := func(_ context.Context, args []byte) ([]byte, error) {
+		pass := func(ctx context.Context, args []byte) ([]byte, error) {
 			r.step(1)
-			return args[:min(len(args), argsSize)], nil
+			return fn(ctx, args)
 		}
 		start = time.Now()
 		return working(ctx, r.client.Cluster(), w, workers.Options{}, pass, func() error {

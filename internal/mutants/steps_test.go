@@ -4,6 +4,7 @@ package mutants
 func stepMutants() []mutant {
 	const room, index, under = "fdbmodel/steps/steps.go", "fdbmodel/internal/step/step.go", "fdbmodel/under.go"
 	model := suites{{of: "fdbmodel/steps"}}
+	durable := suites{{of: "futures", run: "Step|Sleep|CodeMay"}}
 	return []mutant{
 		{name: "who lost the claim records steps", file: under, by: model,
 			old: "err == nil && claim.Token == f.Token", new: "err == nil"},
@@ -31,6 +32,14 @@ func stepMutants() []mutant {
 			old: "> MaxName-longestNumber || isNumbered(name) {", new: "> MaxName-longestNumber {"},
 		{name: "steps stay unused", file: room, by: model,
 			old: "return func(tx kv.Tx) { tx.Clear(key) }", new: "return func(tx kv.Tx) {}"},
+		{name: "an attempt that sleeps ends with its result", file: "workers/execute.go", by: durable,
+			old: "\terr = j.mind(err)\n", new: "\t_ = j.mind\n"},
+		{name: "steps run while their attempt sleeps", file: "workers/steplog.go", by: durable,
+			old: "\tif !l.wake.IsZero() {\n\t\treturn \"\", nil, l.asleep()\n\t}\n", new: ""},
+		{name: "the second step with a name is the first", file: "workers/steplog.go", by: durable,
+			old: "steps.Numbered(name, l.asked[name])", new: "name"},
+		{name: "nothing says which steps are unused", file: "workers/job.go", by: durable,
+			old: "\t\t\tc.Beside = ", new: "\t\t\t_ = "},
 		{name: "two steps have one number", file: "fdbmodel/audit/steps.go",
 			by:  suites{{of: "fdbmodel/audit", run: "Broken"}},
 			old: "if other, taken := p.numbered[at]; taken {", new: "if other, taken := p.numbered[at]; taken && false {"},
