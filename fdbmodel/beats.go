@@ -1,6 +1,7 @@
 package fdbmodel
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -73,7 +74,7 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 		for i := range beats {
 			asked[i] = beats[i].Worker.askBeat(tx)
 		}
-		pauses := pause.Ask(tx, pause.Keys(c.keys))
+		pauses := pause.Ask(tx, pause.Keys(c.keys), now)
 		for i := range beats {
 			if err := beats[i].Worker.beat(ctx, tx, asked[i], values[i], &answers[i]); err != nil {
 				return err
@@ -112,13 +113,19 @@ func (r *Registration) encodeBeat(beat layout.Heartbeat, now time.Time) []byte {
 
 // askedBeat are the reads of one heartbeat.
 type askedBeat struct {
-	alive     kv.Pending[[]byte]
-	cancelled kv.Pending[kv.Page]
+	alive, cancelled []byte // where they are within own
+	own              kv.Pending[kv.Page]
 }
 
 func (r *Registration) askBeat(tx kv.Attempt) askedBeat {
-	prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
-	return askedBeat{r.askAlive(tx), tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: cancelPage})}
+	keys := r.cluster.keys
+	a := askedBeat{alive: keys.Worker(r.info.ID, layout.WorkerAlive),
+		cancelled: keys.Worker(r.info.ID, layout.WorkerCancelled)}
+	// The two are neighbours but for one key. A cancel does not conflict with the heartbeat.
+	tx.AddReadConflictKey(a.alive)
+	own := kv.Range{Begin: a.alive, End: kv.AfterPrefix(a.cancelled)}
+	a.own = tx.Snapshot().GetRange(own, kv.RangeOptions{Limit: cancelPage + 2})
+	return a
 }
 
 // beat writes a heartbeat, unless the worker was declared dead, and collects the cancels
@@ -128,21 +135,19 @@ func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat,
 	if !tx.MaybeCommitted {
 		answer.Cancelled = nil
 	}
-	alive, err := asked.alive.Wait(ctx)
+	page, err := asked.own.Wait(ctx)
 	if err != nil {
 		return err
 	}
-	page, err := asked.cancelled.Wait(ctx)
-	if err != nil {
-		return err
-	}
-	if answer.Err = nil; alive == nil {
+	if answer.Err = nil; len(page.Items) == 0 || !bytes.Equal(page.Items[0].Key, asked.alive) {
 		answer.Err = r.reaped()
 		return nil
 	}
-	prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
-	for _, item := range page.Items {
-		rest := tuple.NewReader(item.Key[len(prefix):])
+	for _, item := range page.Items[1:] {
+		if !bytes.HasPrefix(item.Key, asked.cancelled) {
+			continue
+		}
+		rest := tuple.NewReader(item.Key[len(asked.cancelled):])
 		answer.Cancelled = append(answer.Cancelled, layout.ID(rest.UUID()))
 		tx.Clear(item.Key)
 	}

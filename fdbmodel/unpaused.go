@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -16,7 +17,7 @@ func (c *Cluster) LearnPauses(ctx context.Context, version kv.Version) error {
 		if tx.Number == 1 && version != kv.NoVersion {
 			tx.SetReadVersion(version)
 		}
-		seen, err := pause.Ask(tx, pause.Keys(c.keys)).Wait(ctx)
+		seen, err := pause.Ask(tx, pause.Keys(c.keys), c.clock.Now()).Wait(ctx)
 		if err == nil {
 			c.learnPauses(seen)
 		}
@@ -30,6 +31,10 @@ func (c *Cluster) learnPauses(seen *pause.Seen) {
 		c.notifier.WakeAll()
 	}
 }
+
+// SeenJanitor returns the record of the cluster's janitor, nil for none, as the last heartbeat
+// of a worker of this Cluster has read it, and when that was: the zero time if none has.
+func (c *Cluster) SeenJanitor() (record []byte, at time.Time) { return c.paused.Janitor() }
 
 // queues returns those queues of a worker that are not paused.
 func (r *Registration) queues() []string {

@@ -116,7 +116,8 @@ const pollsForAll = 4
 
 // Poll reports whether there may be something to claim. It reads some of the
 // shards: all of them within four calls, or in each call if few other workers
-// are idle. A worker in the ring calls it periodically in case a hint was lost.
+// are idle, and one where many can run all that it can. A worker in the ring calls it
+// periodically in case a hint was lost.
 // It only reads.
 func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, err error) {
 	req.Runs = r.runs(req.Runs)
@@ -125,6 +126,9 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 		r.polled = int(r.info.ID[len(r.info.ID)-1]) % shards // workers that started together look at different ones
 	}
 	n := max(shards/pollsForAll, shards/max(r.idle, 1), 1)
+	if r.alike >= shards {
+		n = 1
+	}
 	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 		if r.polls%pollsForAll == 0 {
 			able := r.able()

@@ -228,17 +228,22 @@ func (j *janitor) perform(ctx context.Context, d *duty, now time.Time) time.Time
 // takeRole keeps the role, or takes it from a janitor whose heartbeat is
 // unchanged.
 func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
-	record, worker, err := j.maintain.Present(ctx)
-	if err != nil {
-		j.held = false
-		return err
+	record, worker, at, known := j.maintain.Seen(2 * j.cluster.Config().Heartbeat)
+	if !known {
+		var err error
+		if record, worker, err = j.maintain.Present(ctx); err != nil {
+			j.held = false
+			return err
+		}
+		at = now
 	}
 	mine := record == nil || worker == j.id
-	if !mine && j.role.look("", record, now) < j.cluster.Config().DeadAfter {
+	if !mine && j.role.look("", record, at) < j.cluster.Config().DeadAfter {
 		j.held = false
 		return nil
 	}
 	j.count++
+	var err error
 	_, j.held, err = j.maintain.Acquire(ctx, j.id, record, j.count)
 	return err
 }

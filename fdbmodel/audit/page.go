@@ -177,8 +177,6 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkSchedules(it)
 	case joblog.Subspace:
 		p.checkJobs(it)
-	case pause.Subspace:
-		p.checkPause(it)
 	case meter.SubMetered:
 		p.checkMetered(it)
 	case meter.SubActivity:
@@ -194,6 +192,8 @@ func (p *page) compare(items []item) {
 	p.compareSubspace(it, items)
 
 	switch it.Kind.Name {
+	case pause.KeyPause:
+		p.checkPause(it)
 	case layout.KeyAddress:
 		p.checkAddress(it)
 	case layout.KeyAlias:

@@ -99,9 +99,9 @@ func repair(t *testing.T, c *fdbmodel.Cluster) audit.Report {
 // belongings are the keys that users and operators have written: no index of them, apart from more kinds.
 func belongings(t *testing.T, p *modeltest.Population, more ...string) map[string]string {
 	kept := map[string]string{}
-	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, joblog.Subspace, pause.Subspace, "chunks"}
+	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, joblog.Subspace, "chunks"}
 	kinds := []string{layout.KeyBatch, layout.KeyBatchChunk, schedule.KeyDefinition, schedule.KeyState,
-		layout.KeyLaneKind, layout.KeyConfig, quota.KeyLimits}
+		layout.KeyLaneKind, layout.KeyConfig, quota.KeyLimits, pause.KeyPause}
 	for _, item := range p.Items(t) {
 		key := keyspace.Table().Parse(item.Key)
 		if key.Kind == nil || key.Kind.Name == "has dependants" || key.Kind.Name == "has steps" ||

@@ -43,9 +43,10 @@ const (
 	subIdle      = "idle"
 	subIncoming  = "incoming"
 	subAddresses = "addresses"
-	subJanitor   = "janitor"
-	SubModules   = "modules"
-	SubAliases   = "aliases"
+	// SubBulletin is what each worker reads with its heartbeat: the janitor, and what is paused.
+	SubBulletin = "bulletin"
+	SubModules  = "modules"
+	SubAliases  = "aliases"
 
 	RowArgs     = "args"
 	RowSpec     = "spec"
@@ -77,6 +78,8 @@ const (
 	ownerWake     = "wake"
 	ownerOpenPart = "open"
 	CheckPart     = "check"
+
+	bulletinJanitor = "janitor"
 
 	batchByID       = "by-id"
 	batchByTime     = "by-time"
@@ -453,7 +456,10 @@ func (k Keyspace) Count(shard int, queue, owner string, s State) []byte {
 func (k Keyspace) Config() []byte { return k.Global(SubConfig) }
 
 // Janitor returns the key that names the present janitor.
-func (k Keyspace) Janitor() []byte { return k.Global(subJanitor) }
+func (k Keyspace) Janitor() []byte { return tuple.AppendString(k.Bulletin(), bulletinJanitor) }
+
+// Bulletin returns the prefix of what each worker reads with its heartbeat.
+func (k Keyspace) Bulletin() []byte { return k.Global(SubBulletin) }
 
 // Incoming returns the key that marks a cluster that is being copied into.
 func (k Keyspace) Incoming() []byte { return k.Global(subIncoming) }

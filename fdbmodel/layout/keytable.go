@@ -66,7 +66,7 @@ func globalKinds() []KeyKind {
 			"an idle worker, with its free capacity and its functions", "a worker with nothing to do"},
 		{KeyIncoming, subIncoming, false, nil, FormatRecord, RecordOf[IncomingRecord], "", LeftOut,
 			"the cluster is being copied into, and can't be opened", "migrate, restore"},
-		{KeyJanitor, subJanitor, false, nil, FormatRecord, RecordOf[JanitorRecord], "", LeftOut,
+		{KeyJanitor, SubBulletin, false, in(Fixed(bulletinJanitor)), FormatRecord, RecordOf[JanitorRecord], "", LeftOut,
 			"the worker whose janitor is at work", "its holder"},
 		{KeyLaneKind, subLaneKinds, false, in(Text("kind")), FormatRecord, RecordOf[LaneKind], "", carried,
 			"the settings of a kind of lanes", "SetLaneKind; cleared by RemoveLaneKind"},

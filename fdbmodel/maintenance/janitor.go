@@ -6,6 +6,7 @@ package maintenance
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/roles"
@@ -54,6 +55,21 @@ func (j Janitor) Present(ctx context.Context) (record []byte, worker layout.Work
 		return err
 	})
 	return record, worker, err
+}
+
+// Seen is Present as of the last heartbeat of a worker of this process, without a read: at is
+// when that was. It returns false if that is longer ago than maxAge.
+func (j Janitor) Seen(maxAge time.Duration) (record []byte, worker layout.WorkerID, at time.Time, ok bool) {
+	record, at = j.cluster.SeenJanitor()
+	if at.IsZero() || j.cluster.Now().Sub(at) > maxAge {
+		return nil, "", at, false
+	}
+	if record == nil {
+		return nil, "", at, true
+	}
+	var present layout.JanitorRecord
+	err := layout.Decode(j.keys.Janitor(), record, &present)
+	return record, present.Worker, at, err == nil
 }
 
 func (j Janitor) present(ctx context.Context, tx kv.Reader) ([]byte, layout.WorkerID, error) {

@@ -33,14 +33,17 @@ func Check(what, name string) error {
 	}
 }
 
-// Subspace has the keys of what is paused.
-const Subspace = "pauses"
+// part is what the keys of what is paused have within the bulletin.
+const part = "paused"
+
+// KeyPause is the kind of key of what is paused.
+const KeyPause = "pause"
 
 // Kinds returns the kind of key of what is paused.
 func Kinds() []layout.KeyKind {
 	return []layout.KeyKind{{
-		Name: "pause", Subspace: Subspace, Record: layout.RecordOf[Record],
-		Elements: []layout.Element{layout.Choice("what", Function, Queue), layout.Text("name")},
+		Name: KeyPause, Subspace: layout.SubBulletin, Record: layout.RecordOf[Record],
+		Elements: []layout.Element{layout.Fixed(part), layout.Choice("what", Function, Queue), layout.Text("name")},
 		Holds:    "no worker takes futures of a function, or of a queue", Writer: "Pause; cleared by Resume",
 	}}
 }
@@ -60,7 +63,7 @@ func Parse(key []byte) (what, name string) {
 type Keys layout.Keyspace
 
 // All returns the prefix of what is paused.
-func (k Keys) All() []byte { return layout.Keyspace(k).Global(Subspace) }
+func (k Keys) All() []byte { return tuple.AppendString(layout.Keyspace(k).Bulletin(), part) }
 
 // Pause returns the key that says that a queue, or a function, is paused.
 func (k Keys) Pause(what, name string) []byte {

@@ -2,13 +2,16 @@
 package pause
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Max is how many queues and functions may be paused at a time.
@@ -40,6 +43,11 @@ func isPart(function, of string) bool {
 
 // Seen is what was paused at a version: the names, without the records.
 type Seen struct {
+	// Janitor is the record of the cluster's janitor at that version, nil if it has none.
+	Janitor []byte
+	// Asked is when that was, by the clock of the process.
+	Asked time.Time
+
 	at   kv.Version
 	list []Pause
 }
@@ -50,13 +58,16 @@ func (s *Seen) has(what, name string) bool {
 
 // Asked is a read of what is paused.
 type Asked struct {
-	tx   kv.Attempt
-	page kv.Pending[kv.Page]
+	tx      kv.Attempt
+	at      time.Time
+	janitor []byte
+	page    kv.Pending[kv.Page]
 }
 
-// Ask requests what is paused.
-func Ask(tx kv.Attempt, keys Keys) Asked {
-	return Asked{tx, tx.Snapshot().GetRange(kv.Prefix(keys.All()), kv.RangeOptions{Limit: Max})}
+// Ask requests what is paused, and who the janitor is, in one read.
+func Ask(tx kv.Attempt, keys Keys, now time.Time) Asked {
+	all := layout.Keyspace(keys)
+	return Asked{tx, now, all.Janitor(), tx.Snapshot().GetRange(kv.Prefix(all.Bulletin()), kv.RangeOptions{Limit: Max + 1})}
 }
 
 // Wait returns what is paused. The name suffices: a newer record pauses as well.
@@ -65,8 +76,12 @@ func (a Asked) Wait(ctx context.Context) (*Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &Seen{}
+	seen := &Seen{Asked: a.at}
 	for _, item := range page.Items {
+		if bytes.Equal(item.Key, a.janitor) {
+			seen.Janitor = item.Value
+			continue
+		}
 		what, name := Parse(item.Key)
 		seen.list = append(seen.list, Pause{What: what, Name: name})
 	}
@@ -91,6 +106,15 @@ func (k *Known) Learn(seen *Seen) (resumed bool) {
 	}
 	k.seen.Store(seen)
 	return was != nil && slices.ContainsFunc(was.list, func(p Pause) bool { return !seen.has(p.What, p.Name) })
+}
+
+// Janitor returns the record of the cluster's janitor as it was last read, and when. The time
+// is zero if it never was.
+func (k *Known) Janitor() (record []byte, asked time.Time) {
+	if seen := k.seen.Load(); seen != nil {
+		return seen.Janitor, seen.Asked
+	}
+	return nil, time.Time{}
 }
 
 // Any reports whether anything is paused.
