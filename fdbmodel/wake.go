@@ -111,13 +111,13 @@ func (r *Registration) EnterIdleRing(ctx context.Context, req ClaimRequest) (kv.
 	return watch, err
 }
 
-// pollsForAll is the number of calls of Poll that together cover all shards.
+// pollsForAll is the number of calls of Poll that together cover all shards, unless they are
+// shared.
 const pollsForAll = 4
 
 // Poll reports whether there may be something to claim. It reads some of the
-// shards: all of them within four calls, or in each call if few other workers
-// are idle, and one where many can run all that it can. A worker in the ring calls it
-// periodically in case a hint was lost.
+// shards: all of them within four calls, or as SharePolls says, or in each call if few
+// other workers are idle. A worker in the ring calls it periodically in case a hint was lost.
 // It only reads.
 func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, err error) {
 	req.Runs = r.runs(req.Runs)
@@ -125,10 +125,7 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 	if r.polls == 0 {
 		r.polled = int(r.info.ID[len(r.info.ID)-1]) % shards // workers that started together look at different ones
 	}
-	n := max(shards/pollsForAll, shards/max(r.idle, 1), 1)
-	if r.alike >= shards {
-		n = 1
-	}
+	n := max(shards/max(r.pollsForAll, pollsForAll), shards/max(r.idle, 1), 1)
 	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 		if r.polls%pollsForAll == 0 {
 			able := r.able()
@@ -144,6 +141,10 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 	r.polls++
 	return found, err
 }
+
+// SharePolls has Poll read all shards within n calls, and not within four if n is more: for a
+// worker that polls beside others that find the same.
+func (r *Registration) SharePolls(n int) { r.pollsForAll = n }
 
 // Alike returns how many workers in the ring, with this one, can run all that it can, up to a bound, as Poll
 // counted them last. Together they find what one would that polls as often as all of them.

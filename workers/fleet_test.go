@@ -289,3 +289,20 @@ func TestManualMemberOfAFleet(t *testing.T) {
 	_, there := b.member(w.ID())
 	require.False(t, there)
 }
+
+// TestManyWorkersShareTheShards has workers that take turns look at all shards within the time
+// of four polls, however many they are.
+func TestManyWorkersShareTheShards(t *testing.T) {
+	t.Parallel()
+	const shards = 16
+	for _, each := range []time.Duration{100 * time.Millisecond, time.Second, 20 * time.Second, 5 * time.Minute} {
+		for _, n := range []int{0, 1, 2, 16, 60, 61, 100, 128} {
+			every, parts := shared(each, n), pollsOf(each, n)
+			looks := float64(max(n, 1)) * float64(max(shards/parts, 1)) * float64(pollsForAll*each) / float64(every)
+			require.GreaterOrEqual(t, looks, 0.75*shards, "each %v, %d workers", each, n)
+			if shards/parts > 1 { // not the least that a poll can look at
+				require.LessOrEqual(t, looks, 1.5*shards, "each %v, %d workers", each, n)
+			}
+		}
+	}
+}

@@ -127,7 +127,7 @@ type Options struct {
 	Middleware         []Middleware
 	FunctionMiddleware map[string][]Middleware
 	// Poll is how often an idle worker looks for work without a hint: four polls
-	// cover all shards. Of up to 32 idle workers that can run the same, with as much
+	// cover all shards. Of up to 128 idle workers that can run the same, with as much
 	// free, one looks that often, in turn, and each at least once a minute: what a label
 	// requires one of them for waits longer if its hint is lost. Defaults to 1 s.
 	Poll time.Duration

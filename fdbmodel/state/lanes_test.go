@@ -31,6 +31,9 @@ func TestStateGridOfLanes(t *testing.T) {
 				row := gridRow(s)
 				spec := *row.Spec
 				spec.Lane, spec.Aside = layout.Lane{Kind: "k", Key: "y"}, aside
+				if s == layout.Claimed { // its inputs may be lost
+					spec.Inputs = layout.PackIDs([]layout.ID{{1}})
+				}
 				row.Spec, row.Attempts.Slot = &spec, had == slot && s == layout.Delayed
 				if had == line {
 					row.Line = &layout.LineRecord{Order: 1}
@@ -53,6 +56,7 @@ func TestStateGridOfLanes(t *testing.T) {
 						want = none
 					}
 					require.Equal(t, want, where(&after), "%v %s %v, aside %t: %v", s, had, e, aside, outcome)
+					require.True(t, !after.Attempts.Slot || after.HasSlot(), "%v %s %v, aside %t: %v", s, had, e, aside, outcome)
 					if had == line && e == state.EventClaim {
 						require.Equal(t, state.Refused, outcome, "nobody claims what is in line")
 					}

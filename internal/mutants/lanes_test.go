@@ -117,7 +117,8 @@ func laneMutants() []mutant {
 		{name: "a retry that steps aside keeps its slot", file: "fdbmodel/state/lanes.go", by: lanes(),
 			old: "slot = had && !after.Spec.Aside",
 			new: "slot = had"},
-		{name: "what waits for its inputs keeps its slot", file: "fdbmodel/state/lanes.go", by: lanes(),
+		{name: "what waits for its inputs keeps its slot", file: "fdbmodel/state/lanes.go",
+			by:  suites{{of: "fdbmodel/state"}},
 			old: "\tcase layout.Delayed:\n\t\tslot",
 			new: "\tcase layout.Delayed, layout.Blocked:\n\t\tslot"},
 	}

@@ -17,7 +17,7 @@ func coldMutants() []mutant {
 	const cold, evict, warm = inEngine + "cold.go", inEngine + "evict.go", inEngine + "warm.go"
 	const index, below = inEngine + "index.go", inEngine + "readbelow.go"
 	const pages = inEngine + "pages.go"
-	gone := suites{{of: "fdbmodel/kv/embedded", run: "PassOver|IndexAgainst"}}
+	gone := suites{{of: "fdbmodel/kv/embedded", run: "PassOver|SawPartOfALeaf|IndexAgainst"}}
 	ofPages := suites{{of: "fdbmodel/kv/embedded", run: "Pages"}}
 	return []mutant{
 		{name: "a page is given back while it is in use", file: inEngine + "arena.go", by: coldRows(),

@@ -105,7 +105,8 @@ func TestPeerThatLostItsWay(t *testing.T) {
 
 	back, _ := start(t, same)
 	connect(t, back, head)
-	require.Eventually(t, func() bool { return len(head.node.Network().ConnsToPeer(back.id)) == 1 }, testTime,
+	const before = 15 * time.Second // libp2p looks by itself after 30 s
+	require.Eventually(t, func() bool { return len(head.node.Network().ConnsToPeer(back.id)) == 1 }, before,
 		time.Millisecond)
 	answer, err = head.Call(soon(t), back.ID(), []byte("after"))
 	require.NoError(t, err)

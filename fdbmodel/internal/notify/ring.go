@@ -177,7 +177,7 @@ func (w *Worker) LeaveRing(tx kv.Tx) {
 func (w *Worker) Left() { w.inRing = false }
 
 // kindPage is how many workers of the ring are compared with one of them.
-const kindPage = 32
+const kindPage = 128
 
 // CountIdle counts the workers in the ring, up to kindPage, and those of them that can run all that
 // the worker can, with what is free of its resources.

@@ -61,3 +61,38 @@ func TestWalksPassOverWhatIsGone(t *testing.T) {
 		require.Len(t, keys, left+1)
 	}
 }
+
+// TestAWalkThatSawPartOfALeafLeavesIt walks over the end of a leaf whose rows are gone there
+// alone, and over one whose rows came after the version that it reads at.
+func TestAWalkThatSawPartOfALeafLeavesIt(t *testing.T) {
+	t.Parallel()
+	for _, reverse := range []bool{false, true} {
+		const rows = 8
+		var x index
+		x.init(4<<10, 0)
+		key := func(i int) []byte { return fmt.Appendf(nil, "key%06d", i) }
+		for i := range rows {
+			x.set(key(i), nil, 1)
+		}
+		gone, begin, end := key(rows-1), key(rows-1), key(rows)
+		if reverse {
+			gone, begin, end = key(0), key(0), key(1)
+		}
+		x.clear(gone, 2)
+		c := cursor{index: &x, version: 2, reverse: reverse, begin: begin, end: end}
+		for c.next(func([]byte, ref, bool) bool { return true }) {
+		}
+		_, keys := walked(&x, 2, reverse)
+		require.Len(t, keys, rows-1)
+
+		var later index
+		later.init(4<<10, 0)
+		for i := range rows {
+			later.set(key(i), nil, 2)
+		}
+		_, keys = walked(&later, 1, reverse)
+		require.Empty(t, keys)
+		_, keys = walked(&later, 2, reverse)
+		require.Len(t, keys, rows)
+	}
+}
