@@ -67,7 +67,8 @@ type Asked struct {
 // Ask requests what is paused, and who the janitor is, in one read.
 func Ask(tx kv.Attempt, keys Keys, now time.Time) Asked {
 	all := layout.Keyspace(keys)
-	return Asked{tx, now, all.Janitor(), tx.Snapshot().GetRange(kv.Prefix(all.Bulletin()), kv.RangeOptions{Limit: Max + 1})}
+	page := tx.Snapshot().GetRange(kv.Prefix(all.Bulletin()), kv.RangeOptions{Limit: Max + 1})
+	return Asked{tx, now, all.Janitor(), page}
 }
 
 // Wait returns what is paused. The name suffices: a newer record pauses as well.
