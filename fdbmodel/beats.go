@@ -74,13 +74,15 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 		for i := range beats {
 			asked[i] = beats[i].Worker.askBeat(tx)
 		}
-		pauses := pause.Ask(tx, pause.Keys(c.keys), now)
+		pauses := pause.Ask(tx, pause.Keys(c.keys))
 		for i := range beats {
 			if err := beats[i].Worker.beat(ctx, tx, asked[i], values[i], &answers[i]); err != nil {
 				return err
 			}
 		}
-		paused, err = pauses.Wait(ctx)
+		if paused, err = pauses.Wait(ctx); err == nil {
+			paused.Beat = now
+		}
 		return err
 	})
 	if err != nil {

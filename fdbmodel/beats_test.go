@@ -132,3 +132,22 @@ func TestUnknownHeartbeatsOfMany(t *testing.T) {
 		},
 	})
 }
+
+// TestAHeartbeatReadsCancelsAlone has a worker beat that is also assigned a future, and reads both
+// together.
+func TestAHeartbeatReadsCancelsAlone(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	workers, beats := crew(s, 1)
+	cancelled := cancelledOn(s, workers[0])
+	id := s.Submit()
+	_, err := s.C.Assign(s.Ctx, fdbmodel.Assignment{To: workers[0].ID()}, []layout.ID{id})
+	require.NoError(t, err)
+	answers, err := s.C.HeartbeatMany(s.Ctx, beats)
+	require.NoError(t, err)
+	require.Equal(t, []fdbmodel.BeatAnswer{{Cancelled: []layout.ID{cancelled}}}, answers)
+	answers, err = s.C.HeartbeatMany(s.Ctx, beats)
+	require.NoError(t, err)
+	require.Equal(t, []fdbmodel.BeatAnswer{{}}, answers)
+	require.Equal(t, id, s.Claim(workers[0])[0].ID)
+}

@@ -17,7 +17,7 @@ func (c *Cluster) LearnPauses(ctx context.Context, version kv.Version) error {
 		if tx.Number == 1 && version != kv.NoVersion {
 			tx.SetReadVersion(version)
 		}
-		seen, err := pause.Ask(tx, pause.Keys(c.keys), c.clock.Now()).Wait(ctx)
+		seen, err := pause.Ask(tx, pause.Keys(c.keys)).Wait(ctx)
 		if err == nil {
 			c.learnPauses(seen)
 		}

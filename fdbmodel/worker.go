@@ -65,7 +65,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 	var before layout.WorkerID
 	var paused *pause.Seen
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) (err error) {
-		if paused, err = pause.Ask(tx, pause.Keys(c.keys), c.clock.Now()).Wait(ctx); err != nil {
+		if paused, err = pause.Ask(tx, pause.Keys(c.keys)).Wait(ctx); err != nil {
 			return err
 		}
 		// The worker that an earlier attempt found at the address is kept: the

@@ -45,8 +45,9 @@ func isPart(function, of string) bool {
 type Seen struct {
 	// Janitor is the record of the cluster's janitor at that version, nil if it has none.
 	Janitor []byte
-	// Asked is when that was, by the clock of the process.
-	Asked time.Time
+	// Beat is the time of the heartbeat that has read it, zero for other reads: what a start of a
+	// worker has read it may have changed.
+	Beat time.Time
 
 	at   kv.Version
 	list []Pause
@@ -59,16 +60,15 @@ func (s *Seen) has(what, name string) bool {
 // Asked is a read of what is paused.
 type Asked struct {
 	tx      kv.Attempt
-	at      time.Time
 	janitor []byte
 	page    kv.Pending[kv.Page]
 }
 
 // Ask requests what is paused, and who the janitor is, in one read.
-func Ask(tx kv.Attempt, keys Keys, now time.Time) Asked {
+func Ask(tx kv.Attempt, keys Keys) Asked {
 	all := layout.Keyspace(keys)
 	page := tx.Snapshot().GetRange(kv.Prefix(all.Bulletin()), kv.RangeOptions{Limit: Max + 1})
-	return Asked{tx, now, all.Janitor(), page}
+	return Asked{tx, all.Janitor(), page}
 }
 
 // Wait returns what is paused. The name suffices: a newer record pauses as well.
@@ -77,7 +77,7 @@ func (a Asked) Wait(ctx context.Context) (*Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &Seen{Asked: a.at}
+	seen := &Seen{}
 	for _, item := range page.Items {
 		if bytes.Equal(item.Key, a.janitor) {
 			seen.Janitor = item.Value
@@ -109,11 +109,11 @@ func (k *Known) Learn(seen *Seen) (resumed bool) {
 	return was != nil && slices.ContainsFunc(was.list, func(p Pause) bool { return !seen.has(p.What, p.Name) })
 }
 
-// Janitor returns the record of the cluster's janitor as it was last read, and when. The time
-// is zero if it never was.
-func (k *Known) Janitor() (record []byte, asked time.Time) {
+// Janitor returns the record of the cluster's janitor as a heartbeat has read it, and when. The
+// time is zero if the last read was none of a heartbeat.
+func (k *Known) Janitor() (record []byte, beat time.Time) {
 	if seen := k.seen.Load(); seen != nil {
-		return seen.Janitor, seen.Asked
+		return seen.Janitor, seen.Beat
 	}
 	return nil, time.Time{}
 }
