@@ -166,7 +166,7 @@ func TestAWorkerWaitsForHintsInTurn(t *testing.T) {
 			}
 			ends(b.one("go:echo"), hintTime/2)
 		}
-		require.LessOrEqual(t, late, 1, "clients without hints are not kept waiting")
+		require.Less(t, late, hintless/12, "clients without hints are not kept waiting each time")
 	})
 }
 
