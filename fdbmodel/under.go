@@ -23,11 +23,10 @@ func (r *Registration) Under(ctx context.Context, o kv.Options, futures func() [
 		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
 			return err
 		}
-		asked := make([]kv.Pending[[]byte], len(all))
+		asked := make([]askedClaim, len(all))
 		for i, f := range all {
 			if f != nil {
-				asked[i] = tx.Get(keys.State(f.ID, layout.StateClaim))
-				tx.AddReadConflictKey(keys.State(f.ID, layout.StateResult))
+				asked[i] = askClaim(tx, keys, f)
 			}
 		}
 		held := make([]bool, len(all))
@@ -35,19 +34,39 @@ func (r *Registration) Under(ctx context.Context, o kv.Options, futures func() [
 			if f == nil {
 				continue
 			}
-			value, err := asked[i].Wait(ctx)
-			if err != nil {
+			var err error
+			if held[i], err = asked[i].holds(ctx, f); err != nil {
 				return err
-			}
-			var claim layout.Claim
-			if value != nil {
-				_, err := layout.DecodeStamped(keys.State(f.ID, layout.StateClaim), value, &claim)
-				held[i] = err == nil && claim.Token == f.Token
 			}
 		}
 		return write(ctx, tx, held)
 	})
 	return err
+}
+
+// askedClaim is a read of what says whether a claim is held: a result leaves it in place.
+type askedClaim struct {
+	key           []byte
+	claim, result kv.Pending[[]byte]
+}
+
+func askClaim(tx kv.Tx, keys layout.Keyspace, f *ClaimedFuture) askedClaim {
+	key := keys.State(f.ID, layout.StateClaim)
+	return askedClaim{key, tx.Get(key), tx.Get(keys.State(f.ID, layout.StateResult))}
+}
+
+func (a askedClaim) holds(ctx context.Context, f *ClaimedFuture) (bool, error) {
+	value, err := a.claim.Wait(ctx)
+	if err != nil {
+		return false, err
+	}
+	result, err := a.result.Wait(ctx)
+	if err != nil || value == nil || result != nil {
+		return false, err
+	}
+	var claim layout.Claim
+	_, err = layout.DecodeStamped(a.key, value, &claim)
+	return err == nil && claim.Token == f.Token, nil
 }
 
 func (r *Registration) lastOf(futures []*ClaimedFuture) (version kv.Version, recent bool) {

@@ -65,6 +65,13 @@ func TestWhoLostTheClaimRecordsNothing(t *testing.T) {
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &second, Exception: &layout.Exception{Kind: layout.KindError}})
 	require.Equal(t, []bool{false}, write(s, entry(&second, 2, "late", false)))
 	require.Equal(t, []string{"new"}, names(s, id))
+	s.Clock.Advance(time.Hour)
+	_, _, err := maintenance.Of(s.C).PromoteDue(s.Ctx)
+	require.NoError(t, err)
+	third := s.Claim(s.Worker)[0]
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &third, Result: &layout.Result{Value: []byte("v")}})
+	require.Equal(t, []bool{false}, write(s, entry(&third, 2, "after", false)), "a result leaves the claim in place")
+	require.Equal(t, []string{"new"}, names(s, id))
 	requireClean(s)
 }
 
