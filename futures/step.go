@@ -113,10 +113,11 @@ func stepsOf(ctx context.Context) (taskcontext.Steps, error) {
 }
 
 func recordedValue[T any](step string, recorded *taskcontext.RecordedStep) (value T, err error) {
-	if err := decode(recorded.Codec, recorded.Value, &value); err != nil || !recorded.Wake.IsZero() {
-		if err == nil {
-			err = errors.New("it is a sleep")
-		}
+	if !recorded.Wake.IsZero() {
+		return value, stepError{fmt.Errorf("step %s was recorded in attempt %d and is a sleep: give the step another name, "+
+			"or start the future over without its steps", step, recorded.Attempt)}
+	}
+	if err := decode(recorded.Codec, recorded.Value, &value); err != nil {
 		return value, stepError{fmt.Errorf("step %s: %d bytes of %s, recorded in attempt %d, do not decode as %v: %w; "+
 			"give the step another name, or start the future over without its steps", step, len(recorded.Value),
 			wording(recorded.Codec), recorded.Attempt, reflect.TypeFor[T](), err)}
@@ -184,6 +185,7 @@ func SleepUntil(ctx context.Context, t time.Time) error {
 	return sleep(ctx, func(time.Time) time.Time { return t })
 }
 
+// sleep does not record a time before now: the zero time stands for a step that is no sleep.
 func sleep(ctx context.Context, until func(now time.Time) time.Time) error {
 	log, err := stepsOf(ctx)
 	if err != nil {
@@ -199,10 +201,18 @@ func sleep(ctx context.Context, until func(now time.Time) time.Time) error {
 	}
 	if recorded == nil {
 		now := log.Now()
-		recorded = &taskcontext.RecordedStep{Started: now, Wake: until(now)}
+		recorded = &taskcontext.RecordedStep{Started: now, Wake: later(now, until(now))}
 		if err := log.Record(ctx, step, *recorded); err != nil {
 			return err
 		}
 	}
 	return log.SleepUntil(ctx, recorded.Wake)
+}
+
+// later returns the later one of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -234,6 +234,43 @@ func TestAStepOfAnotherTypeFailsForGood(t *testing.T) {
 	require.Equal(t, 2, attempts)
 }
 
+// TestASleepThatIsOverIsASleep has an attempt find the record of one that had ended when it began, even
+// at the zero time.
+func TestASleepThatIsOverIsASleep(t *testing.T) {
+	t.Parallel()
+	for _, until := range []time.Time{{}, time.Unix(0, 0), time.UnixMilli(-1), time.UnixMilli(1)} {
+		attempts := 0
+		cluster, f, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
+			err := futures.SleepUntil(ctx, until)
+			if attempts++; err == nil && attempts == 1 {
+				err = errOnce
+			}
+			return "", err
+		})
+		require.NoError(t, err, until)
+		require.Equal(t, 2, attempts)
+		all, err := cluster.Client.Steps(t.Context(), f.ID())
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.False(t, all[0].Wake.IsZero())
+	}
+}
+
+// TestASleepIsNoOtherStep has the code of the second attempt take the record of a sleep for that of a step.
+func TestASleepIsNoOtherStep(t *testing.T) {
+	t.Parallel()
+	attempts := 0
+	_, _, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
+		if attempts++; attempts == 1 {
+			return "", errors.Join(futures.Sleep(ctx, 0), errOnce)
+		}
+		return futures.Step(ctx, "sleep", func(context.Context) (string, error) { return "", nil })
+	})
+	require.ErrorIs(t, err, futures.ErrFailed)
+	require.ErrorContains(t, err, "step sleep was recorded in attempt 1 and is a sleep: give the step another name")
+	require.Equal(t, 2, attempts)
+}
+
 // TestMisusedSteps are refused for good.
 func TestMisusedSteps(t *testing.T) {
 	t.Parallel()
@@ -253,7 +290,7 @@ func TestMisusedSteps(t *testing.T) {
 			})
 			return err
 		},
-		"not ending in # and a number": func(ctx context.Context) error {
+		"use 1 to 194 bytes of printable characters, not ending in # and a number": func(ctx context.Context) error {
 			_, err := futures.Step(ctx, "a#2", func(context.Context) (int, error) { return 1, nil })
 			return err
 		},

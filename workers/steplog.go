@@ -88,7 +88,7 @@ func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.Re
 	step := steps.Numbered(name, l.asked[name])
 	record := l.earlier.Steps[step]
 	if record == nil {
-		return step, nil, nil
+		return step, nil, l.full()
 	}
 	value, err := l.value(ctx, step, record)
 	if err != nil {
@@ -187,12 +187,21 @@ func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.Record
 func (l *stepLog) number() (n int, first bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last >= steps.Max {
-		return 0, false, Permanent(fmt.Errorf("future %s has %d steps, the most that it may have: submit a future for "+
-			"each part of its work", l.job.future.ID, steps.Max))
+	if err := l.full(); err != nil {
+		return 0, false, err
 	}
 	l.last++
 	return l.last, !l.some && !l.job.future.Steps, nil
+}
+
+// full returns an error if no further step may be recorded. It is called under mu, before the code of a
+// step has effects and again when it has returned, because others may have taken the last number.
+func (l *stepLog) full() error {
+	if l.last < steps.Max {
+		return nil
+	}
+	return Permanent(fmt.Errorf("future %s has %d steps, the most that it may have: submit a future for "+
+		"each part of its work", l.job.future.ID, steps.Max))
 }
 
 // SleepUntil implements taskcontext.Steps.

@@ -167,3 +167,30 @@ func TestUnrecordedStepsCountNoAttempt(t *testing.T) {
 	var unrecorded unrecordedError
 	require.ErrorAs(t, unread(context.Canceled), &unrecorded)
 }
+
+// TestAStepTooManyIsRefusedBeforeItRuns has no effect that nothing could record.
+func TestAStepTooManyIsRefusedBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	b, _ := progressBed(t)
+	ran := make(chan string, 9)
+	b.start(Options{Slots: 1}, map[string]Function{"order": func(ctx context.Context, _ []byte) ([]byte, error) {
+		if log := ctx.Value(taskcontext.StepsKey{}).(*stepLog); log.last == 0 {
+			log.last = steps.Max - 1
+		}
+		for _, name := range []string{"last", "late"} {
+			if _, err := doStep(ctx, name, func() []byte { ran <- name; return nil }); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}})
+	id := b.one("go:order")
+	b.awaitOver(id)
+	require.Contains(t, b.row(id).Exception.Message, "has 10000 steps, the most that it may have")
+	require.True(t, b.row(id).Exception.Permanent)
+	require.Equal(t, []string{"last"}, b.steps(id))
+	close(ran)
+	require.Equal(t, "last", <-ran)
+	require.Empty(t, ran)
+	b.check()
+}

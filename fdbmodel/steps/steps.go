@@ -66,11 +66,11 @@ func Of(c *fdbmodel.Cluster) *Steps { return &Steps{cluster: c, keys: step.Keys(
 // apart.
 func CheckName(name string) error {
 	const longestNumber = len("#10000")
-	if len(name) > MaxName-longestNumber || isNumbered(name) {
-		return fmt.Errorf("%w: step %.80q: use 1 to %d bytes, not ending in # and a number", layout.ErrBadName, name,
-			MaxName-longestNumber)
+	if len(name) > MaxName-longestNumber || isNumbered(name) || step.CheckName(name) != nil {
+		return fmt.Errorf("%w: step %.80q: use 1 to %d bytes of printable characters, not ending in # and a number",
+			layout.ErrBadName, name, MaxName-longestNumber)
 	}
-	return step.CheckName(name)
+	return nil
 }
 
 // Store writes a large value of a step of the attempt that holds token. It counts once a Record of
