@@ -260,17 +260,28 @@ func textDelayed(c *fdbmodel.Cluster, row *layout.Row) string {
 	if wait := due.Sub(c.Clock().Now()).Round(time.Second); wait > 0 && wait < farOff {
 		text += fmt.Sprintf(" (%v from now)", wait)
 	}
-	if row.Exception != nil {
-		text += fmt.Sprintf(", because attempt %d failed (%s): %s",
-			row.Exception.Attempt, row.Exception.Kind, row.Exception.Message)
-	} else if n := row.Attempts.Deaths.Len(); n > 0 {
-		text += fmt.Sprintf(", because worker %s died while it held it", row.Attempts.Deaths[n-1].Worker)
-	} else if row.Attempts.Snoozed > 0 {
-		text += ", because its function asked to be run again later"
-	} else if row.Attempts.Rejected > 0 {
-		text += ", because workers rejected it"
+	if why := whyDelayed(row); len(why) > 0 {
+		text += ", because " + strings.Join(why, ", or ")
 	}
 	return text + "."
+}
+
+// whyDelayed returns what may have delayed a future. Which of a failure, a death and a function that asked
+// for it was the last one is not recorded.
+func whyDelayed(row *layout.Row) (why []string) {
+	if row.Attempts.Snoozed > 0 {
+		why = append(why, "its function sleeps or asked to be run again later")
+	}
+	if x := row.Exception; x != nil {
+		return append(why, fmt.Sprintf("attempt %d failed (%s): %s", x.Attempt, x.Kind, x.Message))
+	}
+	if n := row.Attempts.Deaths.Len(); n > 0 {
+		return append(why, fmt.Sprintf("worker %s died while it held it", row.Attempts.Deaths[n-1].Worker))
+	}
+	if row.Attempts.Rejected > 0 {
+		why = append(why, "workers rejected it")
+	}
+	return why
 }
 
 // textRefused says which workers pass over a future that waits.

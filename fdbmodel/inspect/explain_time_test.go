@@ -32,10 +32,32 @@ func TestExplainTime(t *testing.T) {
 	require.Contains(t, said(id), "by its deadline")
 	wait := time.Second
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Snooze: &wait})
-	require.Contains(t, said(id), "because its function asked to be run again later")
+	require.Contains(t, said(id), "because its function sleeps or asked to be run again later.")
 	s.Clock.Advance(time.Minute)
 	_, _, err := maintenance.Of(s.C).EndOverdue(s.Ctx)
 	require.NoError(t, err)
 	require.Contains(t, said(id), "failed for good (expired")
 	require.NotContains(t, said(id), "deadline")
+}
+
+// TestExplainASleepAfterADeath does not have a dead worker for the only reason.
+func TestExplainASleepAfterADeath(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	s.Claim(s.Worker)
+	s.LoseWorker()
+	if s.State(id) == layout.Delayed {
+		s.Clock.Advance(time.Hour)
+		_, _, err := maintenance.Of(s.C).PromoteDue(s.Ctx)
+		require.NoError(t, err)
+	}
+	f := s.Claim(s.Worker)
+	require.Len(t, f, 1)
+	wait := time.Hour
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Snooze: &wait})
+	e, err := inspect.Explain(s.Ctx, s.C, id)
+	require.NoError(t, err)
+	require.Contains(t, e.Text, "because its function sleeps or asked to be run again later, or worker ")
+	require.Contains(t, e.Text, " died while it held it.")
 }
