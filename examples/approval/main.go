@@ -55,20 +55,28 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
-// placeOrder asks a person by mail, and waits for the answer without holding its slot. The key has an attempt
-// that follows a crash find the promise of the one before: it sends no second mail.
+// placeOrder asks a person by mail, and waits for the answer without holding its slot. The key is that of this
+// order alone: an attempt that follows a crash finds the promise of the one before.
 func placeOrder(ctx context.Context, item, site string, mails chan<- mail) (string, error) {
 	client, err := futures.FromContext(ctx)
 	if err != nil {
 		return "", err
 	}
+	info, _ := workers.InfoFrom(ctx)
 	approval, err := futures.NewPromise[bool](ctx, client, futures.Label("Order of "+item),
-		futures.Key("approval of "+item), futures.Expires(7*24*time.Hour))
+		futures.Key("approval of "+info.ID.String()), futures.Expires(7*24*time.Hour))
 	if err != nil {
 		return "", err
 	}
-	if token := approval.Token(); token != "" {
-		mails <- mail{"Order of " + item, site + "/api/v1/promises/" + token}
+	_, err = futures.Step(ctx, "mail", func(ctx context.Context) (bool, error) {
+		token, err := tokenOf(ctx, client, approval)
+		if err == nil {
+			mails <- mail{"Order of " + item, site + "/api/v1/promises/" + token}
+		}
+		return true, err
+	})
+	if err != nil && !errors.Is(err, futures.ErrTransition) { // it is answered already
+		return "", err
 	}
 	ok, err := approval.Await(ctx)
 	var failed *futures.FailedError
@@ -79,6 +87,15 @@ func placeOrder(ctx context.Context, item, site string, mails chan<- mail) (stri
 		return "", err
 	}
 	return fmt.Sprintf("%s is ordered: %t", item, ok), nil
+}
+
+// tokenOf draws another token if an attempt was killed after it had made the promise: whether it sent the mail is
+// unknown, and the token is shown once.
+func tokenOf(ctx context.Context, client *futures.Client, approval *futures.Promise[bool]) (string, error) {
+	if token := approval.Token(); token != "" {
+		return token, nil
+	}
+	return client.NewPromiseToken(ctx, approval.ID())
 }
 
 // approved has a person click twice, and somebody change the mind of the link.
@@ -103,9 +120,9 @@ func approved(ctx context.Context, client *futures.Client, mails <-chan mail, ou
 	return err
 }
 
-// refused has a person reject an order: who awaits it gets the reason.
+// refused has a person reject another order of tea: who awaits it gets the reason.
 func refused(ctx context.Context, client *futures.Client, mails <-chan mail, out io.Writer) error {
-	f, err := order.Submit(ctx, client, "gold")
+	f, err := order.Submit(ctx, client, "tea")
 	if err != nil {
 		return err
 	}
