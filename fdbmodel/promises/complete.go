@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+	"unicode/utf8"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/pieces"
@@ -104,8 +105,9 @@ func checked(id layout.ID, codec string, value []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: promise %s: codec %.20q: use json, msgpack or raw", layout.ErrBadSpec, id, codec)
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, value); err != nil {
-		return nil, fmt.Errorf("%w: promise %s: codec json: its %d bytes are not JSON", layout.ErrBadSpec, id, len(value))
+	if err := json.Compact(&compact, value); err != nil || !utf8.Valid(value) { // which Compact lets pass
+		return nil, fmt.Errorf("%w: promise %s: codec json: its %d bytes are not JSON in UTF-8", layout.ErrBadSpec, id,
+			len(value))
 	}
 	return compact.Bytes(), nil
 }

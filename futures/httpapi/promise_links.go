@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -184,8 +185,8 @@ func completion(r *http.Request) (b promiseBody, err error) {
 	if b.json = content; len(content) == 0 {
 		b.json = []byte("null")
 	}
-	if !json.Valid(b.json) {
-		return b, stack.BadRequest("the body is not JSON")
+	if !json.Valid(b.json) || !utf8.Valid(b.json) {
+		return b, stack.BadRequest("the body is not JSON in UTF-8")
 	}
 	return b, nil
 }

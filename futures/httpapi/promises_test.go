@@ -115,6 +115,10 @@ func TestPromiseByItsToken(t *testing.T) {
 	for body, headers := range map[string][]string{"{": nil, "%zz": form} {
 		f.stranger("POST", made.Path, body, headers...).Problem(400, "bad_request", "the body is not")
 	}
+	for _, latin := range []string{"\"caf\xe9\"", "{\"caf\xe9\": 1}"} {
+		f.stranger("POST", made.Path, latin).Problem(400, "bad_request", "not JSON in UTF-8")
+	}
+	f.stranger("POST", made.Path, "value=%22caf%e9%22", form...).Problem(400, "bad_future", "not JSON in UTF-8")
 	f.stranger("POST", made.Path, "<x/>", "Content-Type", "text/xml").Problem(415, "bad_media_type", "send JSON")
 	f.stranger("POST", made.Path, `"`+strings.Repeat("x", httpapi.MaxPromiseBody)+`"`).Problem(413, "too_large", "limit")
 	f.stranger("DELETE", made.Path, "").Problem(401, "unauthorized", "")
