@@ -33,8 +33,9 @@ type Route struct {
 	OutStream map[string]any
 	Optional  bool
 	// Secret begins the secrets that the path has, if it has one that opens something without a
-	// token: no log and no problem shows what follows it in a path, of any request. The route is
-	// Public, and Handle passes the error of a wrong secret through WrongSecret. Defaults to none.
+	// token: no log and no problem shows what follows it in a path, of any request, or what stands in
+	// its place without it. The route is Public, and Handle passes the error of a wrong secret through
+	// WrongSecret. Defaults to none.
 	Secret string
 	// Stream is set for a long-lived answer, whose number is limited.
 	Stream bool
@@ -111,8 +112,11 @@ func (s *Stack) Handle(rt Route) {
 		permission: rt.Permission, maxBody: op.MaxBodyBytes, stream: rt.Stream, shape: rt.Shape, handler: s.mux,
 		secret: rt.Secret != "",
 	})
-	if rt.Secret != "" && !slices.Contains(s.secrets, rt.Secret) {
-		s.secrets = append(s.secrets, rt.Secret)
+	if rt.Secret != "" {
+		before, _, _ := strings.Cut(op.Path, "{")
+		if one := (secretPath{before, rt.Secret}); !slices.Contains(s.secrets, one) {
+			s.secrets = append(s.secrets, one)
+		}
 	}
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		switch err := rt.Handle(w, r); {

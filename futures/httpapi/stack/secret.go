@@ -6,12 +6,18 @@ import (
 	"time"
 )
 
+// secretPath says where paths have secrets: after a part of a path, and what they begin with.
+type secretPath struct{ before, mark string }
+
 // shownPath is the path of a request as logs and problems show it: what begins with the mark of a
-// secret is left out.
+// secret is left out, and so is one that was sent without its mark.
 func (s *Stack) shownPath(path string) string {
-	for _, mark := range s.secrets {
-		if at := strings.Index(path, mark); at >= 0 {
-			return path[:at+len(mark)] + "…"
+	for _, secret := range s.secrets {
+		if at := strings.Index(path, secret.mark); at >= 0 {
+			return path[:at+len(secret.mark)] + "…"
+		}
+		if len(path) > len(secret.before) && strings.HasPrefix(path, secret.before) {
+			return secret.before + "…"
 		}
 	}
 	return path

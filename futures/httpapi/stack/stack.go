@@ -72,8 +72,8 @@ type Stack struct {
 	zippers      sync.Pool
 	logs         logs
 	origins      *http.CrossOriginProtection
-	site         string   // the path of the pages, empty for none
-	secrets      []string // what secrets in paths begin with
+	site         string // the path of the pages, empty for none
+	secrets      []secretPath
 	seal         sync.Once
 	answered     http.Handler
 }
