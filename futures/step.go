@@ -60,9 +60,10 @@ type inStep struct{}
 // While the value is being written, other functions use the slot of this one. When Step returns nil,
 // the value is durable, under the claim of the future: a worker that has lost it records nothing, and
 // gets ErrStepLost. Between the end of fn and then lies the only time in which a kill has fn run
-// again. An error of fn is returned once the retries of the step are used up, and is not recorded: a
-// later attempt runs the step again. So does an error of the store, after which the future runs again
-// without an attempt that counts.
+// again; a worker that was stopped until it was declared dead, and goes on, may also run a step that
+// another attempt has recorded. An error of fn is returned once the retries of the step are used up,
+// and is not recorded: a later attempt runs the step again. So does an error of the store, after which
+// the future runs again without an attempt that counts.
 //
 // It returns ErrOutsideFunction for another context, and a permanent error in a step, in a function
 // of a bundle, and on a peer.

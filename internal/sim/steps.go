@@ -55,6 +55,8 @@ func (w *world) recordStep(ctx context.Context, info *workers.Info, name string)
 	// An id that follows from a key may be that of another future by now.
 	once := !info.ID.Time().IsZero()
 	known, acknowledged := runs.recorded[of]
+	before, unread := w.reader.Get(context.WithoutCancel(ctx), info.ID)
+	held := unread == nil && holds(&before, info.Token)
 	switch {
 	case recorded != nil && once && !slices.Contains(runs.returned[of], string(recorded.Value)):
 		w.broken = append(w.broken, fmt.Errorf("step %s of future %s has returned %q, and %q is recorded", name, info.ID,
@@ -62,7 +64,7 @@ func (w *world) recordStep(ctx context.Context, info *workers.Info, name string)
 	case recorded != nil && once && acknowledged && string(recorded.Value) != known:
 		w.broken = append(w.broken, fmt.Errorf("step %s of future %s was recorded as %q, and is %q", name, info.ID, known,
 			recorded.Value))
-	case recorded == nil && once && acknowledged:
+	case recorded == nil && once && acknowledged && held: // another attempt has recorded it since, if not
 		w.broken = append(w.broken, fmt.Errorf("step %s of future %s was recorded as %q, and runs again", name, info.ID,
 			known))
 	}
@@ -71,12 +73,11 @@ func (w *world) recordStep(ctx context.Context, info *workers.Info, name string)
 	}
 	value := fmt.Sprintf("%s by %s, run %d", name, info.Token, len(runs.returned[of]))
 	runs.returned[of] = append(runs.returned[of], value)
-	before, unread := w.reader.Get(context.WithoutCancel(ctx), info.ID)
 	err = log.Record(ctx, full, taskcontext.RecordedStep{Codec: layout.CodecRaw, Value: []byte(value), Started: log.Now()})
 	if err != nil {
 		return err
 	}
-	if unread == nil && !holds(&before, info.Token) {
+	if unread == nil && !held {
 		w.broken = append(w.broken, fmt.Errorf("attempt %s of future %s had lost its claim, and recorded a step", info.Token,
 			info.ID))
 	}

@@ -19,6 +19,7 @@ func plain() []scenario {
 		{"load", "64 clients, each one at a time"},
 		{"batch", "an item of a batch"},
 		{"graph", "with two inputs"},
+		{"steps", "of ten steps"},
 	}
 }
 
@@ -149,6 +150,8 @@ func (d *Document) others(b *bytes.Buffer) {
 		func(r *bench.Report) []any { return []any{r.ReadsPerSecond, r.CommitsPerSecond} })
 	add("batch", "items of batches, rate to plain futures", "%.2f", func(r *bench.Report) []any { return []any{r.Ratio} })
 	add("graph", "futures with two inputs, rate to futures without", "%.2f",
+		func(r *bench.Report) []any { return []any{r.Ratio} })
+	add("steps", "futures of ten steps, time to futures without", "%.1f",
 		func(r *bench.Report) []any { return []any{r.Ratio} })
 	add("peers", "items on peers, rate to workers of the cluster", "%.2f",
 		func(r *bench.Report) []any { return []any{r.Ratio} })
