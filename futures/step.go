@@ -175,8 +175,8 @@ func (e stepError) Unwrap() error { return e.error }
 // attempt finds the sleep over. The future's deadline, and the time when it expires, go on meanwhile.
 //
 // Once Sleep has returned such an error, further steps of the attempt return it too, and the
-// attempt ends so whatever the function returns, apart from a permanent error or a panic: a result
-// would come before the sleep is over. In parallel sleeps the first one to end counts.
+// attempt ends so whatever the function returns, apart from a panic and a permanent error that does
+// not wrap this one: a result would come before the sleep is over. In parallel sleeps the first one to end counts.
 func Sleep(ctx context.Context, d time.Duration) error {
 	return sleep(ctx, func(now time.Time) time.Time { return now.Add(d) })
 }
