@@ -70,7 +70,7 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 	answers := make([]BeatAnswer, len(beats))
 	var paused *pause.Seen
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) (err error) {
-		asked := make([]askedBeat, len(beats))
+		asked := make([]kv.Pending[kv.Page], len(beats))
 		for i := range beats {
 			asked[i] = beats[i].Worker.askBeat(tx)
 		}
@@ -113,43 +113,43 @@ func (r *Registration) encodeBeat(beat layout.Heartbeat, now time.Time) []byte {
 	return layout.Encode(&beat)
 }
 
-// askedBeat are the reads of one heartbeat.
-type askedBeat struct {
-	alive, cancelled []byte // where they are within own
-	own              kv.Pending[kv.Page]
+// beatKeys are the first and the last of the keys that a heartbeat reads, of which the last is
+// a prefix. Between them is but one other.
+func (r *Registration) beatKeys() (alive, cancelled []byte) {
+	keys := r.cluster.keys
+	return keys.Worker(r.info.ID, layout.WorkerAlive), keys.Worker(r.info.ID, layout.WorkerCancelled)
 }
 
-func (r *Registration) askBeat(tx kv.Attempt) askedBeat {
-	keys := r.cluster.keys
-	a := askedBeat{alive: keys.Worker(r.info.ID, layout.WorkerAlive),
-		cancelled: keys.Worker(r.info.ID, layout.WorkerCancelled)}
-	// The two are neighbours but for one key. A cancel does not conflict with the heartbeat.
-	tx.AddReadConflictKey(a.alive)
-	own := kv.Range{Begin: a.alive, End: kv.AfterPrefix(a.cancelled)}
-	a.own = tx.Snapshot().GetRange(own, kv.RangeOptions{Limit: cancelPage + 2})
-	return a
+// askBeat requests them. A cancel does not conflict with the heartbeat.
+func (r *Registration) askBeat(tx kv.Attempt) kv.Pending[kv.Page] {
+	alive, cancelled := r.beatKeys()
+	tx.AddReadConflictKey(alive)
+	own := kv.Range{Begin: alive, End: kv.AfterPrefix(cancelled)}
+	return tx.Snapshot().GetRange(own, kv.RangeOptions{Limit: cancelPage + 2})
 }
 
 // beat writes a heartbeat, unless the worker was declared dead, and collects the cancels
 // for the answer, to which attempts that may have committed have added.
-func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat, values beatValues, answer *BeatAnswer,
+func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked kv.Pending[kv.Page], values beatValues,
+	answer *BeatAnswer,
 ) error {
 	if !tx.MaybeCommitted {
 		answer.Cancelled = nil
 	}
-	page, err := asked.own.Wait(ctx)
+	page, err := asked.Wait(ctx)
 	if err != nil {
 		return err
 	}
-	if answer.Err = nil; len(page.Items) == 0 || !bytes.Equal(page.Items[0].Key, asked.alive) {
+	alive, cancelled := r.beatKeys()
+	if answer.Err = nil; len(page.Items) == 0 || !bytes.Equal(page.Items[0].Key, alive) {
 		answer.Err = r.reaped()
 		return nil
 	}
 	for _, item := range page.Items[1:] {
-		if !bytes.HasPrefix(item.Key, asked.cancelled) {
+		if !bytes.HasPrefix(item.Key, cancelled) {
 			continue
 		}
-		rest := tuple.NewReader(item.Key[len(asked.cancelled):])
+		rest := tuple.NewReader(item.Key[len(cancelled):])
 		answer.Cancelled = append(answer.Cancelled, layout.ID(rest.UUID()))
 		tx.Clear(item.Key)
 	}

@@ -66,7 +66,7 @@ type Cluster struct {
 	notifier *notify.Notifier
 	claimed  claim.Cache
 	edges    *edge.Resolver
-	paused   pause.Known
+	paused   *pause.Known
 
 	roomsMu sync.Mutex
 	rooms   map[any]any
@@ -125,6 +125,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 		return nil, fmt.Errorf("open cluster %q: %w", name, err)
 	}
 	c.keys.Shards = c.config.Shards
+	c.paused = pause.Of(c)
 	c.edges = &edge.Resolver{Keys: c.keys, Model: edgeModel{c}}
 	c.notifier = notify.New(db, c.keys, c.Now, func(n int) int { return c.random.intn(n) })
 	return c, nil

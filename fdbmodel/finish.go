@@ -239,7 +239,7 @@ func (f *finishing) serializer() *serializer {
 func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) error {
 	r, c, completions := f.r, f.r.cluster, f.completions
 	f.outcomes = make([]Outcome, len(completions))
-	claimed, recent := lastClaim(completions, f.now)
+	claimed, recent := lastClaim(len(completions), func(i int) *ClaimedFuture { return completions[i].Future }, f.now)
 	if err := seeClaims(ctx, tx, max(claimed, last), recent); err != nil {
 		return err
 	}
@@ -353,12 +353,12 @@ func (r *Registration) presentFor(ctx context.Context, tx kv.Reader, completions
 // recentClaim is how long after a claim its version is certain to be readable.
 const recentClaim = time.Second
 
-// lastClaim returns the highest version at which one of the futures was
-// claimed, and whether that was a short while ago.
-func lastClaim(completions []Completion, now time.Time) (version kv.Version, recent bool) {
+// lastClaim returns the highest version at which one of n futures was claimed, and whether that
+// was a short while ago. It passes over those that are nil.
+func lastClaim(n int, future func(i int) *ClaimedFuture, now time.Time) (version kv.Version, recent bool) {
 	version = kv.NoVersion
-	for i := range completions {
-		if f := completions[i].Future; f.version > version {
+	for i := range n {
+		if f := future(i); f != nil && f.version > version {
 			version, recent = f.version, now.Sub(f.at) < recentClaim
 		}
 	}

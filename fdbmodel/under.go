@@ -19,8 +19,7 @@ func (r *Registration) Under(ctx context.Context, o kv.Options, futures func() [
 	keys := r.cluster.keys
 	_, err := r.cluster.Transact(ctx, o, func(tx kv.Attempt) error {
 		all := futures()
-		claimed, recent := r.lastOf(all)
-		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
+		if err := r.see(ctx, tx, all...); err != nil {
 			return err
 		}
 		asked := make([]askedClaim, len(all))
@@ -69,21 +68,16 @@ func (a askedClaim) holds(ctx context.Context, f *ClaimedFuture) (bool, error) {
 	return err == nil && claim.Token == f.Token, nil
 }
 
-func (r *Registration) lastOf(futures []*ClaimedFuture) (version kv.Version, recent bool) {
-	version = kv.NoVersion
-	for _, f := range futures {
-		if f != nil && f.version > version {
-			version, recent = f.version, r.cluster.clock.Now().Sub(f.at) < recentClaim
-		}
-	}
-	return version, recent
+// see has a transaction read what was written before futures were claimed.
+func (r *Registration) see(ctx context.Context, tx kv.Attempt, futures ...*ClaimedFuture) error {
+	claimed, recent := lastClaim(len(futures), func(i int) *ClaimedFuture { return futures[i] }, r.cluster.clock.Now())
+	return seeClaims(ctx, tx, claimed, recent)
 }
 
 // View is View of the cluster, for reads that see all that was written before the claim.
 func (r *Registration) View(ctx context.Context, f *ClaimedFuture, fn func(kv.Attempt) error) error {
 	return r.cluster.View(ctx, func(tx kv.Attempt) error {
-		version, recent := r.lastOf([]*ClaimedFuture{f})
-		if err := seeClaims(ctx, tx, version, recent); err != nil {
+		if err := r.see(ctx, tx, f); err != nil {
 			return err
 		}
 		return fn(tx)

@@ -3,7 +3,6 @@ package fdbmodel
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -31,10 +30,6 @@ func (c *Cluster) learnPauses(seen *pause.Seen) {
 		c.notifier.WakeAll()
 	}
 }
-
-// SeenJanitor returns the record of the cluster's janitor, nil for none, as the last heartbeat
-// of a worker of this Cluster has read it, and when that was: the zero time if none has.
-func (c *Cluster) SeenJanitor() (record []byte, at time.Time) { return c.paused.Janitor() }
 
 // queues returns those queues of a worker that are not paused.
 func (r *Registration) queues() []string {

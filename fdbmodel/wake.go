@@ -125,7 +125,7 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 	if r.polls == 0 {
 		r.polled = int(r.info.ID[len(r.info.ID)-1]) % shards // workers that started together look at different ones
 	}
-	n := max(shards/max(r.pollsForAll, pollsForAll), shards/max(r.idle, 1), 1)
+	n := max(int(float64(shards)/(pollsForAll*max(r.sharers, 1))), shards/max(r.idle, 1), 1)
 	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 		if r.polls%pollsForAll == 0 {
 			able := r.able()
@@ -142,9 +142,9 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 	return found, err
 }
 
-// SharePolls has Poll read all shards within n calls, and not within four if n is more: for a
-// worker that polls beside others that find the same.
-func (r *Registration) SharePolls(n int) { r.pollsForAll = n }
+// SharePolls has Poll read all shards within four calls of each of n workers together, which find
+// the same.
+func (r *Registration) SharePolls(n float64) { r.sharers = n }
 
 // Alike returns how many workers in the ring, with this one, can run all that it can, up to a bound, as Poll
 // counted them last. Together they find what one would that polls as often as all of them.

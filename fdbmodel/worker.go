@@ -22,20 +22,20 @@ import (
 // Registration is one start of a worker. Its methods are safe for concurrent
 // use, except Claim, which runs in one goroutine at a time.
 type Registration struct {
-	cluster     *Cluster
-	info        layout.WorkerInfo
-	labels      layout.LabelSet
-	avoided     avoidList
-	scan        claim.Scanner
-	wakes       *notify.Worker
-	unresolved  []int64             // claims that ended with an error; used by Claim only
-	entered     []layout.ReadyEntry // by the last attempt of a claim in the claim cache; used by Claim only
-	idle        int                 // workers in the ring when Poll counted them, up to a bound
-	alike       int                 // those of them that can run all that this one can
-	polls       int                 // calls of Poll
-	polled      int                 // shard of the next one
-	pollsForAll int                 // as SharePolls says
-	claims      int                 // calls of Claim that came to look; used by Claim only
+	cluster    *Cluster
+	info       layout.WorkerInfo
+	labels     layout.LabelSet
+	avoided    avoidList
+	scan       claim.Scanner
+	wakes      *notify.Worker
+	unresolved []int64             // claims that ended with an error; used by Claim only
+	entered    []layout.ReadyEntry // by the last attempt of a claim in the claim cache; used by Claim only
+	idle       int                 // workers in the ring when Poll counted them, up to a bound
+	alike      int                 // those of them that can run all that this one can
+	polls      int                 // calls of Poll
+	polled     int                 // shard of the next one
+	sharers    float64             // as SharePolls says
+	claims     int                 // calls of Claim that came to look; used by Claim only
 
 	metered meter.Meter
 

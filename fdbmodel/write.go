@@ -205,9 +205,6 @@ func (w *WriteSet) applyRecords(before, after *layout.Row) {
 	if before.Line != nil && after.Line == nil {
 		w.Tx.Clear(w.Keys.State(id, layout.StateLine))
 	}
-	if before.Steps && !after.Steps {
-		w.Tx.Clear(w.Keys.State(id, layout.StateSteps))
-	}
 	if before.Exception != after.Exception {
 		w.set(id, layout.StateException, after.Exception, after.Exception == nil)
 	}

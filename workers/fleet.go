@@ -85,13 +85,10 @@ func shared(each time.Duration, n int) time.Duration {
 	return max(each, min(each*time.Duration(max(n, 1)), pollMax))
 }
 
-// pollsForAll is how many polls of one worker, or of workers that take turns, cover all shards.
-const pollsForAll = 4
-
-// pollsOf is how many polls of one of n workers that take turns cover all shards, so that
-// together they do within pollsForAll times each.
-func pollsOf(each time.Duration, n int) int {
-	return max(pollsForAll, int(pollsForAll*each*time.Duration(n)/shared(each, n)))
+// sharers is how many of n workers that take turns poll where one of them would do, as none waits
+// for longer than a minute.
+func sharers(each time.Duration, n int) float64 {
+	return float64(each) * float64(n) / float64(shared(each, n))
 }
 
 // nextBeat is when a member's next heartbeat is due: at most every later than now, and

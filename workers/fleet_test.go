@@ -294,10 +294,10 @@ func TestManualMemberOfAFleet(t *testing.T) {
 // of four polls, however many they are.
 func TestManyWorkersShareTheShards(t *testing.T) {
 	t.Parallel()
-	const shards = 16
+	const shards, pollsForAll = 16, 4 // the latter is that of Poll
 	for _, each := range []time.Duration{100 * time.Millisecond, time.Second, 20 * time.Second, 5 * time.Minute} {
 		for _, n := range []int{0, 1, 2, 16, 60, 61, 100, 128} {
-			every, parts := shared(each, n), pollsOf(each, n)
+			every, parts := shared(each, n), int(pollsForAll*max(sharers(each, n), 1))
 			looks := float64(max(n, 1)) * float64(max(shards/parts, 1)) * float64(pollsForAll*each) / float64(every)
 			require.GreaterOrEqual(t, looks, 0.75*shards, "each %v, %d workers", each, n)
 			if shards/parts > 1 { // not the least that a poll can look at

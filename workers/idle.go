@@ -168,7 +168,7 @@ func (m *membership) rest(ctx context.Context, request fdbmodel.ClaimRequest, wa
 	look, since := m.reg.Poll, clk.Now()
 	for {
 		every, fewer := shared(m.worker.options.Poll, m.reg.Alike()), (<-chan struct{})(nil)
-		m.reg.SharePolls(pollsOf(m.worker.options.Poll, m.reg.Alike()))
+		m.reg.SharePolls(sharers(m.worker.options.Poll, m.reg.Alike()))
 		if fleet := m.worker.options.Fleet; fleet != nil {
 			look = m.reg.PollAll
 			every, fewer = fleet.pollEvery(m.worker.options.Poll)

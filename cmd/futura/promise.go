@@ -109,10 +109,10 @@ func (a *app) promiseResolveCommand() *cobra.Command {
 			text = content
 		}
 		v := futures.PromiseValue{Bytes: text, Codec: futures.CodecJSON}
-		if v.Codec = futures.CodecRaw; !raw {
-			if v.Codec = futures.CodecJSON; !json.Valid(text) {
-				return usageError{fmt.Errorf(`the value is not JSON: quote a text, as '"yes"', or give --raw`)}
-			}
+		if raw {
+			v.Codec = futures.CodecRaw
+		} else if !json.Valid(text) {
+			return usageError{errors.New(`the value is not JSON: quote a text, as '"yes"', or give --raw`)}
 		}
 		return a.complete(who, futures.Realized,
 			func(id futures.ID) (bool, error) { return c.Resolve(ctx, id, v) },

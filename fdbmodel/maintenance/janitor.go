@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/internal/roles"
 	"github.com/futura-run/futura/fdbmodel/internal/sessions"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -60,7 +61,7 @@ func (j Janitor) Present(ctx context.Context) (record []byte, worker layout.Work
 // Seen is Present as of the last heartbeat of a worker of this process, without a read: at is
 // when that was. It returns false if that is longer ago than maxAge.
 func (j Janitor) Seen(maxAge time.Duration) (record []byte, worker layout.WorkerID, at time.Time, ok bool) {
-	record, at = j.cluster.SeenJanitor()
+	record, at = pause.Of(j.cluster).Janitor()
 	if at.IsZero() || j.cluster.Now().Sub(at) > maxAge {
 		return nil, "", at, false
 	}

@@ -148,7 +148,7 @@ func importTable() map[string]imports {
 		"fdbmodel/mailbox": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index",
 			"fdbmodel/internal/sessions")},
 		"fdbmodel/maintenance": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/state",
-			"fdbmodel/internal/pieces", "fdbmodel/internal/step",
+			"fdbmodel/internal/pause", "fdbmodel/internal/pieces", "fdbmodel/internal/step",
 			"fdbmodel/internal/roles", "fdbmodel/internal/sessions", "fdbmodel/internal/shards", "internal/clock")},
 		"fdbmodel/metering": {ours: append(slices.Clone(model), "fdbmodel/internal/meter")},
 		"fdbmodel/activity": {ours: append(slices.Clone(model), "fdbmodel/internal/meter")},

@@ -96,6 +96,16 @@ type Known struct {
 	seen atomic.Pointer[Seen]
 }
 
+// roomKey is the key of what a cluster knows to be paused.
+type roomKey struct{}
+
+// Of returns what the process knows of a cluster.
+func Of(cluster interface {
+	Room(key any, open func() any) any
+}) *Known {
+	return cluster.Room(roomKey{}, func() any { return new(Known) }).(*Known)
+}
+
 // Learn replaces what is known by what was read, unless that is older. It reports whether
 // something was resumed.
 func (k *Known) Learn(seen *Seen) (resumed bool) {

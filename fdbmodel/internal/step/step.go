@@ -160,7 +160,7 @@ type Index struct{ *index.Set }
 
 // Update implements index.Index.
 func (i Index) Update(before, after *layout.Row) {
-	if before != nil && before.Steps && (after == nil || !after.Steps) {
+	if before != nil && before.Steps && after == nil {
 		i.Tx.ClearRange(kv.Prefix(Keys(i.Keys).Of(before.ID)))
 	}
 }
