@@ -147,7 +147,7 @@ func (c *Client) AwaitEach(ctx context.Context, fs []*Future) iter.Seq2[*Future,
 			if left -= len(settled); left == 0 || len(settled) > 0 {
 				continue
 			}
-			if interrupted = c.wait(ctx, g); interrupted != nil {
+			if interrupted = c.wait(ctx, fs, g); interrupted != nil {
 				c.yieldLeft(ctx, fs, over, interrupted, yield)
 				return
 			}
@@ -196,7 +196,7 @@ func (c *Client) await(ctx context.Context, fs []*Future, g *group) (err error) 
 		}
 	}
 	for !g.over() {
-		if err := c.wait(ctx, g); err != nil {
+		if err := c.wait(ctx, fs, g); err != nil {
 			c.leave(fs, waiters)
 			return err
 		}
@@ -205,13 +205,13 @@ func (c *Client) await(ctx context.Context, fs []*Future, g *group) (err error) 
 }
 
 // wait returns nil when a future of the group may have ended.
-func (c *Client) wait(ctx context.Context, g *group) error {
+func (c *Client) wait(ctx context.Context, fs []*Future, g *group) error {
 	select {
 	case <-g.signal:
 		return nil
 	default:
 	}
-	defer taskcontext.NoteAwait(ctx)()
+	defer taskcontext.NoteAwait(ctx, func() (ID, int) { return firstOpen(fs), g.open() })()
 	if c.manual() && c.options.Seam.Drive != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -230,6 +230,19 @@ func (c *Client) wait(ctx context.Context, g *group) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// maxLooked bounds how many futures are looked at for one that is not over.
+const maxLooked = 1000
+
+// firstOpen returns the first future that is not known to be over, the zero id if the first thousand are.
+func firstOpen(fs []*Future) ID {
+	for _, f := range fs[:min(len(fs), maxLooked)] {
+		if f.client.registry.settledOf(f) == nil {
+			return f.id
+		}
+	}
+	return ID{}
 }
 
 // joinChunk is how many futures join a group while the registry is locked.

@@ -440,15 +440,27 @@ func TestAwaitTellsTheWorker(t *testing.T) {
 	f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
 	require.NoError(t, err)
 	began, ended := make(chan struct{}), false
-	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), taskcontext.AwaitKey{}, func(context.Context) func() {
+	var what taskcontext.Awaited
+	note := func(_ context.Context, of taskcontext.Awaited) func() {
+		what = of
 		close(began)
 		return func() { ended = true }
-	}))
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), taskcontext.AwaitKey{}, note))
 	go func() {
 		<-began
 		cancel()
 	}()
-	_, err = f.Await(ctx)
+	over, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
+	require.NoError(t, err)
+	_, err = c.Cancel(t.Context(), over.ID(), "")
+	require.NoError(t, err)
+	_, err = over.Await(t.Context())
+	require.ErrorIs(t, err, futures.ErrFailed)
+	_, err = c.AwaitAll(ctx, []*futures.Future{over, f})
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, ended)
+	id, count := what()
+	require.Equal(t, f.ID(), id)
+	require.Equal(t, 1, count)
 }

@@ -52,10 +52,10 @@ func seenOf(v *View) seenState {
 // at once. It returns the error of seen, ErrNotFound if the future does not exist or
 // has been removed, and ctx's error when ctx ends.
 func (c *Client) Follow(ctx context.Context, id ID, seen func(View) error) error {
-	f := c.Future(id)
+	fs := []*Future{c.Future(id)}
 	g := newGroup(1, false)
-	waiters := c.join([]*Future{f}, g)
-	defer c.leave([]*Future{f}, waiters)
+	waiters := c.join(fs, g)
+	defer c.leave(fs, waiters)
 	clk := c.cluster.Clock()
 	for last, first := (seenState{}), true; ; first = false {
 		v, err := c.Get(ctx, id)
@@ -73,7 +73,7 @@ func (c *Client) Follow(ctx context.Context, id ID, seen func(View) error) error
 		}
 		waiting, cancel := context.WithCancel(ctx)
 		stop := clk.AfterFunc(clk.Now().Add(followEvery), cancel)
-		err = c.wait(waiting, g)
+		err = c.wait(waiting, fs, g)
 		stop()
 		ended := waiting.Err() != nil
 		cancel()

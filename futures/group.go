@@ -40,10 +40,13 @@ func (g *group) end(index int) {
 	}
 }
 
-func (g *group) over() bool {
+func (g *group) over() bool { return g.open() == 0 }
+
+// open returns how many have not ended.
+func (g *group) open() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.left == 0
+	return g.left
 }
 
 func (g *group) take() []int {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // yielded are the running functions that wait for other futures. They have yielded
@@ -59,15 +61,18 @@ func (p *yielded) names() (full []string) {
 // await gives a slot to others while its function waits for futures, until ended
 // is called. A function that waits more than once at a time, in goroutines of its
 // own, waits until the last of these waits has ended. ctx is that of the wait: if
-// it ends, or the function's own, the function goes on without a free slot.
-func (s *slots) await(ctx context.Context, j *job) (ended func()) {
-	s.beginAwait(j)
-	return sync.OnceFunc(func() { s.endAwait(ctx, j) })
+// it ends, or the function's own, the function goes on without a free slot. what is nil for a wait
+// that is not for futures.
+func (s *slots) await(ctx context.Context, j *job, what taskcontext.Awaited) (ended func()) {
+	w := &wait{what: what, since: s.clock.Now()}
+	s.beginAwait(j, w)
+	return sync.OnceFunc(func() { s.endAwait(ctx, j, w) })
 }
 
-func (s *slots) beginAwait(j *job) {
+func (s *slots) beginAwait(j *job, w *wait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	j.waits = append(j.waits, w)
 	_, runs := s.running[j]
 	if j.awaits++; j.awaits > 1 || !runs {
 		return
@@ -99,8 +104,8 @@ func (s *slots) addExecutor() {
 // mayDropExecutor reports whether an executor may end. It is called under mu.
 func (s *slots) mayDropExecutor() bool { return s.executors > s.capacity.Slots+s.yielded.n }
 
-func (s *slots) endAwait(ctx context.Context, j *job) {
-	back := s.comeBack(j)
+func (s *slots) endAwait(ctx context.Context, j *job, w *wait) {
+	back := s.comeBack(j, w)
 	select {
 	case <-back:
 		return
@@ -116,9 +121,10 @@ func (s *slots) endAwait(ctx context.Context, j *job) {
 }
 
 // comeBack ends a wait. What it returns is closed once the function may go on.
-func (s *slots) comeBack(j *job) chan struct{} {
+func (s *slots) comeBack(j *job, w *wait) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	j.waits = slices.DeleteFunc(j.waits, func(other *wait) bool { return other == w })
 	back := make(chan struct{})
 	_, runs := s.running[j]
 	if j.awaits--; j.awaits > 0 || !runs || !j.yielded {

@@ -18,6 +18,7 @@ import (
 
 // waiter is a function that awaits something until it is told that it is over.
 type waiter struct {
+	what           taskcontext.Awaited
 	began, resumed chan Info
 	over           chan struct{}
 }
@@ -33,7 +34,7 @@ func (f *waiter) run(ctx context.Context, _ []byte) ([]byte, error) {
 // runUntil awaits for at most as long as a context lasts.
 func (f *waiter) runUntil(ctx, wait context.Context) ([]byte, error) {
 	info, _ := InfoFrom(ctx)
-	ended := taskcontext.NoteAwait(wait)
+	ended := taskcontext.NoteAwait(wait, f.what)
 	f.began <- info
 	select {
 	case <-f.over:
@@ -83,7 +84,8 @@ func (r *running) resuming() int {
 func TestAwaitGivesTheSlotAway(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	parent := newWaiter()
+	parent, awaited := newWaiter(), layout.ID{15: 7}
+	parent.what = func() (layout.ID, int) { return awaited, 2 }
 	w := b.start(Options{Slots: 1, CPU: 1000, RAM: 1000, GPU: 1000},
 		map[string]Function{"parent": parent.run, "echo": echo})
 	id := b.one("go:parent", func(s *fdbmodel.Submission) {
@@ -101,6 +103,10 @@ func TestAwaitGivesTheSlotAway(t *testing.T) {
 		m, _ := b.member(w.ID())
 		return m.Heartbeat.Awaiting == 1 && m.Heartbeat.Running == 1 && m.Heartbeat.Free.Slots == 1
 	})
+	m, _ := b.member(w.ID())
+	require.Len(t, m.Heartbeat.Awaits, 1)
+	told := m.Heartbeat.Awaits[0]
+	require.Equal(t, layout.Await{ID: id, For: awaited, Count: 2, Since: told.Since}, told)
 	require.Equal(t, layout.Claimed, stateOf(b, id))
 
 	// What it keeps is named.
@@ -338,7 +344,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 	var first, second, third func()
 	done := make(chan Info, 10)
 	steps <- func(ctx context.Context) {
-		first, second = taskcontext.NoteAwait(ctx), taskcontext.NoteAwait(ctx)
+		first, second = taskcontext.NoteAwait(ctx, nil), taskcontext.NoteAwait(ctx, nil)
 		done <- Info{}
 	}
 	b.receive("both waits", done)
@@ -351,7 +357,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 	require.Zero(t, w.Stats().Free.Slots)
 
 	// A wait that begins while the function wants its slot back gives up that wish.
-	steps <- func(ctx context.Context) { first = taskcontext.NoteAwait(ctx); done <- Info{} }
+	steps <- func(ctx context.Context) { first = taskcontext.NoteAwait(ctx, nil); done <- Info{} }
 	b.receive("the wait", done)
 	other := b.one("go:other")
 	b.receive("the other", began)
@@ -373,7 +379,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 func (r *running) noteAwait(b *bed, id layout.ID) (ended func()) {
 	for _, j := range r.slots.runningOf(r.membership) {
 		if j.future.ID == id {
-			return taskcontext.NoteAwait(jobContext{j.ctx, j})
+			return taskcontext.NoteAwait(jobContext{j.ctx, j}, nil)
 		}
 	}
 	require.FailNow(b.t, "it does not run")

@@ -78,7 +78,7 @@ func (m *membership) beat(ctx context.Context) error {
 	free, running, _ := m.worker.slots.status()
 	awaiting, full := m.worker.slots.awaits()
 	beat := layout.Heartbeat{Free: free, Running: running, Awaiting: awaiting, Full: full[:min(len(full), maxFull)],
-		Draining: m.closing.Load()}
+		Draining: m.closing.Load(), Awaits: m.worker.slots.awaited(m)}
 	if m.kept != nil {
 		m.kept.tell(&beat)
 	}

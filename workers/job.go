@@ -106,8 +106,9 @@ type job struct {
 	steps   *stepLog // nil until the function asks for one
 
 	// Under the slots' mu.
-	calling   bool // the members that a bundle has are those of its call
-	awaits    int  // waits for other futures under way
+	calling   bool    // the members that a bundle has are those of its call
+	awaits    int     // waits for other futures under way
+	waits     []*wait // those of them that say for what
 	yielded   bool
 	yieldedAt time.Time
 	waited    time.Duration // how long it has waited without its slot
@@ -327,7 +328,9 @@ func (c jobContext) Value(key any) any {
 		}
 		return info
 	case taskcontext.AwaitKey{}:
-		return func(ctx context.Context) func() { return c.job.membership.worker.slots.await(ctx, c.job) }
+		return func(ctx context.Context, what taskcontext.Awaited) func() {
+			return c.job.membership.worker.slots.await(ctx, c.job, what)
+		}
 	case taskcontext.ClientKey{}:
 		return taskcontext.ClientSource(&c.job.membership.worker.clients)
 	case jobKey{}:

@@ -172,7 +172,7 @@ func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.Record
 	record.Number = number
 	e := steps.Entry{Future: f, Name: step, Record: record, First: first, Ended: j.settled.Load}
 	if !j.membership.worker.manual() { // others use the slot meanwhile, and their steps join the commit
-		defer j.membership.worker.slots.await(ctx, j)()
+		defer j.membership.worker.slots.await(ctx, j, nil)()
 	}
 	if err := j.membership.stepWrites.write(ctx, e); err != nil {
 		return unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, err)}
@@ -237,7 +237,7 @@ func (l *stepLog) Pause(ctx context.Context, d time.Duration) error {
 	if w.manual() { // nothing moves its clock meanwhile
 		return context.Cause(ctx)
 	}
-	defer w.slots.await(ctx, l.job)()
+	defer w.slots.await(ctx, l.job, nil)()
 	if err := clock.Sleep(ctx, w.cluster.Clock(), d); err != nil {
 		return context.Cause(ctx)
 	}

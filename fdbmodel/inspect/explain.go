@@ -23,6 +23,7 @@ const (
 	ReasonRealized    Reason = "realized"    // it has its result
 	ReasonFailed      Reason = "failed"      // it has failed permanently
 	ReasonClaimed     Reason = "claimed"     // a worker holds it
+	ReasonAwaiting    Reason = "awaiting"    // a worker holds it, and its function waits for other futures
 	ReasonWorkerDead  Reason = "worker_dead" // a dead worker holds it; it is about to be taken back
 	ReasonDelayed     Reason = "delayed"     // it is not due yet
 	ReasonNoWorker           = Reason(fit.LackWorker)
@@ -71,9 +72,11 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 		return Explanation{}, err
 	}
 	e, err := explainRow(ctx, c, row)
-	if err == nil {
-		e.Text += textRefused(c, &row) + textLimit(&row) + textUnique(c, &row)
+	if err != nil {
+		return e, err
 	}
+	recorded, err := textSteps(ctx, c, &row)
+	e.Text += recorded + textRefused(c, &row) + textLimit(&row) + textUnique(c, &row)
 	return e, err
 }
 
@@ -106,7 +109,7 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 		e.Text = fmt.Sprintf("It failed for good (%s; failed attempts: %d): %s. %s",
 			ending.Failure.Kind, row.Attempts.Failed, ending.Failure.Message, remedy)
 	case layout.Claimed:
-		explainClaimed(c, &e, &row, members)
+		return e, explainClaimed(ctx, c, &e, &row, members)
 	case layout.Blocked:
 		if row.Spec.IsPromise() {
 			return e, explainPromise(ctx, c, &e)
@@ -194,31 +197,6 @@ func findMember(members []fdbmodel.Member, id layout.WorkerID) *fdbmodel.Member 
 		}
 	}
 	return nil
-}
-
-func explainClaimed(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, members []fdbmodel.Member) {
-	e.Worker = findMember(members, row.Claim.Worker)
-	if e.Worker == nil || !e.Worker.Alive {
-		e.Reason = ReasonWorkerDead
-		e.Text = fmt.Sprintf("Worker %s holds it and is dead; the janitor is taking it back.", row.Claim.Worker)
-		return
-	}
-	e.Reason = ReasonClaimed
-	e.Text = fmt.Sprintf("Worker %s holds it for attempt %d.", row.Claim.Worker, row.Attempts.Failed+1)
-	if row.Cancel != nil {
-		e.Text += " It was asked to stop."
-	}
-	if e.Worker.Heartbeat.Draining {
-		e.Text += " The worker is stopping, and gives back what has not ended within its drain time."
-	}
-	if n := row.Attempts.Suspicion(); n > 0 {
-		e.Text += fmt.Sprintf(" Workers that died with it: %d. Deaths that it may have caused: %d; %d fail it.", n,
-			row.Attempts.Crashes, fdbmodel.MaxCrashes)
-	}
-	if age := e.Worker.Silence(c.Clock().Now()); age > c.Config().DeadAfter {
-		e.Text += fmt.Sprintf(" Its last heartbeat is %v old, if the clocks agree. If it is dead, another worker takes "+
-			"the future back: make sure that one runs.", age.Round(time.Second))
-	}
 }
 
 // namedInputs is how many of the inputs that a future waits for are named.

@@ -440,6 +440,9 @@ type Heartbeat struct {
 	NoRoom bool  `msgpack:"x,omitempty" json:"no_object_room,omitempty"`
 	// Draining says that the worker claims no more, and stops once what it runs has ended.
 	Draining bool `msgpack:"d,omitempty" json:"draining,omitempty"`
+	// Awaits says what running functions await: at most MaxAwaits of them, those that have waited for
+	// the longest time.
+	Awaits []Await `msgpack:"a,omitempty" json:"awaits,omitempty"`
 }
 
 // DoneEntry lists futures that finished in one transaction.

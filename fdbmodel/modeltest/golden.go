@@ -183,6 +183,7 @@ func goldenMembers() []GoldenRecord {
 		{"heartbeat", &layout.Heartbeat{
 			Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4, Awaiting: 5, Full: []string{"go:f"},
 			Stored: 6, Room: 7, NoRoom: true, Draining: true,
+			Awaits: []layout.Await{{ID: GoldenID, For: GoldenID, Count: 8, Since: 9}},
 		}, false, empty[layout.Heartbeat]()},
 		{"idle", &layout.IdleRecord{
 			Resources: layout.Resources{Slots: 1, CPU: 2, RAM: 3, GPU: 4}, Functions: []string{"go:f"},

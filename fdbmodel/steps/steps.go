@@ -263,6 +263,33 @@ func (s *Steps) List(ctx context.Context, id layout.ID) ([]Step, error) {
 	return all, err
 }
 
+// Summary is what the steps of a future come to.
+type Summary struct {
+	Count int
+	Last  Step // without its value
+	// Unused are the steps that the last attempt which returned did not ask for, at most MaxUnused;
+	// AllUnused is set instead if it asked for none.
+	Unused    []string
+	AllUnused bool
+}
+
+// Summary reads the steps of a future, of which it keeps no value. The summary of a future that has none, or
+// is unknown, is empty.
+func (s *Steps) Summary(ctx context.Context, id layout.ID) (sum Summary, err error) {
+	view := func(fn func(kv.Attempt) error) error { return s.cluster.View(ctx, fn) }
+	unused, err := s.each(ctx, id, view, func(one Step) {
+		sum.Count++
+		if one.Number > sum.Last.Number {
+			one.Value = nil
+			sum.Last = one
+		}
+	})
+	if unused != nil {
+		sum.Unused, sum.AllUnused = unused.Names, unused.All
+	}
+	return sum, err
+}
+
 // each calls fn for each step of a future, read in pages at different versions, and returns the
 // record of those that are unused, nil if there is none.
 func (s *Steps) each(ctx context.Context, id layout.ID, view func(func(kv.Attempt) error) error, fn func(Step),

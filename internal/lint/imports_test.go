@@ -169,7 +169,7 @@ func importTable() map[string]imports {
 		"fdbmodel/inspect": {
 			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/fit", "fdbmodel/keyspace",
 				"fdbmodel/internal/step", "fdbmodel/lanes", "fdbmodel/pauses", "fdbmodel/promises", "fdbmodel/quota",
-				"fdbmodel/read", "fdbmodel/reference", "fdbmodel/results"),
+				"fdbmodel/read", "fdbmodel/reference", "fdbmodel/results", "fdbmodel/steps"),
 			others: []string{msgp},
 		},
 		"fdbmodel/keyspace": {ours: append(slices.Clone(model), "fdbmodel/joblog", "fdbmodel/promises",
