@@ -192,7 +192,7 @@ type Opened struct {
 	ID      ID
 	State   State
 	Label   string
-	Expires int64 // when it ends by itself, in milliseconds of Unix time, 0 for never
+	Expires int64 // when it ends by itself if it still waits, in milliseconds of Unix time, 0 for never
 }
 
 // OpenPromise returns what the holder of a token may know of its promise. It returns ErrBadPromiseToken.
@@ -208,8 +208,11 @@ func (c *Client) OpenPromise(ctx context.Context, token string) (o Opened, err e
 	if err != nil {
 		return o, err
 	}
-	at, _ := row.Limit()
-	return Opened{ID: row.ID, State: row.State(), Label: row.Spec.Label, Expires: at}, nil
+	o = Opened{ID: row.ID, State: row.State(), Label: row.Spec.Label}
+	if o.State == Blocked {
+		o.Expires, _ = row.Limit()
+	}
+	return o, nil
 }
 
 // promiseValue encodes a value of a promise.

@@ -35,7 +35,7 @@ func TestStepsFromTheCommandLine(t *testing.T) {
 	require.Len(t, all, 1)
 	require.Equal(t, "reserve", all[0].Name)
 	require.Equal(t, 1, all[0].Attempt)
-	require.Regexp(t, `reserve +1 +\S.* +\S+s +5 bytes`, s.ok("steps", id))
+	require.Regexp(t, `reserve +1 +\S.* +\S+s +5 bytes$`, s.ok("steps", id))
 	require.Contains(t, s.ok("get", id), "futura steps "+id)
 	s.run(exitUsage, "", "retry", "--failed", "--start-over")
 	s.run(exitUsage, "", "steps", "x")

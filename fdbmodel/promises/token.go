@@ -24,8 +24,8 @@ const (
 	secretSize = 24
 )
 
-// TokenPrefix begins each token: it lets people, logs and scanners for secrets know one.
-const TokenPrefix = "prm_"
+// TokenPrefix begins each token.
+const TokenPrefix = layout.PromiseTokenPrefix
 
 // ErrBadToken is returned for a token that opens no promise: it is none, its promise was
 // removed, or another one was drawn since. The answer is the same for all.

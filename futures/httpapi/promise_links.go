@@ -64,15 +64,21 @@ func (s *server) registerPromiseLinks() {
 					"base-uri 'none'; frame-ancestors 'none'")
 				link, err := route.handle(r, r.PathValue("token"))
 				if errors.Is(err, futures.ErrBadPromiseToken) {
-					return stack.WrongSecret(r, err)
+					err = stack.WrongSecret(r, err)
 				}
-				if err != nil {
+				browser := strings.Contains(r.Header.Get("Accept"), "text/html")
+				status := http.StatusOK
+				if err != nil && browser {
+					link, status = s.refusedLink(r, err)
+				}
+				switch {
+				case err != nil && link == nil:
 					return err
-				}
-				if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+				case !browser:
 					return stack.WriteJSON(w, http.StatusOK, link)
 				}
 				h.Set("Content-Type", "text/html; charset=utf-8")
+				w.WriteHeader(status)
 				_ = template.Execute(w, link) // the client may have disconnected
 				return nil
 			},
@@ -91,7 +97,8 @@ type PromiseLink struct {
 	Expires *time.Time `json:"expires_at,omitempty" doc:"When it ends if it still waits"`
 	Already bool       `json:"already,omitempty" doc:"It was completed with this very value, or message, before"`
 
-	path string
+	path    string
+	refusal string // why a request changed nothing; set on pages only
 }
 
 // Open reports whether the promise waits.
@@ -99,6 +106,34 @@ func (l *PromiseLink) Open() bool { return l.State == futures.Blocked.String() }
 
 // Path is where the forms of its page are sent.
 func (l *PromiseLink) Path() string { return l.path }
+
+// Refusal is what the page says of a request that changed nothing, "" for none.
+func (l *PromiseLink) Refusal() string { return l.refusal }
+
+// refusals are what people are told of requests that changed nothing.
+var refusals = map[int]string{
+	http.StatusNotFound: "This link opens nothing: it is not complete, another one was sent since, or what it was for " +
+		"is gone.",
+	http.StatusConflict: "This was answered before, and otherwise. That answer stays.",
+	http.StatusGone:     "This has ended: its time is over, or it was cancelled. No answer counts any more.",
+}
+
+// refusedLink is what the page shows after a request that changed nothing, nil for an error that has no page.
+func (s *server) refusedLink(r *http.Request, err error) (*PromiseLink, int) {
+	status := stack.ProblemOf(Errors(), err).Status
+	said, has := refusals[status]
+	if !has {
+		return nil, status
+	}
+	link := &PromiseLink{}
+	if status != http.StatusNotFound {
+		if opened, err := s.openPromise(r, r.PathValue("token")); err == nil {
+			link = opened
+		}
+	}
+	link.refusal = said
+	return link, status
+}
 
 func (s *server) openPromise(r *http.Request, token string) (*PromiseLink, error) {
 	o, err := s.client.OpenPromise(r.Context(), token)

@@ -173,6 +173,71 @@ func TestPromiseIsNotCompletedByAPreview(t *testing.T) {
 	require.Equal(t, "true", f.valueOf(made.ID))
 }
 
+// TestPromiseOfABrowserThatIsRefused gets pages where programs get problems, with the same status.
+func TestPromiseOfABrowserThatIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{Token: "x"})
+	browser := append([]string{"Accept", "text/html,*/*;q=0.8"}, form...)
+	answered := f.makePromise(`{"label": "order 7"}`)
+	f.stranger("POST", answered.Path, "true").Into(http.StatusOK, &struct{}{})
+	late := f.makePromise(`{"label": "order 8", "deadline": "2001-01-01T00:00:00Z"}`)
+	cancelled := f.makePromise(`{"label": "order 9"}`)
+	f.send("POST", path+"/"+cancelled.ID.String()+":cancel", "").Into(http.StatusOK, &struct{}{})
+	for at, want := range map[string]struct {
+		status     int
+		said, name string
+	}{
+		answered.Path:             {409, "answered before, and otherwise", "order 7"},
+		answered.Path + ":reject": {409, "answered before, and otherwise", "order 7"},
+		late.Path:                 {410, "its time is over", "order 8"},
+		cancelled.Path:            {410, "it was cancelled", "order 9"},
+		answered.Path[:len(answered.Path)-4] + "AAAA": {404, "This link opens nothing", "Promise"},
+	} {
+		page := f.stranger("POST", at, "value=2", browser...)
+		require.Equal(t, want.status, page.Status, at)
+		require.Equal(t, "text/html; charset=utf-8", page.Header.Get("Content-Type"))
+		require.Contains(t, page.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
+		require.Contains(t, string(page.Body), want.said)
+		require.Contains(t, string(page.Body), "<h1>"+want.name+"</h1>")
+		require.NotContains(t, string(page.Body), "<form")
+	}
+	f.stranger("POST", answered.Path, "value=2", form...).Problem(409, "promise_conflict", "")
+	f.stranger("POST", answered.Path, "%zz", browser...).Problem(400, "bad_request", "not a form")
+}
+
+// TestPromiseThatIsOverHasNoEnd leaves out when it would have ended.
+func TestPromiseThatIsOverHasNoEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{Token: "x"})
+	for _, action := range []string{"", ":reject"} {
+		made := f.makePromise(`{"expires_ms": 60000}`)
+		var link httpapi.PromiseLink
+		f.stranger("GET", made.Path, "").Into(http.StatusOK, &link)
+		require.NotNil(t, link.Expires)
+		for _, method := range []string{"POST", "GET"} {
+			link = httpapi.PromiseLink{}
+			f.stranger(method, made.Path+map[string]string{"POST": action}[method], "").Into(http.StatusOK, &link)
+			require.Nil(t, link.Expires)
+		}
+	}
+}
+
+// TestPromiseTokensAreNotRepeated has one sent where an id belongs.
+func TestPromiseTokensAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{Token: "x"})
+	made := f.makePromise("")
+	for _, at := range []string{"/" + made.Token, "/x" + made.Token + "/steps", "/" + made.Token + "/explanation"} {
+		answer := f.send("GET", path+at, "")
+		require.Equal(t, 400, answer.Status)
+		require.Contains(t, string(answer.Body), "prm_…")
+		require.NotContains(t, string(answer.Body), strings.TrimPrefix(made.Token, futures.PromiseTokenPrefix))
+	}
+	answer := f.send("POST", path, `{"function": "go:f", "after": ["`+made.Token+`"]}`)
+	require.Equal(t, 422, answer.Status)
+	require.NotContains(t, string(answer.Body), made.Token)
+}
+
 // TestPromiseTokensThatAreWrongHaveABudget spends the budget of an address with wrong tokens. One
 // with a right one is not counted before.
 func TestPromiseTokensThatAreWrongHaveABudget(t *testing.T) {

@@ -14,9 +14,11 @@ import (
 )
 
 // Aligned writes rows as they are. The further lines of a cell stay in its column, and the
-// first cell is one line, so that a name or a message that comes from others can't pass for a row.
+// first cell is one line, so that a name or a message that comes from others can't pass for a row. No line
+// ends with spaces.
 func Aligned(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 4, cellGap, ' ', 0)
+	var padded, lines strings.Builder // neither fails
+	t := tabwriter.NewWriter(&padded, 0, 4, cellGap, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
 			next := "\n" + strings.Repeat("\t", i)
@@ -27,7 +29,12 @@ func Aligned(w io.Writer, rows [][]string) error {
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
-	return t.Flush()
+	_ = t.Flush()
+	for line := range strings.Lines(padded.String()) {
+		lines.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	_, err := io.WriteString(w, lines.String())
+	return err
 }
 
 // Table writes rows as the terminal behind w has room for. What is piped is whole.
