@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
+	"github.com/futura-run/futura/fdbmodel/internal/fork"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
@@ -92,14 +93,15 @@ func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *WriteSet {
 	w.calls, w.pool.Set = index.Calls{Set: s}, s
 	// Lanes come first: what they admit changes the others. Ends are before what obeys their time.
 	s.Register(&w.lanes, w.places, &w.ends, &w.counters, &w.owners, &w.mail, &w.edges, w.names, &w.copies, &w.calls,
-		&w.pool, index.Deadlines{Set: s}, index.Lists{Set: s}, step.Index{Set: s})
+		&w.pool, index.Deadlines{Set: s}, index.Lists{Set: s}, step.Index{Set: s},
+		fork.Index{Set: s})
 	return w
 }
 
 // Kinds returns the kinds of keys of the model and of its indexes. The rooms above it have
 // others, see package keyspace.
 func Kinds() []layout.KeyKind {
-	return slices.Concat(layout.Kinds(), meter.Kinds(), pause.Kinds(), step.Kinds())
+	return slices.Concat(layout.Kinds(), meter.Kinds(), pause.Kinds(), step.Kinds(), fork.Kinds())
 }
 
 // insert writes a new future. Large arguments have been written before.

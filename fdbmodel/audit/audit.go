@@ -75,6 +75,9 @@ const (
 	// InvariantSteps: a recorded step is that of a future that is marked as one with steps, and no
 	// other one of it has its number.
 	InvariantSteps Invariant = "steps"
+	// InvariantForks: a fork is listed with the future that it was made from, as long as that is
+	// kept, and that one is marked as one with forks.
+	InvariantForks Invariant = "forks"
 	// InvariantUnique: a unique future that is not over has its name, and no other
 	// future has it. One that is over has it for ever, or until it is to be freed.
 	InvariantUnique Invariant = "unique"

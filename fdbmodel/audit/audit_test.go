@@ -34,7 +34,7 @@ func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	t.Parallel()
 	covered := map[audit.Invariant]bool{}
 	for n, b := range slices.Concat(breakRow, breakEdges, breakUnique, breakLanes, breakLife, breakRest, breakJobs,
-		breakSchedules, breakLimits, breakPromises, breakSteps) {
+		breakSchedules, breakLimits, breakPromises, breakSteps, breakForks) {
 		for _, i := range b.want {
 			covered[i] = true
 		}
@@ -61,7 +61,7 @@ func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	for _, place := range layout.Places() {
 		require.True(t, covered[audit.Invariant(place.Kind)], place.Kind)
 	}
-	require.Len(t, covered, 36+len(layout.Places()), "every invariant but that of newer records")
+	require.Len(t, covered, 37+len(layout.Places()), "every invariant but that of newer records")
 }
 
 // TestCheckNotes covers findings that are not problems.

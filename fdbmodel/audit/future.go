@@ -46,6 +46,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkName(r)
 	p.checkLimit(r)
 	p.checkHasSteps(r)
+	p.checkFork(r)
 	p.noteFuture(items[0].Shard, r)
 }
 

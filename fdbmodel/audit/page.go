@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/fork"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/internal/step"
@@ -183,6 +184,8 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkActivity(it)
 	case step.Subspace:
 		p.checkSteps(it)
+	case fork.Subspace:
+		p.checkForkKey(it)
 	}
 }
 

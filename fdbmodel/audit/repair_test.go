@@ -104,8 +104,8 @@ func belongings(t *testing.T, p *modeltest.Population, more ...string) map[strin
 		layout.KeyLaneKind, layout.KeyConfig, quota.KeyLimits, pause.KeyPause}
 	for _, item := range p.Items(t) {
 		key := keyspace.Table().Parse(item.Key)
-		if key.Kind == nil || key.Kind.Name == "has dependants" || key.Kind.Name == "has steps" ||
-			key.Kind.Name == joblog.KeyRetry {
+		marks := []string{"has dependants", "has steps", "has forks", joblog.KeyRetry}
+		if key.Kind == nil || slices.Contains(marks, key.Kind.Name) {
 			continue
 		}
 		if slices.Contains(whole, key.Subspace) || slices.Contains(append(kinds, more...), key.Kind.Name) {
@@ -124,7 +124,7 @@ func TestEachBreakageIsRepairedOrNamed(t *testing.T) {
 		}
 	}
 	for n, b := range slices.Concat(breakRow, breakEdges, breakUnique, breakLanes, breakLife, breakRest, breakJobs,
-		breakSchedules, breakLimits, breakPromises, breakSteps) {
+		breakSchedules, breakLimits, breakPromises, breakSteps, breakForks) {
 		known[b.name] = true
 		if storetest.OnServer && testing.Short() && n%16 != 1 {
 			continue // a cluster for each is slow to make there

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/fork"
 	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/keyspace"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -87,6 +88,9 @@ func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.I
 	others := [][]byte{c.Keys().InputsOf(id), c.Keys().DependantsOf(id)}
 	if row.Steps {
 		others = append(others, step.Keys(c.Keys()).Of(id))
+	}
+	if row.Forks {
+		others = append(others, fork.Keys(c.Keys()).Of(id))
 	}
 	for _, of := range others {
 		page, err := tx.GetRange(kv.Prefix(of), kv.RangeOptions{Limit: inspectedEdges}).Wait(ctx)

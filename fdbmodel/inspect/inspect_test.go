@@ -41,7 +41,7 @@ func TestInspectShowsWhatBelongsToAFuture(t *testing.T) {
 		}},
 		p.IDs[layout.Realized]: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1}},
 		p.IDs[layout.Failed]: {layout.Failed, map[string]int{"spec": 1, "attempts": 1, "exception": 1, "history": 1,
-			"mail": 2, "listed failed": 1}},
+			"mail": 2, "listed failed": 1, "has forks": 1, "fork": 1}},
 		p.Large: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1,
 			"chunk": 5}},
 	} {

@@ -60,6 +60,7 @@ const (
 	StateCancel      = "cancel"
 	StateClaim       = "claim"
 	StateException   = "exception"
+	StateForks       = "forks"
 	StateHistory     = "history"
 	StateLine        = "line"
 	StatePins        = "pins"

@@ -20,6 +20,7 @@ const (
 	KeyCopy          = "copy"
 	KeyCount         = "count"
 	keyHasDependants = "has dependants"
+	keyHasForks      = "has forks"
 	keyHasSteps      = "has steps"
 	KeyIdle          = "idle"
 	KeyIncoming      = "incoming"
@@ -106,6 +107,8 @@ func rowKinds() []KeyKind {
 			"other futures use its result, or did", "submit of the first one, retry"),
 		row("exception", state(StateException), FormatRecord, RecordOf[Exception], "",
 			"its last failure", "fail, cancel, reap"),
+		row(keyHasForks, state(StateForks), FormatMark, nil, "",
+			"the future has forks, or had some", "the first fork"),
 		row("history", state(StateHistory), FormatRecord, RecordOf[HistoryRecord], "",
 			"ended attempts before its last failure, up to "+strconv.Itoa(MaxHistory), "fail, cancel, reap"),
 		row("in line", state(StateLine), FormatStamped, RecordOf[LineRecord], "",

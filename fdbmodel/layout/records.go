@@ -113,6 +113,9 @@ type Spec struct {
 	Schedule    string `msgpack:"sc,omitempty" json:"schedule,omitempty"`
 	ScheduledAt int64  `msgpack:"sa,omitempty" json:"scheduled_at_ms,omitempty"`
 
+	// Fork says which future this one is a fork of; nil for others.
+	Fork *Fork `msgpack:"fk,omitempty" json:"fork,omitempty"`
+
 	// Later says that it was not to run at once: a time was named before which it would not.
 	Later bool `msgpack:"lt,omitempty" json:"later,omitempty"`
 

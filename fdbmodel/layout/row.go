@@ -37,8 +37,8 @@ type Row struct {
 	Pins *PinsRecord
 	// Dependants is set if futures use, or used, its result.
 	Dependants bool
-	// Steps is set if the future has recorded steps.
-	Steps bool
+	// Steps is set if the future has recorded steps, and Forks if it has forks, or had some.
+	Steps, Forks bool
 }
 
 // State derives the state from the records: a future is realized when its
@@ -172,6 +172,8 @@ func (r *Row) Put(key *Key, value *Value) {
 			r.Dependants = true
 		case keyHasSteps:
 			r.Steps = true
+		case keyHasForks:
+			r.Forks = true
 		}
 		if session := key.Text("session"); session != "" {
 			r.Subscribers = append(r.Subscribers, SessionID(session))
@@ -203,4 +205,4 @@ func (r *Row) Refs() []*ChunkRef {
 
 // MaxRowKeys is the maximum number of keys in one row read: the fixed keys and
 // the subscribers.
-const MaxRowKeys = 15 + MaxSubscribers
+const MaxRowKeys = 16 + MaxSubscribers

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/fork"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/internal/step"
@@ -40,20 +41,7 @@ func GoldenRecords() []GoldenRecord {
 	token := layout.Token{Worker: "0123456789abcdef", Sequence: 7}
 	ref := &layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String(), Size: 100_000, Count: 2}
 	return append([]GoldenRecord{
-		{"spec", &layout.Spec{
-			Function: "go:f", Codec: layout.CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
-			Argv: []string{"a", "b"}, Inputs: layout.PackIDs([]layout.ID{GoldenID}), InputsRef: ref,
-			Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Parallel: 2,
-			Pace:   &layout.Pace{Key: "example.com", PerSecond: 0.5, Shared: true},
-			Growth: &layout.Growth{Factor: 2, Max: 1 << 31},
-			Label:  "t", Tags: []string{"a:1", "b"}, Priority: 200,
-			Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
-			MaxRetries:   3, Backoff: layout.Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
-			Unique: &layout.Unique{Name: "0123", Key: "k", Until: layout.UntilClaim, For: time.Hour},
-			Near:   GoldenID, MustBeNear: true, AllowReconstruction: true, AsObject: true, Session: "fedcba9876543210",
-			Later: true, Trace: map[string]string{"traceparent": "00"}, Lane: layout.Lane{Kind: "k", Key: "y"}, Aside: true,
-			Member: true, Bundle: true, SubmittedAt: 19e11, Schedule: "sc", ScheduledAt: 9, ExpiresAt: 10, Deadline: 11,
-		}, false, empty[layout.Spec]()},
+		{"spec", goldenSpec(ref), false, empty[layout.Spec]()},
 		{"smallest spec", &layout.Spec{Function: "go:f"}, false, empty[layout.Spec]()},
 		{"claim", &layout.Claim{Token: token}, true, empty[layout.Claim]()},
 		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, Rejected: 3, Rebuilt: 5, Due: 4, RAM: 8, Assigned: "w",
@@ -107,11 +95,31 @@ func GoldenRecords() []GoldenRecord {
 	}, slices.Concat(goldenLanes(), goldenUnique(), goldenMembers(), goldenJobs(), goldenSchedules(), goldenSteps(ref))...)
 }
 
+// goldenSpec has every field set.
+func goldenSpec(ref *layout.ChunkRef) *layout.Spec {
+	return &layout.Spec{
+		Function: "go:f", Codec: layout.CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
+		Argv: []string{"a", "b"}, Inputs: layout.PackIDs([]layout.ID{GoldenID}), InputsRef: ref,
+		Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Parallel: 2,
+		Pace:   &layout.Pace{Key: "example.com", PerSecond: 0.5, Shared: true},
+		Growth: &layout.Growth{Factor: 2, Max: 1 << 31},
+		Label:  "t", Tags: []string{"a:1", "b"}, Priority: 200,
+		Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
+		MaxRetries:   3, Backoff: layout.Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
+		Unique: &layout.Unique{Name: "0123", Key: "k", Until: layout.UntilClaim, For: time.Hour},
+		Near:   GoldenID, MustBeNear: true, AllowReconstruction: true, AsObject: true, Session: "fedcba9876543210",
+		Later: true, Trace: map[string]string{"traceparent": "00"}, Lane: layout.Lane{Kind: "k", Key: "y"}, Aside: true,
+		Member: true, Bundle: true, SubmittedAt: 19e11, Schedule: "sc", ScheduledAt: 9, ExpiresAt: 10,
+		Deadline: 11, Fork: &layout.Fork{From: GoldenID, Step: "charge", Copied: 2, Set: 1, Name: "fix"},
+	}
+}
+
 // goldenSteps are the records of steps.
 func goldenSteps(ref *layout.ChunkRef) []GoldenRecord {
 	return []GoldenRecord{
 		{"step", &step.Record{Token: layout.Token{Worker: "0123456789abcdef", Sequence: 7}, Number: 1, Attempt: 2,
-			Codec: layout.CodecMsgpack, Value: []byte("v"), ValueRef: ref, Size: 3, Wake: 4, StartedAt: 5, At: 6}, false,
+			Codec: layout.CodecMsgpack, Value: []byte("v"), ValueRef: ref, Size: 3, Wake: 4, StartedAt: 5, At: 6,
+			Origin: step.OriginCopied}, false,
 			empty[step.Record]()},
 		{"unused steps", &step.UnusedRecord{Attempt: 1, Names: []string{"a", "b"}, All: true}, false,
 			empty[step.UnusedRecord]()},
@@ -255,7 +263,8 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"progress", k.Progress(GoldenID)}, {"history", k.State(GoldenID, layout.StateHistory)},
 		{"result", k.State(GoldenID, layout.StateResult)},
 		{"has steps", k.State(GoldenID, layout.StateSteps)}, {"step", step.Keys(k).Step(GoldenID, "charge")},
-		{"unused steps", step.Keys(k).Unused(GoldenID)},
+		{"unused steps", step.Keys(k).Unused(GoldenID)}, {"has forks", k.State(GoldenID, layout.StateForks)},
+		{"fork", fork.Keys(k).Fork(layout.ID{15: 9}, GoldenID)},
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},

@@ -201,7 +201,7 @@ func (m *Machine) Step() {
 		m.resolve, m.lose, m.lose, m.leaveCopies, m.leaveCopies,
 		m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
-		m.report, m.report, m.recordStep, m.recordStep, m.recordStep, m.startOver,
+		m.report, m.report, m.recordStep, m.recordStep, m.recordStep, m.startOver, m.fork, m.fork,
 		m.promise, m.promise, m.complete, m.complete,
 		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
 		m.beatMany, m.beatMany, m.forceReap, m.meter, m.meter, m.reservePace,

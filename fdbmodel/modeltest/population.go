@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/batches"
+	"github.com/futura-run/futura/fdbmodel/forks"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/joblog"
@@ -49,6 +50,7 @@ type Population struct {
 	Result   layout.ChunkRef         // of large
 	Args     layout.ChunkRef         // of large
 	Step     layout.ChunkRef         // of a step of the claimed one
+	Fork     layout.ID               // of the failed one
 	lease    *joblog.Lease
 	promises int
 }
@@ -103,6 +105,7 @@ func Populate(t *testing.T) *Population {
 	p.Claim = p.Begun.Token
 	p.report(t)
 	p.recordSteps(t)
+	p.fork(t)
 	p.IDs[layout.Delayed], p.Inputs[0] = submitLater(t, c, time.Hour), submitLater(t, c, 2*time.Hour)
 	p.IDs[layout.Ready] = submit(10)
 	p.Middle = submitUnique(t, c, 5000, &fdbmodel.Unique{Key: "middle"})
@@ -119,6 +122,17 @@ func Populate(t *testing.T) *Population {
 	report := p.Check(t)
 	require.Empty(t, append(report.Notes, report.Problems...))
 	return p
+}
+
+// fork makes a fork of the future that has failed, and cancels it.
+func (p *Population) fork(t *testing.T) {
+	ctx, request := context.Background(), forks.Request{Source: p.IDs[layout.Failed], From: forks.FromStart()}
+	made, err := forks.Of(p.C).Make(ctx, []forks.Request{request})
+	require.NoError(t, err)
+	require.NoError(t, made[0].Err)
+	p.Fork = made[0].ID
+	_, _, err = p.C.Cancel(ctx, p.Fork, "a fork")
+	require.NoError(t, err)
 }
 
 // hold makes a batch with two futures, and assigns one.
@@ -228,7 +242,8 @@ func (p *Population) Get(t *testing.T, id layout.ID) layout.Row {
 
 // Futures returns how many futures there are.
 func (p *Population) Futures() int64 {
-	return int64(len(p.IDs) + len(p.Held) + len(p.Inputs) + len(p.Lanes) + p.promises + 2) // the large and the middle one
+	others := p.promises + 3 // the large one, the middle one, and the fork
+	return int64(len(p.IDs) + len(p.Held) + len(p.Inputs) + len(p.Lanes) + others)
 }
 
 // Check audits the cluster.

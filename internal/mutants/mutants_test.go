@@ -48,7 +48,7 @@ func all() []mutant {
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
 		stackMutants(), wasmMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
-		promiseMutants(), stepMutants(),
+		promiseMutants(), stepMutants(), forkMutants(),
 	} {
 		m = append(m, table...)
 	}

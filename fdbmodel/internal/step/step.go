@@ -4,6 +4,7 @@ package step
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -56,7 +57,15 @@ type Record struct {
 	Wake      int64 `msgpack:"k,omitempty" json:"wake_ms,omitempty"`
 	StartedAt int64 `msgpack:"b,omitempty" json:"started_at_ms"`
 	At        int64 `msgpack:"t" json:"at_ms"`
+	// Origin says of a step that no claim of the future has recorded where it comes from.
+	Origin string `msgpack:"o,omitempty" json:"origin,omitempty"`
 }
+
+// Origins of the steps that a fork begins with.
+const (
+	OriginCopied = "copied" // from the future that it is a fork of
+	OriginSet    = "set"    // given by the one that made the fork, in place of what ran
+)
 
 // Check returns ErrBadRecord for a step that can't be.
 func (r *Record) Check() error {
@@ -114,6 +123,40 @@ func (k Keys) Name(key []byte, id layout.ID) (string, error) {
 	name := rest.Text()
 	return name, rest.Done()
 }
+
+// Named is a step with its name.
+type Named struct {
+	Name string
+	Record
+}
+
+// All returns the steps of a future in the order in which they were recorded, as one transaction sees them.
+func All(ctx context.Context, tx kv.Reader, k Keys, id layout.ID) (all []Named, err error) {
+	for r := kv.Prefix(k.Steps(id)); ; {
+		page, err := tx.GetRange(r, kv.RangeOptions{Limit: pageOfAll}).Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			one := Named{}
+			if one.Name, err = k.Name(item.Key, id); err != nil {
+				return nil, fmt.Errorf("step of future %s: %w: %w", id, layout.ErrBadRecord, err)
+			}
+			if err := layout.Decode(item.Key, item.Value, &one.Record); err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+		if !page.More {
+			slices.SortFunc(all, func(a, b Named) int { return a.Number - b.Number })
+			return all, nil
+		}
+		r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+	}
+}
+
+// pageOfAll is how many steps All reads at a time.
+const pageOfAll = 500
 
 // CheckName returns ErrBadName unless name may name a step.
 func CheckName(name string) error {

@@ -1,0 +1,49 @@
+package forks_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/forks"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// TestUnknownResultsOfForks is TestUnknownResults for forks.
+func TestUnknownResultsOfForks(t *testing.T) {
+	t.Parallel()
+	once := func(s *modeltest.Stage, strike func(), r forks.Request) {
+		strike()
+		made := forked(s, r)
+		s.Faults.Flush()
+		require.NoError(s.T, made.Err)
+		require.False(s.T, made.Existed, "this call has made it")
+		all, _, err := forks.Of(s.C).List(s.Ctx, r.Source, layout.ID{}, 0)
+		require.NoError(s.T, err)
+		require.Len(s.T, all, 1)
+		require.Equal(s.T, []string{"charge=charge"}, stepsOf(s, made.ID))
+		require.Equal(s.T, int64(1), s.Counted(layout.Ready))
+		requireClean(s)
+	}
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+		"futura-fork of one future": func(s *modeltest.Stage, strike func()) {
+			once(s, strike, forks.Request{Source: failed(s, plain, "charge")})
+		},
+		"futura-fork with a name": func(s *modeltest.Stage, strike func()) {
+			once(s, strike, forks.Request{Source: failed(s, plain, "charge"), Name: "fix"})
+		},
+	})
+}
+
+func countKeys(s *modeltest.Stage, subspace string) (n int) {
+	require.NoError(s.T, s.C.EachKey(s.Ctx, s.C.Keys().All(), func(item kv.KeyValue) error {
+		if strings.Contains(string(item.Key), "\x02"+subspace+"\x00") {
+			n++
+		}
+		return nil
+	}))
+	return n
+}

@@ -1,0 +1,56 @@
+package mutants
+
+// forkMutants are faults in what forks copy, and in what leads to them.
+func forkMutants() []mutant {
+	const run, index = "fdbmodel/forks/run.go", "fdbmodel/internal/fork/fork.go"
+	const room, point, set = "fdbmodel/forks/forks.go", "fdbmodel/forks/point.go", "fdbmodel/forks/set.go"
+	model, checks := suites{{of: "fdbmodel/forks"}}, suites{{of: "fdbmodel/audit", run: "Broken"}}
+	return []mutant{
+		{name: "a fork is not marked as one with steps", file: run, by: model,
+			old: "\tif len(one.steps) > 0 {\n", new: "\tif false {\n"},
+		{name: "a fork has the step that it runs again", file: point, by: model,
+			old: "return all[:at], nil", new: "return all[:at+1], nil"},
+		{name: "a future that failed behind no step runs again", file: point, by: model,
+			old: "case steps == 0:", new: "case steps < 0:"},
+		{name: "a fork goes on behind a cancel as behind a failure", file: point, by: model,
+			old: "case ending.Cancelled():", new: "case ending.Cancelled() && steps < 0:"},
+		{name: "a realized future has failed", file: point, by: model,
+			old: "case row.State() != layout.Failed:", new: "case false:"},
+		{name: "a word passes over the step with that name", file: point, by: model,
+			old: "if p.word != \"\" && find(p.word) >= 0 {", new: "if false {"},
+		{name: "a fork of the name from elsewhere counts as this one", file: run, by: model,
+			old: "if !r.From.agrees(of) {", new: "if false {"},
+		{name: "what waits is forked", file: room, by: model,
+			old: "if s := row.State(); !s.Terminal() {", new: "if s := row.State(); false {"},
+		{name: "items of batches are forked", file: room, by: model,
+			old: "case spec.Held():", new: "case false:"},
+		{name: "a time limit that is over ends a fork", file: room, by: model,
+			old: "if *limit <= now {", new: "if *limit <= now && now < 0 {"},
+		{name: "a source may be removed while it is forked", file: run, by: model,
+			old: "read.Record(tx, f.keys, r.Source)}", new: "read.Record(tx.Snapshot(), f.keys, r.Source)}"},
+		{name: "a large value may be swept before its fork", file: run, by: model,
+			old: "first, err := tx.Get(", new: "first, err := tx.Snapshot().Get("},
+		{name: "large values are not copied", file: run, by: model,
+			old: "if first == nil {", new: "if first == nil && err != nil {"},
+		{name: "a fork that this call has made existed before", file: run, by: model,
+			old: "if answer.Existed && tx.MaybeCommitted && r.tried[request.ID] {", new: "if false {"},
+		{name: "a fork of any number of steps is made", file: run, by: model,
+			old: "if steps > MaxBytes {", new: "if steps < 0 {"},
+		{name: "a step that is added has the number of another", file: set, by: model,
+			old: "Number: nextNumber(p.steps),", new: "Number: 1,"},
+		{name: "a sleep is given a value", file: set, by: model,
+			old: "if isSleep(v.Step) || ", new: "if "},
+		{name: "the step to run is given a value", file: set, by: model,
+			old: "case v.Step == r.From.step:", new: "case false:"},
+		{name: "forks outlive their source in its list", file: index, by: model,
+			old: "if before.Forks {", new: "if false {"},
+		{name: "a fork that is removed stays listed", file: index, by: model,
+			old: "if before.Spec.Fork != nil {", new: "if false {"},
+		{name: "a future is not marked as one with forks", file: index, by: model,
+			old: "\t\ti.Tx.Set(i.Keys.State(from, layout.StateForks), layout.Mark())\n", new: ""},
+		{name: "forks without a mark are sound", file: "fdbmodel/audit/forks.go", by: checks,
+			old: "case !r.Forks:", new: "case false:"},
+		{name: "a fork that is not listed is sound", file: "fdbmodel/audit/forks.go", by: checks,
+			old: "if source.Spec == nil || ", new: "if true || "},
+	}
+}
