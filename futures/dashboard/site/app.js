@@ -11,20 +11,21 @@ import { schedules, schedule } from "./views/schedules.js";
 import { jobs, joblog } from "./views/jobs.js";
 import { batches, batch } from "./views/batches.js";
 import { objects, workers, peers } from "./views/workers.js";
+import { promises } from "./views/promises.js";
 import { limits } from "./views/limits.js";
 
 // A view has a title, reads what it shows, and draws that. It is read again every so many
 // seconds, and drawn again if what it read has changed.
 const views = [
   [[], overview], [["futures"], list], [["futures", "*"], future], [["count", "*"], count], [["functions"], functions],
-  [["queues"], queues], [["pauses"], pauses],
+  [["queues"], queues], [["pauses"], pauses], [["promises"], promises],
   [["lanes"], lanes], [["lanes", "*"], kind], [["lanes", "*", "*"], lane], [["schedules"], schedules],
   [["schedules", "*"], schedule], [["jobs"], jobs], [["jobs", "*"], joblog], [["batches"], batches],
   [["batches", "*"], batch], [["workers"], workers], [["objects"], objects], [["peers"], peers], [["limits"], limits],
 ];
 const menu = [
   ["Overview", []], ["Futures", ["futures"]], ["Functions", ["functions"]], ["Queues", ["queues"]], ["Lanes", ["lanes"]],
-  ["Schedules", ["schedules"]], ["Batches", ["batches"]], ["Jobs", ["jobs"]], ["Workers", ["workers"]], ["Objects", ["objects"]],
+  ["Schedules", ["schedules"]], ["Promises", ["promises"]], ["Batches", ["batches"]], ["Jobs", ["jobs"]], ["Workers", ["workers"]], ["Objects", ["objects"]],
   ["Peers", ["peers"]], ["Limits", ["limits"]],
 ];
 

@@ -105,6 +105,16 @@ func (s *site) functions() map[string]workers.Function {
 		"fail": func(context.Context, []byte) ([]byte, error) {
 			return nil, workers.Permanent(errors.New("the printer is on fire " + hostile))
 		},
+		"trip": s.trip,
+		"changed": func(ctx context.Context, _ []byte) ([]byte, error) {
+			info, _ := workers.InfoFrom(ctx)
+			name := map[bool]string{true: "old", false: "new"}[info.Attempt == 1]
+			_, err := futures.Step(ctx, name, func(context.Context) (int, error) { return 1, nil })
+			if err == nil && info.Attempt == 1 {
+				err = workers.RetryAfter(0, errors.New("once"))
+			}
+			return []byte("done"), err
+		},
 		"held": func(ctx context.Context, _ []byte) ([]byte, error) {
 			if err := workers.Progress(ctx, 3, 10, "third of ten "+hostile); err != nil {
 				return nil, err
@@ -116,6 +126,24 @@ func (s *site) functions() map[string]workers.Function {
 			return []byte("let go"), ctx.Err()
 		},
 	}
+}
+
+// trip records steps, fails once, and no longer asks for the first one.
+func (s *site) trip(ctx context.Context, _ []byte) ([]byte, error) {
+	info, _ := workers.InfoFrom(ctx)
+	names := []string{"hotel " + hostile, "car"}
+	if info.Attempt == 1 {
+		names = []string{"flight", "hotel " + hostile}
+	}
+	for _, name := range names {
+		if _, err := futures.Step(ctx, name, func(context.Context) (string, error) { return "booked", nil }); err != nil {
+			return nil, err
+		}
+	}
+	if info.Attempt == 1 {
+		return nil, workers.RetryAfter(0, errors.New("no car"))
+	}
+	return []byte("done"), futures.SleepUntil(ctx, time.Unix(1_900_000_000, 0))
 }
 
 // call sends a request of the API as a role, and returns its answer.

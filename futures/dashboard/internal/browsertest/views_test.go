@@ -27,6 +27,9 @@ func (s *site) fill() map[string]string {
 	id["later"] = s.submit("", map[string]any{"function": "go:price", "delay_ms": 3600000})
 	id["blocked"] = s.submit("", map[string]any{"function": "go:price", "codec": "inputs",
 		"inputs": []string{id["held"], id["done"]}})
+	id["trip"] = s.submit("", map[string]any{"function": "go:trip", "max_retries": 3})
+	id["promise"] = s.must(http.MethodPost, "/api/v1/promises", map[string]any{"label": "order 7 " + hostile[:50],
+		"expires_ms": 3600000, "tags": []string{"approval"}})["id"].(string)
 	s.must(http.MethodPut, "/api/v1/lanes/mail", map[string]any{"width": 1, "rate": 10})
 	for range 3 {
 		s.submit("", map[string]any{"function": "go:nowhere", "queue": "reports",
@@ -71,6 +74,10 @@ func TestViews(t *testing.T) {
 		{"futures/" + id["lost"], ".why", "reports"},
 		{"futures/" + id["later"], ".timeline", "due"},
 		{"futures/" + id["blocked"], ".graph", "claimed"},
+		{"futures/" + id["trip"], ".timeline .step", "hotel " + hostile},
+		{"futures/" + id["promise"], "dd", "whoever has its link"},
+		{"promises", "td", "order 7 " + hostile[:50]},
+		{"promises?state=any", "td", "blocked"},
 		{"functions", "td", "go:held"},
 		{"queues", "td", "reports"},
 		{"lanes", "td", "mail"},

@@ -5,6 +5,8 @@ import { bytes, duration, name, short, time, number } from "../format.js";
 import { load, view } from "../value.js";
 import { graph } from "../chart.js";
 import { act } from "../app.js";
+import { ends } from "./promises.js";
+import { timeline } from "./timeline.js";
 import { badge, copyable, doButton, functionLink, futureLink, may, progress, question, queueLink, when } from "./parts.js";
 
 const over = (f) => f.state === "realized" || f.state === "failed";
@@ -19,17 +21,18 @@ export const future = {
   async read({ path, signal, state }) {
     const at = ["futures", path[1]];
     const f = await get(at, {}, signal);
-    const [why, edges, args, result] = await Promise.all([
+    const [why, edges, args, result, steps] = await Promise.all([
       over(f) ? null : orNull(get([...at, "explanation"], {}, signal)),
       connected(f) ? orNull(get([...at, "graph"], { dependants: true, limit: 60, depth: 6, fan: 12 }, signal)) : null,
       state.args ?? load([...at, "arguments"], f.args_bytes).catch((err) => ({ failed: err.message })),
       f.state === "realized" ? state.result ?? load([...at, "result"], f.result?.size).catch((err) => ({ failed: err.message })) : null,
+      stepsOf(f, state, signal),
     ]);
     if (!args.failed) state.args = args;
     if (result && !result.failed) state.result = result;
-    return { f, why, edges, args, result };
+    return { f, why, edges, args, result, steps };
   },
-  draw({ f, why, edges, args, result }) {
+  draw({ f, why, edges, args, result, steps }) {
     const at = ["futures", f.id];
     const shown = (value, size, part) => (value.failed ? h("p", { class: "bad" }, value.failed)
       : view(value, size, [...at, part], `${f.id}.${part}`));
@@ -39,7 +42,8 @@ export const future = {
       f.progress && f.state === "claimed" && h("p", { class: "why", key: "progress" }, progress(f.progress), " ",
         f.progress.total ? h("progress", { max: f.progress.total, value: f.progress.done, "aria-label": "Progress" }) : ""),
       f.failure && failure(f.failure),
-      section("Timeline", timeline(f)),
+      waits(f),
+      section("Timeline", timeline(f, steps)),
       edges && section("Graph", graph(edges.nodes ?? [], f.id, (n) => [name(n.function) || "gone",
         `${n.state ?? "gone"} ${short(n.id)}`, () => { location.hash = to(["futures", n.id]); }]),
       h("details", null, h("summary", null, "As a table"), nodes(edges.nodes ?? [])),
@@ -55,11 +59,22 @@ export const future = {
   },
 };
 
+// stepsOf reads the recorded steps of a future: once if it is over, and many of them only now and then.
+async function stepsOf(f, state, signal) {
+  if (f.function === "promise") return [];
+  const many = 500, seldom = 30_000;
+  const kept = state.steps;
+  if (kept && (over(f) ? kept.of === f.state + f.attempt : kept.all.length > many && Date.now() - kept.at < seldom)) return kept.all;
+  const all = (await orNull(get(["futures", f.id, "steps"], {}, signal)))?.steps ?? [];
+  state.steps = { all, at: all.length > many ? Date.now() : 0, of: f.state + f.attempt };
+  return all;
+}
+
 function actions(f) {
   const at = ["futures", f.id];
   return may("submit", h("p", { class: "buttons", key: "actions" },
     (f.state === "failed" || f.state === "delayed") && doButton(f.state === "failed" ? "Retry" : "Run now",
-      () => post(["futures", f.id + ":retry"]), "It runs again as soon as a worker takes it.", { kind: "primary" }),
+      () => post(["futures", f.id + ":retry"]), f.function === "promise" ? "It waits again, by the same link." : "It runs again as soon as a worker takes it.", { kind: "primary" }),
     !over(f) && button("Cancel …", async () => {
       const reason = await question("Cancel this future?", "Cancel it", { field: "Reason (stored with it)" });
       if (reason === null) return;
@@ -84,27 +99,16 @@ function output(title, data) {
     data.encoding === "text" ? data.data : `base64: ${data.data}`));
 }
 
-function timeline(f) {
-  const steps = [[f.submitted_at, "submitted", f.schedule && ["by the schedule ", link(["schedules", f.schedule], f.schedule)]]];
-  for (const a of f.attempts ?? []) {
-    const took = a.started_at ? new Date(a.ended_at) - new Date(a.started_at) : 0;
-    const ran = took ? `after ${duration(took)}` : "";
-    steps.push([a.ended_at, `attempt ${a.attempt} ${a.kind ? "failed" : "ended"} ${ran}`,
-      [a.kind && h("b", null, a.kind, ": "), a.message, " ", workerLink(a.worker)]]);
-  }
-  if (f.result && !f.attempts?.some((a) => !a.kind)) {
-    steps.push([f.result.at, `attempt ${f.result.attempt} ended after ${duration(f.result.run_time_ms)}`, workerLink(f.result.worker)]);
-  }
-  if (f.cancel) steps.push([f.cancel.at, "asked to stop", f.cancel.reason]);
-  if (f.state === "claimed") steps.push([null, `attempt ${f.attempt} is with a worker`, workerLink(f.worker)]);
-  if (f.due_at) steps.push([f.due_at, "due", null]);
-  if (f.expires_at) steps.push([f.expires_at, "ends if it still waits", null]);
-  if (f.deadline) steps.push([f.deadline, "must be over", null]);
-  return h("ol", { class: "timeline" }, steps.map(([at, what, more], i) => h("li", { key: i },
-    h("span", { class: "at" }, at ? time(at) : "now"), h("span", null, what), more && h("span", { class: "more" }, more))));
+// waits says of a promise since when it waits, until when, and for whom. Its token is not known here.
+function waits(f) {
+  if (f.function !== "promise" || over(f)) return null;
+  const until = ends(f);
+  return section("It waits for an answer", facts([
+    ["Since", when(f.submitted_at)], ["Until", until ? [time(until), " (", when(until), ")"] : "it is answered: it has no end"],
+    ["Who may answer", "whoever has its link, without any other right; and who may change futures"],
+  ]), h("p", { class: "hint" }, "The link is shown once, to the one that makes the promise. ",
+    link(["promises"], "All promises that wait")));
 }
-
-const workerLink = (id) => id && h("span", null, "on ", link(["workers"], short(id), { worker: id }, { title: id }));
 
 function about(f) {
   const r = f.requirements ?? {};
