@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,35 @@ func (s *Stage) Interrupted(tag string, meanwhile func()) *fdbmodel.Cluster {
 	c, err := fdbmodel.Open(s.Ctx, db, "unknown", fdbmodel.Options{Clock: s.Clock, Config: s.C.Config()})
 	require.NoError(s.T, err)
 	return c
+}
+
+// Vanishing is the cluster for an operation whose stored pieces are gone before each commit with a tag. The number
+// says how often they were.
+func (s *Stage) Vanishing(tag string) (*fdbmodel.Cluster, *int) {
+	calls, times := map[string]func(){}, new(int)
+	var vanish func()
+	vanish = func() {
+		calls[tag] = vanish
+		*times++
+		var stored [][]byte
+		require.NoError(s.T, s.C.EachKey(s.Ctx, s.C.Keys().All(), func(item kv.KeyValue) error {
+			if bytes.Contains(item.Key, []byte("\x02chunks\x00")) {
+				stored = append(stored, item.Key)
+			}
+			return nil
+		}))
+		s.past(func(tx kv.Attempt) error {
+			for _, key := range stored {
+				tx.Clear(key)
+			}
+			return nil
+		})
+	}
+	calls[tag] = vanish
+	db := &BeforeCommits{s.Faults, calls}
+	c, err := fdbmodel.Open(s.Ctx, db, "unknown", fdbmodel.Options{Clock: s.Clock, Config: s.C.Config()})
+	require.NoError(s.T, err)
+	return c, times
 }
 
 // Store writes a value past the model.

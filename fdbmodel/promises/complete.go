@@ -83,9 +83,13 @@ func (p *Promises) resolve(ctx context.Context, by caller, v Value) (already boo
 	name := fmt.Sprintf("%x%s%x", sum[:16], state.AfterContent, rand.Uint64())
 	result.ValueRef = &layout.ChunkRef{Kind: layout.ChunkResult, Token: name, Size: result.Size,
 		Count: layout.Pieces(result.Size)}
-	for {
-		if already, err = p.complete(ctx, by, event); !errors.Is(err, errSwept) {
+	for stored := 0; ; stored++ {
+		already, err = p.complete(ctx, by, event)
+		if !errors.Is(err, errSwept) {
 			return already, err
+		}
+		if stored == pieces.MaxStored {
+			return false, fmt.Errorf("promise %s: %w", by.id, pieces.Vanished(result.Size))
 		}
 		if _, err := pieces.PutValue(ctx, p.cluster, p.cluster.Keys(), by.id, *result.ValueRef, value); err != nil {
 			return false, err

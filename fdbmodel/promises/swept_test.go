@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/promises"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
@@ -67,6 +68,23 @@ func TestAValueThatIsSweptIsStoredAgain(t *testing.T) {
 	got, err := results.Of(c).Value(ctx, made.ID, row.Result)
 	require.NoError(t, err)
 	require.Equal(t, value, got)
+}
+
+// TestAPromiseEndsThoughItsPiecesVanish has them gone each time before the promise refers to them.
+func TestAPromiseEndsThoughItsPiecesVanish(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	made, err := promises.Of(s.C).Make(s.Ctx, fdbmodel.Submission{})
+	require.NoError(t, err)
+	c, times := s.Vanishing("futura-fulfill")
+	value := promises.Value{Bytes: make([]byte, 200_000)}
+	_, err = promises.Of(c).ResolveBy(s.Ctx, made.Token, value)
+	require.ErrorContains(t, err, "its value of 200000 bytes was stored 8 times")
+	require.Equal(t, 8, *times)
+	require.Equal(t, layout.Blocked, s.State(made.ID))
+	_, err = promises.Of(s.C).ResolveBy(s.Ctx, made.Token, value)
+	require.NoError(t, err)
+	s.RequireSound()
 }
 
 // TestAPromiseThatAnotherMadeMeanwhile has another process make the promise with a key after the

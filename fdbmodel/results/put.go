@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/pieces"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -55,7 +56,7 @@ func (r *Results) Put(ctx context.Context, v Value) (existed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for {
+	for range pieces.MaxStored {
 		if len(v.Bytes) > fdbmodel.MaxResultInline {
 			ref, err := r.Store(ctx, row.ID, row.Result.Token, v.Bytes)
 			if err != nil {
@@ -68,6 +69,7 @@ func (r *Results) Put(ctx context.Context, v Value) (existed bool, err error) {
 			return existed, err
 		}
 	}
+	return false, fmt.Errorf("future %s: %w", row.ID, pieces.Vanished(int64(len(v.Bytes))))
 }
 
 // putRow is the future that a value becomes.

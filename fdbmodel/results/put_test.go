@@ -55,6 +55,19 @@ func TestPutsBeforeTheirFuture(t *testing.T) {
 	s.RequireSound()
 }
 
+// TestAPutEndsThoughItsPiecesVanish has them gone each time before the future refers to them.
+func TestAPutEndsThoughItsPiecesVanish(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	c, times := s.Vanishing("futura-put")
+	_, err := results.Of(c).Put(s.Ctx, results.Value{Key: "k", Bytes: make([]byte, 200_000)})
+	require.ErrorContains(t, err, "its value of 200000 bytes was stored 8 times")
+	require.Equal(t, 8, *times)
+	_, err = results.Of(s.C).Put(s.Ctx, results.Value{Key: "k", Bytes: make([]byte, 200_000)})
+	require.NoError(t, err, "nothing of the first one is left")
+	s.RequireSound()
+}
+
 // TestPutsWithTags are found by them until they are removed.
 func TestPutsWithTags(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,17 @@ func PutValue(ctx context.Context, s Store, k layout.Keyspace, id layout.ID, ref
 	return ref, Put(ctx, s, value, func(i int) []byte { return k.Chunk(id, ref, i) })
 }
 
+// MaxStored is how often a value is stored that vanishes before anything refers to it.
+const MaxStored = 8
+
+// Vanished is the error of a value that was stored MaxStored times, and was gone each time before a record could
+// refer to it.
+func Vanished(size int64) error {
+	return fmt.Errorf("its value of %d bytes was stored %d times, and each time it was gone before a record referred to "+
+		"it: the store loses keys, or this process is so slow that janitors take each one for garbage; store the data "+
+		"elsewhere and pass where", size, MaxStored)
+}
+
 // ReadValue returns a large value of a future. layout.ErrNotFound says that the
 // future was discarded meanwhile.
 func ReadValue(ctx context.Context, s Store, k layout.Keyspace, id layout.ID, ref layout.ChunkRef) ([]byte, error) {
