@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
+	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -55,9 +56,11 @@ type Completion struct {
 	// Progress is the last one of the attempt, if it is not written yet. It counts with
 	// Result and Exception only.
 	Progress *Progress
-	// Beside writes what a room keeps of the attempt, in the transaction that ends it, if that is
-	// Applied. It may be called several times, and must write the same each time.
-	Beside func(tx kv.Tx)
+	// Beside is what rooms write with a result, and Submits are futures that are submitted
+	// with it, from Prepare: in the transaction that ends the attempt, if that is Applied. One that
+	// can't be submitted fails the attempt.
+	Beside  Beside
+	Submits []Submission
 	// RunTime is how long the attempt ran, 0 if that is unknown, for Meter and Count. It counts with
 	// Result and Exception only.
 	RunTime time.Duration
@@ -157,7 +160,11 @@ func (c *Completion) size() int {
 	const fixed = 600
 	switch {
 	case c.Result != nil:
-		return fixed + len(c.Result.Value) + len(c.Result.Stderr)
+		size := fixed + len(c.Result.Value) + len(c.Result.Stderr) + c.Beside.size()
+		for i := range c.Submits {
+			size += c.Submits[i].Size()
+		}
+		return size
 	case c.Exception != nil:
 		return fixed + len(c.Exception.Message) + len(c.Exception.Stderr) + len(c.Exception.Stdout)
 	default:
@@ -198,14 +205,18 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	r.refuseEvents(f.events)
 	f.exhausted = r.exhausted(completions)
 	var result kv.Result
-	err := skipUnreadable(func(skip skippedLanes) (err error) {
-		f.leaveDependants = len(skip) > 0
-		result, err = c.transactIn(ctx, f.serializer(), kv.Options{Tag: "futura-finish"}, f.run)
-		return err
-	})
+	var err error
+	for again := true; again; again = f.refuse(ctx, err) {
+		err = skipUnreadable(func(skip skippedLanes) (err error) {
+			f.leaveDependants = len(skip) > 0
+			result, err = c.transactIn(ctx, f.serializer(), kv.Options{Tag: "futura-finish"}, f.run)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
+	f.done()
 	r.release(completions, f.exhausted)
 	r.cluster.claims.tell(-count(f.outcomes, Applied), result.Version)
 	r.noteLost(completions, f.outcomes)
@@ -224,6 +235,8 @@ type finishing struct {
 	leaveDependants bool    // leave dependants of the results to a janitor: the lane of one can't be read
 	outcomes        []Outcome
 	after           postCommit
+	submits         []Submission // of all completions, and the index of the completion of each
+	submitter       []int
 }
 
 // serializer returns the serializer that the transaction runs in, or nil.
@@ -238,7 +251,7 @@ func (f *finishing) serializer() *serializer {
 
 func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) error {
 	r, c, completions := f.r, f.r.cluster, f.completions
-	f.outcomes = make([]Outcome, len(completions))
+	f.outcomes, f.submits, f.submitter = make([]Outcome, len(completions)), nil, nil
 	claimed, recent := lastClaim(len(completions), func(i int) *ClaimedFuture { return completions[i].Future }, f.now)
 	if err := seeClaims(ctx, tx, max(claimed, last), recent); err != nil {
 		return err
@@ -271,7 +284,9 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 		}
 		w.Apply(&e.before, &e.after)
 		w.reportLast(&completions[i])
-		completions[i].After = afterOf(&e.after)
+		if completions[i].After = afterOf(&e.after); e.after.State() == layout.Realized {
+			f.writeBeside(tx, i)
+		}
 		if f.events[i].Kind == state.EventReject && completions[i].After.State == layout.Ready {
 			last := e.after.Attempts.Refused[e.after.Attempts.Refused.Len()-1]
 			completions[i].After.refusedUntil = time.UnixMilli(last.Until)
@@ -286,10 +301,16 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	for _, sequence := range f.exhausted {
 		tx.Clear(c.keys.Claims(r.info.ID, sequence))
 	}
+	answers, lined, err := f.submit(ctx, w)
+	if err != nil {
+		return err
+	}
 	if err := w.Flush(ctx); err != nil {
 		return err
 	}
+	placeInLanes(answers, lined, notify.Demands{})
 	f.after = w.postCommit()
+	f.after.offer(c.afterSubmit(answers))
 	return nil
 }
 
@@ -305,8 +326,10 @@ func (r *Registration) endings(ctx context.Context, tx kv.Reader, completions []
 	present bool,
 ) ([]ending, error) {
 	pending := make([]read.Pending, len(completions))
+	var expected expectations
 	for i := range completions {
 		pending[i] = read.State(tx, r.cluster.keys, completions[i].Future.ID)
+		expected.ask(tx, &completions[i].Beside)
 	}
 	ends := make([]ending, len(completions))
 	for i := range completions {
@@ -326,6 +349,16 @@ func (r *Registration) endings(ctx context.Context, tx kv.Reader, completions []
 			event.Kind = state.EventRelinquish
 		}
 		e.after, e.outcome = state.Next(e.before, event)
+		if e.outcome == Applied && event.Kind == state.EventRealize {
+			holds, err := expected.hold(ctx, &completions[i].Beside)
+			if err != nil {
+				return nil, err
+			}
+			if !holds {
+				event.Kind = state.EventRelinquish
+				e.after, e.outcome = state.Next(e.before, event)
+			}
+		}
 	}
 	return ends, nil
 }
@@ -348,38 +381,6 @@ func (r *Registration) presentFor(ctx context.Context, tx kv.Reader, completions
 	}
 	value, err := tx.Get(r.cluster.keys.Worker(r.info.ID, layout.WorkerAlive)).Wait(ctx)
 	return value != nil, err
-}
-
-// recentClaim is how long after a claim its version is certain to be readable.
-const recentClaim = time.Second
-
-// lastClaim returns the highest version at which one of n futures was claimed, and whether that
-// was a short while ago. It passes over those that are nil.
-func lastClaim(n int, future func(i int) *ClaimedFuture, now time.Time) (version kv.Version, recent bool) {
-	version = kv.NoVersion
-	for i := range n {
-		if f := future(i); f != nil && f.version > version {
-			version, recent = f.version, now.Sub(f.at) < recentClaim
-		}
-	}
-	return version, recent
-}
-
-// seeClaims makes a transaction read at a version that includes the claims: a
-// store may show a commit with NoSync to others later than it acknowledges it.
-func seeClaims(ctx context.Context, tx kv.Attempt, claimed kv.Version, recent bool) error {
-	if claimed == kv.NoVersion {
-		return nil
-	}
-	if recent && tx.Number == 1 {
-		tx.SetReadVersion(claimed)
-		return nil
-	}
-	version, err := tx.ReadVersion(ctx)
-	if err == nil && version < claimed {
-		err = fmt.Errorf("%w: the claim is not visible yet", kv.ErrFutureVersion)
-	}
-	return err
 }
 
 // hold records the futures that a claim took.

@@ -23,68 +23,96 @@ type insertion struct{ look, shared bool }
 // conflict set of each attempt, so that the late twin of one with an unknown result
 // can't commit beside its retry.
 func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, how insertion) ([]Submitted, error) {
-	fresh, err := c.areFresh(ctx, tx, subs)
-	if err != nil {
-		return nil, err
-	}
-	asked := c.askSubmitted(tx, subs, how.look, fresh)
-	answers, inLanes := make([]Submitted, len(subs)), map[int]*layout.Row{}
-	seen := make(map[layout.ID]*layout.Row, len(subs))
 	w := c.write(tx)
 	w.lanes.Shared = how.shared
-	if err := w.lanes.Obey(ctx, len(subs), func(i int) *layout.Spec { return &subs[i].Spec }); err != nil {
+	answers, lined, _, err := c.insertInto(ctx, w, subs, how.look)
+	if err != nil {
 		return nil, err
-	}
-	for i := range subs {
-		s := &subs[i]
-		row := c.rowOf(s)
-		answers[i] = Submitted{
-			ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, place: layout.PlaceOf(&row),
-		}
-		if earlier := seen[s.ID]; earlier != nil {
-			answers[i].Existed = true
-			if differs := unique.OtherWork(earlier.Spec, row.Spec); differs != "" {
-				return nil, errIDInUse(s, differs)
-			}
-			answers[i].Differs = s.otherThan(earlier, layout.Millis(c.clock.Now()))
-			continue
-		}
-		seen[s.ID] = &row
-		if (s.chosen || how.look) && !fresh {
-			old, found, err := asked.existing[i].Wait(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if found && old.Spec != nil {
-				if err := c.answerSame(ctx, tx, &old, s, &answers[i]); err != nil {
-					return nil, err
-				}
-				asked.inputs.Made(&old)
-				continue
-			}
-		}
-		if other, err := c.resolveName(ctx, w, asked, subs, answers, i); err != nil {
-			return nil, err
-		} else if other {
-			continue
-		}
-		if err := asked.require(ctx, i, s); err != nil {
-			return nil, err
-		}
-		if err := w.insertLinked(ctx, asked.inputs, &row, s.Args); err != nil {
-			return nil, err
-		}
-		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
-		answers[i].resolve = slices.Contains(w.edges.Marks, index.Mark{ID: s.ID})
-		if row.Line != nil {
-			inLanes[i] = &row
-		}
 	}
 	if err := w.Flush(ctx); err != nil {
 		return nil, err
 	}
-	placeInLanes(answers, inLanes, w.pool.placed)
+	placeInLanes(answers, lined, w.pool.placed)
 	return answers, nil
+}
+
+// insertInto is insertBatch in a write set that is flushed afterwards. It returns those that are
+// put in line then, by their index, and with an error that of the submission at fault.
+func (c *Cluster) insertInto(ctx context.Context, w *WriteSet, subs []Submission, look bool,
+) (answers []Submitted, lined map[int]*layout.Row, at int, err error) {
+	fresh, err := c.areFresh(ctx, w.Tx, subs)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	ins := inserting{Cluster: c, w: w, subs: subs, look: look, fresh: fresh, answers: make([]Submitted, len(subs)),
+		lined: map[int]*layout.Row{}, seen: make(map[layout.ID]*layout.Row, len(subs))}
+	ins.asked = c.askSubmitted(w.Tx, subs, look, fresh)
+	if at, err := w.lanes.Obey(ctx, len(subs), func(i int) *layout.Spec { return &subs[i].Spec }); err != nil {
+		return nil, nil, at, err
+	}
+	for i := range subs {
+		if err := ins.insert(ctx, i); err != nil {
+			return nil, nil, i, err
+		}
+	}
+	return ins.answers, ins.lined, 0, nil
+}
+
+// inserting is futures on their way into a write set.
+type inserting struct {
+	*Cluster
+	w           *WriteSet
+	subs        []Submission
+	asked       *askedSubmitted
+	look, fresh bool
+	answers     []Submitted
+	lined       map[int]*layout.Row
+	seen        map[layout.ID]*layout.Row
+}
+
+func (ins *inserting) insert(ctx context.Context, i int) error {
+	s, answer := &ins.subs[i], &ins.answers[i]
+	row := ins.rowOf(s)
+	*answer = Submitted{
+		ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, place: layout.PlaceOf(&row),
+	}
+	if earlier := ins.seen[s.ID]; earlier != nil {
+		answer.Existed = true
+		if differs := unique.OtherWork(earlier.Spec, row.Spec); differs != "" {
+			return errIDInUse(s, differs)
+		}
+		answer.Differs = s.otherThan(earlier, layout.Millis(ins.clock.Now()))
+		return nil
+	}
+	ins.seen[s.ID] = &row
+	if (s.chosen || ins.look) && !ins.fresh {
+		old, found, err := ins.asked.existing[i].Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if found && old.Spec != nil {
+			if err := ins.answerSame(ctx, ins.w.Tx, &old, s, answer); err != nil {
+				return err
+			}
+			ins.asked.inputs.Made(&old)
+			return nil
+		}
+	}
+	if other, err := ins.resolveName(ctx, ins.w, ins.asked, ins.subs, ins.answers, i); err != nil || other {
+		return err
+	}
+	if err := ins.asked.require(ctx, i, s); err != nil {
+		return err
+	}
+	if err := ins.w.insertLinked(ctx, ins.asked.inputs, &row, s.Args); err != nil {
+		return err
+	}
+	answer.State, answer.place = row.State(), layout.PlaceOf(&row)
+	answer.resolve = slices.Contains(ins.w.edges.Marks, index.Mark{ID: s.ID})
+	if row.Line != nil {
+		ins.lined[i] = &row
+	}
+	return nil
 }
 
 // placeInLanes says where futures wait that got in line, after some were admitted, and

@@ -64,9 +64,6 @@ func (r *Registration) WriteProgress(ctx context.Context, collect func() []Progr
 
 // reportLast writes what comes with the end of an attempt.
 func (w *WriteSet) reportLast(c *Completion) {
-	if c.Beside != nil {
-		c.Beside(w.Tx)
-	}
 	if p := c.Progress; p != nil && (c.Result != nil || c.Exception != nil) {
 		w.Tx.Set(w.Keys.Progress(c.Future.ID), layout.Encode(p.record()))
 	}

@@ -153,8 +153,23 @@ func (c *Cluster) putLargeArgs(ctx context.Context, subs []Submission) error {
 // is unknown, the caller's own retry must decide; submitting the same ids again
 // in it is safe.
 func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]Submitted, error) {
-	prepared, err := c.prepare(ctx, subs)
+	prepared, err := c.Prepare(ctx, subs)
 	if err != nil || len(prepared) == 0 {
+		return nil, err
+	}
+	for i := range prepared {
+		prepared[i].chosen = true
+	}
+	return c.insertBatch(ctx, tx, prepared, insertion{look: true, shared: true})
+}
+
+// Prepare fills in the defaults of submissions, and draws their ids, for SubmitTx and for
+// Completion.Submits. It returns the errors of Submit that need no look at other futures, and
+// ErrTooLarge for what does not lie in a transaction: more than 16 KiB of arguments, or more inputs
+// than a spec holds.
+func (c *Cluster) Prepare(ctx context.Context, subs []Submission) ([]Submission, error) {
+	prepared, err := c.prepare(ctx, subs)
+	if err != nil {
 		return nil, err
 	}
 	for i := range prepared {
@@ -166,9 +181,8 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 			return nil, fmt.Errorf("%w: %d inputs in the caller's transaction: at most %d", ErrTooLarge,
 				len(prepared[i].many), layout.MaxInputsInSpec)
 		}
-		prepared[i].chosen = true
 	}
-	return c.insertBatch(ctx, tx, prepared, insertion{look: true, shared: true})
+	return prepared, nil
 }
 
 // prepare fills in defaults and validates; it copies what it changes.
@@ -328,16 +342,22 @@ func (s *Submission) placeArgs() {
 func batchLength(subs []Submission) int {
 	size, edges := 0, 0
 	for i := range subs {
-		size += 300 + subs[i].Spec.MetaSize() + len(subs[i].Spec.Inputs)
+		size += subs[i].Size()
 		edges += subs[i].Spec.CountInputs()
-		if !subs[i].large {
-			size += len(subs[i].Args)
-		}
 		if i == layout.MaxSubmit || (i > 0 && (size > layout.MaxSubmitBytes || edges > edge.MaxLinks)) {
 			return i
 		}
 	}
 	return len(subs)
+}
+
+// Size is about how many bytes a submission adds to a transaction.
+func (s *Submission) Size() int {
+	size := 300 + s.Spec.MetaSize() + len(s.Spec.Inputs)
+	if !s.large {
+		size += len(s.Args)
+	}
+	return size
 }
 
 func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitted, error) {

@@ -2,6 +2,8 @@ package fdbmodel
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -82,4 +84,36 @@ func (r *Registration) View(ctx context.Context, f *ClaimedFuture, fn func(kv.At
 		}
 		return fn(tx)
 	})
+}
+
+// recentClaim is how long after a claim its version is certain to be readable.
+const recentClaim = time.Second
+
+// lastClaim returns the highest version at which one of n futures was claimed, and whether that
+// was a short while ago. It passes over those that are nil.
+func lastClaim(n int, future func(i int) *ClaimedFuture, now time.Time) (version kv.Version, recent bool) {
+	version = kv.NoVersion
+	for i := range n {
+		if f := future(i); f != nil && f.version > version {
+			version, recent = f.version, now.Sub(f.at) < recentClaim
+		}
+	}
+	return version, recent
+}
+
+// seeClaims makes a transaction read at a version that includes the claims: a
+// store may show a commit with NoSync to others later than it acknowledges it.
+func seeClaims(ctx context.Context, tx kv.Attempt, claimed kv.Version, recent bool) error {
+	if claimed == kv.NoVersion {
+		return nil
+	}
+	if recent && tx.Number == 1 {
+		tx.SetReadVersion(claimed)
+		return nil
+	}
+	version, err := tx.ReadVersion(ctx)
+	if err == nil && version < claimed {
+		err = fmt.Errorf("%w: the claim is not visible yet", kv.ErrFutureVersion)
+	}
+	return err
 }

@@ -33,28 +33,29 @@ func (c *Cluster) Notifier() *Notifier { return c.notifier }
 // calls it; after SubmitTx and its commit, the caller must. It is best effort:
 // a worker that misses it looks by itself within its poll interval.
 func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
-	var placed notify.Demands
+	c.follow(ctx, version, c.afterSubmit(submitted))
+}
+
+// afterSubmit is what is to be done once futures have been submitted.
+func (c *Cluster) afterSubmit(submitted []Submitted) (p postCommit) {
 	for i := range submitted {
-		placed.AddAll(submitted[i].admits)
-		switch s := &submitted[i]; {
+		s := &submitted[i]
+		p.placed.AddAll(s.admits)
+		switch {
 		case s.Existed || s.place == nil:
 		case s.place.Kind == layout.PlaceAssigned:
-			c.notifier.WakeWorker(s.worker)
+			p.called = append(p.called, s.worker)
 		case s.place.Kind == layout.PlaceReady:
-			placed.Add(s.spec, s.ID.Shard(c.config.Shards))
+			p.placed.Add(s.spec, s.ID.Shard(c.config.Shards))
+		}
+		if s.resolve {
+			p.marks = append(p.marks, index.Mark{ID: s.ID})
+		}
+		if !s.Replaced.IsZero() {
+			p.marks, p.mail = append(p.marks, index.Mark{ID: s.Replaced}), s.mail
 		}
 	}
-	var marks []index.Mark
-	var mail map[layout.SessionID][]layout.Notice
-	for i := range submitted {
-		if submitted[i].resolve {
-			marks = append(marks, index.Mark{ID: submitted[i].ID})
-		}
-		if replaced := submitted[i].Replaced; !replaced.IsZero() {
-			marks, mail = append(marks, index.Mark{ID: replaced}), submitted[i].mail
-		}
-	}
-	c.follow(ctx, version, postCommit{placed: placed, marks: marks, mail: mail})
+	return p
 }
 
 // RequestHint registers a worker that has nothing to do, for the futures that

@@ -286,6 +286,12 @@ type postCommit struct {
 	lost   []layout.Row
 }
 
+// offer adds the futures that were submitted in the write set. Their marks and mail are in it.
+func (p *postCommit) offer(submitted postCommit) {
+	p.placed.AddAll(submitted.placed)
+	p.called = append(p.called, submitted.called...)
+}
+
 func (w *WriteSet) postCommit() postCommit {
 	return postCommit{w.pool.placed, w.calls.Workers, w.edges.Marks, w.mail.Notices, w.lost}
 }

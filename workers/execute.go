@@ -216,8 +216,8 @@ func trimStack(stack string) string {
 			_, stack, _ = strings.Cut(frames, "\n")
 		}
 	}
-	if above, _, found := strings.Cut(stack, "github.com/futura-run/futura/workers.call("); found {
-		stack = above
+	for _, frame := range [...]string{"workers.(*Worker).callGo.", "workers.call("} {
+		stack, _, _ = strings.Cut(stack, "github.com/futura-run/futura/"+frame)
 	}
 	return stack[:min(len(stack), maxStack)]
 }

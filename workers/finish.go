@@ -210,6 +210,8 @@ func (m *membership) count(batch []fdbmodel.Completion, outcomes []fdbmodel.Outc
 			m.worker.options.Logger.Warn("a future's claim was lost; its outcome is discarded", "future", c.Future.ID)
 		case c.After.Cancelled:
 			s.cancelled.Add(1)
+		case c.Result != nil && c.After.State == layout.Ready: // what it depends on had changed
+			s.relinquished.Add(1)
 		case c.Result != nil:
 			s.ran.Add(1)
 			m.worker.tallies.of(c.Future.Spec).realized.Inc()

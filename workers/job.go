@@ -105,6 +105,9 @@ type job struct {
 	stepsMu sync.Mutex
 	steps   *stepLog // nil until the function asks for one
 
+	turnMu    sync.Mutex
+	turnSoFar *turn // nil until the function asks for it
+
 	// Under the slots' mu.
 	calling   bool    // the members that a bundle has are those of its call
 	awaits    int     // waits for other futures under way
@@ -241,8 +244,10 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 		return true
 	}
 	if c.Result != nil {
+		j.endTurn(&c)
 		j.noteUnused(func(names []string, all bool) {
-			c.Beside = steps.Of(j.membership.worker.cluster).Unused(&j.future, names, all)
+			unused := steps.Of(j.membership.worker.cluster).Unused(&j.future, names, all)
+			c.Beside.Write = append(c.Beside.Write, unused)
 		})
 	}
 	c.Progress = j.membership.progress.take(j)
@@ -342,6 +347,8 @@ func (c jobContext) Value(key any) any {
 		return nil
 	case taskcontext.StepsKey{}:
 		return taskcontext.Steps(c.job.stepLog())
+	case taskcontext.TurnKey{}:
+		return taskcontext.Turn(c.job.turn())
 	case taskcontext.CodecKey{}:
 		return c.job.codec()
 	case taskcontext.LaneKey{}:

@@ -81,6 +81,7 @@ func (w *Worker) wraps(function string) bool {
 // callGo calls a Go function within its middleware.
 func (w *Worker) callGo(j *job, fn Function, args []byte) ([]byte, error) {
 	function := j.future.Spec.Function
+	fn = j.inTurn(fn)
 	if !w.wraps(function) {
 		return call(j, fn, args)
 	}

@@ -125,6 +125,8 @@ const (
 	// InvariantPromise: a promise waits without inputs, or is over, and has what a token that
 	// completes it is compared with; other futures have none.
 	InvariantPromise Invariant = "promise"
+	// InvariantActor: an actor has a head and a state of the size that it says, or neither.
+	InvariantActor Invariant = "actor"
 	// InvariantPause: what is paused is a queue or a function.
 	InvariantPause Invariant = "pause"
 	// InvariantMetered: what was used is no less than nothing, and on a day.

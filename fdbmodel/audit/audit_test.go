@@ -34,7 +34,7 @@ func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	t.Parallel()
 	covered := map[audit.Invariant]bool{}
 	for n, b := range slices.Concat(breakRow, breakEdges, breakUnique, breakLanes, breakLife, breakRest, breakJobs,
-		breakSchedules, breakLimits, breakPromises, breakSteps, breakForks) {
+		breakSchedules, breakLimits, breakPromises, breakSteps, breakForks, breakActors) {
 		for _, i := range b.want {
 			covered[i] = true
 		}

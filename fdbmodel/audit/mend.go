@@ -203,6 +203,9 @@ func instead(of Invariant) string {
 		return "see futura unique; cancel all but one of the futures"
 	case InvariantPromise:
 		return "draw another token of the promise (futura promise token), or delete it if its records contradict each other"
+	case InvariantActor:
+		return "its calls fail: delete the actor (futura actor delete), or restore the last backup into another cluster, " +
+			"and copy its state from there"
 	case InvariantBatch:
 		return "what is gone is in a backup only: restore one into another cluster, or post the batch again"
 	case InvariantMail:

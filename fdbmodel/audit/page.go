@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/internal/fork"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
@@ -186,6 +187,8 @@ func (p *page) compareSubspace(it *item, items []item) {
 		p.checkSteps(it)
 	case fork.Subspace:
 		p.checkForkKey(it)
+	case actors.Subspace:
+		p.checkActors(it)
 	}
 }
 

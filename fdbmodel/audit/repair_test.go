@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/joblog"
@@ -44,6 +45,10 @@ var unrepaired = map[string][]string{
 	"an operator says what the settings are": {
 		"config of another format", "config of others", "config out of bounds", "limits that can't be",
 		"pause of nothing",
+	},
+	"a state is data": {
+		"actor without a state", "actor with a type that can't be", "head that can't be", "state of another size",
+		"state of no actor",
 	},
 	"a log of jobs is data": {
 		"consumer ahead of the log", "job before the first", "job behind the last", "job in the middle gone",
@@ -99,7 +104,7 @@ func repair(t *testing.T, c *fdbmodel.Cluster) audit.Report {
 // belongings are the keys that users and operators have written: no index of them, apart from more kinds.
 func belongings(t *testing.T, p *modeltest.Population, more ...string) map[string]string {
 	kept := map[string]string{}
-	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, joblog.Subspace, "chunks"}
+	whole := []string{layout.SubFutures, layout.SubModules, layout.SubAliases, joblog.Subspace, actors.Subspace, "chunks"}
 	kinds := []string{layout.KeyBatch, layout.KeyBatchChunk, schedule.KeyDefinition, schedule.KeyState,
 		layout.KeyLaneKind, layout.KeyConfig, quota.KeyLimits, pause.KeyPause}
 	for _, item := range p.Items(t) {
@@ -124,7 +129,7 @@ func TestEachBreakageIsRepairedOrNamed(t *testing.T) {
 		}
 	}
 	for n, b := range slices.Concat(breakRow, breakEdges, breakUnique, breakLanes, breakLife, breakRest, breakJobs,
-		breakSchedules, breakLimits, breakPromises, breakSteps, breakForks) {
+		breakSchedules, breakLimits, breakPromises, breakSteps, breakForks, breakActors) {
 		known[b.name] = true
 		if storetest.OnServer && testing.Short() && n%16 != 1 {
 			continue // a cluster for each is slow to make there

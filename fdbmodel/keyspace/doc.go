@@ -88,4 +88,6 @@
 //	job progress  (s, "jobs", QUEUE, "progress", CONSUMER)
 //	job retry     (s, "jobs", QUEUE, "retry", CONSUMER, INDEX)
 //	promise       (s, "futures", ID, "promise")
+//	actor         (s, "actors", "head", TYPE, KEY)
+//	actor state   (s, "actors", "state", TYPE, KEY)
 package keyspace

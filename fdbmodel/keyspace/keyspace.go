@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/promises"
@@ -21,5 +22,6 @@ var table = sync.OnceValue(func() *layout.Table {
 		quota.Kinds(),
 		joblog.Kinds(),
 		promises.Kinds(),
+		actors.Kinds(),
 	)
 })

@@ -21,6 +21,15 @@ import (
 // lanes of the kind have admitted futures or others in line: they were not counted. An
 // unknown commit is retried and harmless.
 func (l *Lanes) SetKind(ctx context.Context, name string, k layout.LaneKind) error {
+	return l.setKind(ctx, name, k, false)
+}
+
+// EnsureKind is SetKind unless the kind was set before: then it changes nothing.
+func (l *Lanes) EnsureKind(ctx context.Context, name string, k layout.LaneKind) error {
+	return l.setKind(ctx, name, k, true)
+}
+
+func (l *Lanes) setKind(ctx context.Context, name string, k layout.LaneKind, keep bool) error {
 	if err := layout.CheckLaneKind(name); err != nil {
 		return err
 	}
@@ -29,11 +38,13 @@ func (l *Lanes) SetKind(ctx context.Context, name string, k layout.LaneKind) err
 		return fmt.Errorf("kind of lanes %s: %w", name, err)
 	}
 	return l.changeKind(ctx, name, func(was *layout.LaneKind) (layout.LaneKind, error) {
-		next := k
-		if was != nil {
-			next.Paused = was.Paused
+		switch {
+		case was != nil && keep:
+			return *was, nil
+		case was != nil:
+			k.Paused = was.Paused
 		}
-		return next, nil
+		return k, nil
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/internal/fork"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
@@ -145,6 +146,8 @@ func goldenJobs() []GoldenRecord {
 // goldenLanes are the records of lanes and of pauses.
 func goldenLanes() []GoldenRecord {
 	return []GoldenRecord{
+		{"actor", &actors.Head{Version: 2, Call: GoldenID, Token: layout.Token{Worker: "0123456789abcdef", Sequence: 7},
+			Schema: 1, Codec: layout.CodecMsgpack, Size: 3, CreatedAt: 4, At: 5}, false, empty[actors.Head]()},
 		{"promise", &promises.Record{Digest: []byte("0123456789abcdef0123456789abcdef"), At: 1}, false,
 			empty[promises.Record]()},
 		{"pause", &pause.Record{At: 1, Reason: "r"}, false, empty[pause.Record]()},
@@ -269,6 +272,8 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},
 		{"promise", promises.Keys(k).Promise(GoldenID)},
+		{"actor", actors.Keys(k).Head(actors.Ref{Type: "account", Key: "y"})},
+		{"actor state", actors.Keys(k).State(actors.Ref{Type: "account", Key: "y"})},
 		{"pause", pause.Keys(k).Pause(pause.Queue, "q")},
 		{"pace", quota.Keys(k).Pace("example.com")},
 		{"lane kind", k.LaneKind("k")}, {"lane total", k.LaneTotal("k")}, {"lane", k.Lane(lane)},

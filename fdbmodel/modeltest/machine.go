@@ -85,6 +85,7 @@ type Machine struct {
 	owed          map[layout.SessionID]map[string]bool // notices that must arrive
 	seen          map[layout.SessionID]map[string]bool
 	steps         machineSteps
+	actors        machineActors
 	loose         []change // interrupted operations that may still commit
 	log           []string
 }
@@ -99,7 +100,7 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 		Rows:   map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*mailbox.Mailbox{},
 		away: map[layout.ID][]awayCopy{}, missed: map[missedCopy]bool{},
 		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
-		seen: map[layout.SessionID]map[string]bool{}, steps: newMachineSteps(),
+		seen: map[layout.SessionID]map[string]bool{}, steps: newMachineSteps(), actors: newMachineActors(),
 		peers: peerOps{
 			metered: map[layout.WorkerID]time.Duration{}, written: map[layout.WorkerID]time.Duration{},
 			told: map[layout.WorkerID][]int64{}, paced: map[string]time.Time{},
@@ -202,7 +203,7 @@ func (m *Machine) Step() {
 		m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report, m.recordStep, m.recordStep, m.recordStep, m.startOver, m.fork, m.fork,
-		m.promise, m.promise, m.complete, m.complete,
+		m.promise, m.promise, m.complete, m.complete, m.act, m.act, m.act,
 		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
 		m.beatMany, m.beatMany, m.forceReap, m.meter, m.meter, m.reservePace,
 	}
@@ -265,6 +266,7 @@ func (m *Machine) verify(allowed change) {
 	m.verifyUnique()
 	m.verifyModule()
 	m.verifySteps(ctx)
+	m.verifyActors(ctx)
 	if m.Faults.Counts().Pending == 0 {
 		m.loose = nil
 	}

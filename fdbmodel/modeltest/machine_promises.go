@@ -98,7 +98,8 @@ func (m *Machine) complete(ctx context.Context) (change, error) {
 		m.fail("promise %s was completed: already %t", id, already)
 	case err == nil && already && settled && reject != (row.State() == layout.Failed):
 		m.fail("promise %s is %s, and that was said to be the same", id, row.State())
-	case errors.Is(err, promises.ErrBadToken) && settled && last && token != nil && row != nil:
+	case errors.Is(err, promises.ErrBadToken) && settled && last && token != nil && *token != (promises.Token{ID: id}) &&
+		row != nil:
 		m.fail("the last token of promise %s does not open it", id)
 	case errors.Is(err, promises.ErrConflict) && open, errors.Is(err, promises.ErrNoPromise) && m.isPromise(id) && settled:
 		m.fail("promise %s is open, and can't be completed", id)

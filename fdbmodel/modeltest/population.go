@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/forks"
@@ -83,9 +84,11 @@ func Populate(t *testing.T) *Population {
 		require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
 	}
 	p.IDs[layout.Realized] = submit(10)
-	finish(fdbmodel.Completion{Future: claim(), Result: &layout.Result{Value: []byte("v")}})
-	p.Large = submit(100_000)
 	f := claim()
+	beside := p.actOn(t, f)
+	finish(fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte("v")}, Beside: beside})
+	p.Large = submit(100_000)
+	f = claim()
 	ref, err := results.Of(c).Store(ctx, f.ID, f.Token, make([]byte, 200_000))
 	require.NoError(t, err)
 	finish(fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
@@ -156,6 +159,18 @@ func (p *Population) report(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Actor is the one actor of a population.
+var Actor = actors.Ref{Type: "account", Key: "a"}
+
+// actOn has the end of an attempt write the state of an actor.
+func (p *Population) actOn(t *testing.T, f *fdbmodel.ClaimedFuture) fdbmodel.Beside {
+	state, err := actors.Of(p.C).Read(context.Background(), Actor)
+	require.NoError(t, err)
+	beside, _, err := actors.Of(p.C).Turn(f, []actors.Change{{Read: state, Write: true, Value: []byte("s"), Schema: 1}})
+	require.NoError(t, err)
+	return beside
+}
+
 // recordSteps has the future that runs record two steps, of which the second one is large and unused.
 func (p *Population) recordSteps(t *testing.T) {
 	ctx, at := context.Background(), steps.Of(p.C)
@@ -169,7 +184,8 @@ func (p *Population) recordSteps(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true}, recorded)
-	p.Write(t, at.Unused(p.Begun, []string{"large"}, false))
+	unused := at.Unused(p.Begun, []string{"large"}, false)
+	p.Write(t, func(tx kv.Tx) { tx.Set(unused.Key, unused.Value) })
 }
 
 // fillLanes makes lanes with futures in line.

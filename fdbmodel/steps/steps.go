@@ -179,17 +179,17 @@ func (s *Steps) recognise(ctx context.Context, tx kv.Reader, entries []Entry, re
 	return nil
 }
 
-// Unused returns what writes, at the end of an attempt, which recorded steps it did not ask for;
-// see fdbmodel.Completion. Of more than MaxUnused, the first by name are kept; all says that it
+// Unused returns what is to be written beside the result of an attempt: which recorded steps it did
+// not ask for; see fdbmodel.Beside. Of more than MaxUnused, the first by name are kept; all says that it
 // asked for none.
-func (s *Steps) Unused(f *fdbmodel.ClaimedFuture, names []string, all bool) func(tx kv.Tx) {
-	key := s.keys.Unused(f.ID)
-	if len(names) == 0 && !all {
-		return func(tx kv.Tx) { tx.Clear(key) }
+func (s *Steps) Unused(f *fdbmodel.ClaimedFuture, names []string, all bool) kv.KeyValue {
+	unused := kv.KeyValue{Key: s.keys.Unused(f.ID)}
+	if len(names) > 0 || all {
+		names = slices.Sorted(slices.Values(names))
+		unused.Value = layout.Encode(&step.UnusedRecord{Attempt: f.Attempt(), Names: names[:min(len(names), MaxUnused)],
+			All: all})
 	}
-	names = slices.Sorted(slices.Values(names))
-	value := layout.Encode(&step.UnusedRecord{Attempt: f.Attempt(), Names: names[:min(len(names), MaxUnused)], All: all})
-	return func(tx kv.Tx) { tx.Set(key, value) }
+	return unused
 }
 
 // page is how many steps are read at a time.

@@ -126,7 +126,7 @@ func TestStepsGoWithTheirFuture(t *testing.T) {
 	large.Record.Value, large.Record.ValueRef, large.Record.Size = nil, &ref, ref.Size
 	write(s, large)
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{Value: []byte("v")},
-		Beside: steps.Of(s.C).Unused(&f, []string{"large"}, false)})
+		Beside: fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, []string{"large"}, false)}}})
 	sweep(s)
 	all, err := steps.Of(s.C).List(s.Ctx, id)
 	require.NoError(t, err)
@@ -283,18 +283,22 @@ func TestUnusedStepsAreThoseOfTheLastEnd(t *testing.T) {
 		}
 		return list
 	}
-	now := new(time.Duration)
 	f := s.Claim(s.Worker)[0]
 	write(s, entry(&f, 1, "b", true), entry(&f, 2, "a", false))
-	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, RetryIn: now, Exception: &layout.Exception{Kind: layout.KindError},
-		Beside: steps.Of(s.C).Unused(&f, []string{"b", "a"}, false)})
+	mark := steps.Of(s.C).Unused(&f, []string{"b", "a"}, false)
+	_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(mark.Key, mark.Value)
+		return nil
+	})
+	require.NoError(t, err)
+	relinquish(s, &f)
 	require.Equal(t, []string{"b", "a"}, unused())
 	f = s.Claim(s.Worker)[0]
 	all, err := steps.Of(s.C).Load(s.Ctx, s.Worker, &f)
 	require.NoError(t, err)
 	require.True(t, all.Unused)
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{},
-		Beside: steps.Of(s.C).Unused(&f, nil, false)})
+		Beside: fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, nil, false)}}})
 	require.Empty(t, unused())
 	requireClean(s)
 }

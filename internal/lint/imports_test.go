@@ -50,6 +50,7 @@ const (
 	uuid        = "github.com/google/uuid"
 	wazero      = "github.com/tetratelabs/wazero"
 	xrate       = "golang.org/x/time"
+	lru         = "github.com/hashicorp/golang-lru/v2"
 	xsync       = "golang.org/x/sync"
 )
 
@@ -92,7 +93,7 @@ func importTable() map[string]imports {
 		"internal/signal":      {},
 		"internal/series":      {others: []string{prometheus}},
 		"internal/socket":      {},
-		"internal/taskcontext": {ours: []string{"fdbmodel/layout"}},
+		"internal/taskcontext": {ours: []string{"fdbmodel", "fdbmodel/actors", "fdbmodel/layout"}},
 		"internal/telemetry":   {ours: []string{"internal/ratelog"}, others: []string{openTele, otlp, protobuf}},
 		"internal/timetable":   {others: []string{crontab}},
 		"internal/wording":     {},
@@ -138,9 +139,9 @@ func importTable() map[string]imports {
 		"fdbmodel": {ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "fdbmodel/state",
 			"fdbmodel/internal/...")},
 		"fdbmodel/edges": {ours: append(slices.Clone(model), "fdbmodel/internal/edge", "fdbmodel/internal/pieces")},
-		"fdbmodel/audit": {ours: append(slices.Clone(model), "fdbmodel/internal/meter", "fdbmodel/internal/pause",
-			"fdbmodel/joblog", "fdbmodel/keyspace", "fdbmodel/maintenance", "fdbmodel/promises", "fdbmodel/quota",
-			"fdbmodel/read", "fdbmodel/schedule", "fdbmodel/internal/fork",
+		"fdbmodel/audit": {ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/internal/meter",
+			"fdbmodel/internal/pause", "fdbmodel/joblog", "fdbmodel/keyspace", "fdbmodel/maintenance",
+			"fdbmodel/promises", "fdbmodel/quota", "fdbmodel/read", "fdbmodel/schedule", "fdbmodel/internal/fork",
 			"fdbmodel/internal/step")},
 		"fdbmodel/batches": {ours: append(slices.Clone(model), "fdbmodel/owners")},
 		"fdbmodel/admin":   {ours: append(slices.Clone(model), "fdbmodel/internal/sessions", "fdbmodel/maintenance")},
@@ -160,6 +161,7 @@ func importTable() map[string]imports {
 		"fdbmodel/names": {ours: append(slices.Clone(model), "fdbmodel/internal/index", "fdbmodel/internal/shards",
 			"fdbmodel/internal/unique")},
 		"fdbmodel/modules": {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
+		"fdbmodel/actors":  {ours: slices.Clone(model)},
 		"fdbmodel/promises": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/state",
 			"fdbmodel/internal/pieces")},
 		"fdbmodel/quota": {ours: slices.Clone(model)},
@@ -177,7 +179,7 @@ func importTable() map[string]imports {
 				"fdbmodel/steps"),
 			others: []string{msgp},
 		},
-		"fdbmodel/keyspace": {ours: append(slices.Clone(model), "fdbmodel/joblog", "fdbmodel/promises",
+		"fdbmodel/keyspace": {ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/joblog", "fdbmodel/promises",
 			"fdbmodel/quota", "fdbmodel/schedule")},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/admin", "fdbmodel/audit", "fdbmodel/joblog",
 			"fdbmodel/keyspace",
@@ -186,7 +188,7 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/admin", "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/fit", "fdbmodel/names",
+			ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/fit", "fdbmodel/names",
 				"fdbmodel/pauses", "fdbmodel/lanes",
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/promises", "fdbmodel/results",
@@ -213,14 +215,14 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model),
+			ours: append(slices.Clone(model), "fdbmodel/actors",
 				"fdbmodel/fit", "fdbmodel/maintenance", "fdbmodel/names", "fdbmodel/edges", "fdbmodel/lanes",
 				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results",
 				"fdbmodel/schedule", "fdbmodel/steps", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
 				"internal/ratelog", "internal/series", "internal/socket", "internal/taskcontext"),
-			others: []string{msgpack, uuid, prometheus, system},
+			others: []string{msgpack, uuid, prometheus, system, lru},
 		},
 		"workers/wasm": {
 			ours:   []string{"fdbmodel", "fdbmodel/layout", "workers", "internal/trust"},
@@ -331,8 +333,8 @@ func importTable() map[string]imports {
 				"fdbmodel/pauses", "fdbmodel/lanes",
 				"fdbmodel/audit", "fdbmodel/batches", "fdbmodel/inspect",
 				"fdbmodel/activity", "fdbmodel/internal/...", "fdbmodel/joblog", "fdbmodel/mailbox", "fdbmodel/metering",
-				"fdbmodel/modules", "fdbmodel/promises", "fdbmodel/quota", "fdbmodel/results", "fdbmodel/schedule",
-				"fdbmodel/steps", "fdbmodel/forks",
+				"fdbmodel/actors", "fdbmodel/forks", "fdbmodel/modules", "fdbmodel/promises", "fdbmodel/quota",
+				"fdbmodel/results", "fdbmodel/schedule", "fdbmodel/steps",
 				"fdbmodel/kv/faultkv", "fdbmodel/kv/embedded", "internal/storetest"),
 			others: append(tests(), pebble),
 		},

@@ -55,7 +55,7 @@ func laneMutants() []mutant {
 			old: "l.requireNoLanes(ctx, tx, name, \"it is removed\")",
 			new: "l.requireNoLanes(ctx, tx.Snapshot(), name, \"it is removed\")"},
 		{name: "new settings end a pause", file: kinds, by: lanes(),
-			old: "\t\t\tnext.Paused = was.Paused\n",
+			old: "\t\t\tk.Paused = was.Paused\n",
 			new: ""},
 		{name: "new settings leave out one of many lanes", file: "fdbmodel/lanes/admit.go", by: lanes(),
 			old: "return item.Key, true, nil",

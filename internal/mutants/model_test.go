@@ -51,7 +51,7 @@ func claimMutants() []mutant {
 		{name: "two completions of one claim count", file: "fdbmodel/finish.go", by: model(),
 			old: "if isRepeated(completions, i) {",
 			new: "if isRepeated(completions, i) && false {"},
-		{name: "a completion is lost by a store that shows claims late", file: "fdbmodel/finish.go", by: model(),
+		{name: "a completion is lost by a store that shows claims late", file: "fdbmodel/under.go", by: model(),
 			old: "if claimed == kv.NoVersion {\n\t\treturn nil",
 			new: "if claimed != kv.NoVersion || recent {\n\t\treturn nil"},
 		{name: "workers of a process compete", file: "fdbmodel/internal/claim/cache.go",

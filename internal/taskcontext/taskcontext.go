@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -97,6 +99,26 @@ type Steps interface {
 	Pause(ctx context.Context, d time.Duration) error
 	Timeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
+
+// TurnKey is the context key under which a Go function finds the Turn of its attempt.
+type TurnKey struct{}
+
+// MaxTurnSubmits is how many futures an attempt submits with its result.
+const MaxTurnSubmits = 100
+
+// Turn is what the attempt that a function runs in makes of actors, and submits with its result. Its
+// methods may be called from many goroutines, until the function returns.
+type Turn interface {
+	// Actor returns what the function sees of an actor. The first call for an actor reads its state,
+	// and calls join with it.
+	Actor(ctx context.Context, ref actors.Ref, join JoinActor) (any, error)
+	// Submit has futures submitted with the result, of submissions from Prepare.
+	Submit(subs []fdbmodel.Submission) error
+}
+
+// JoinActor returns what a function sees of an actor with a state, and how that is encoded once
+// the function has returned.
+type JoinActor func(*actors.State) (seen any, end func() (actors.Change, error), err error)
 
 // RecordedStep is what is recorded of a step.
 type RecordedStep struct {

@@ -34,8 +34,8 @@ func Check(spec *layout.Spec, assigned bool) error {
 
 // Obey reads the kinds of lanes of n futures that are submitted, and has each obey the
 // settings that are its own from now on. It returns ErrNotFound for a kind that was not
-// set.
-func (x *Index) Obey(ctx context.Context, n int, specOf func(i int) *layout.Spec) error {
+// set, and the index of that future.
+func (x *Index) Obey(ctx context.Context, n int, specOf func(i int) *layout.Spec) (at int, err error) {
 	asked := map[string]kv.Pending[[]byte]{}
 	for i := range n {
 		kind := specOf(i).Lane.Kind
@@ -50,17 +50,17 @@ func (x *Index) Obey(ctx context.Context, n int, specOf func(i int) *layout.Spec
 		}
 		k, err := x.Kind(ctx, spec.Lane.Kind, asked[spec.Lane.Kind])
 		if err != nil {
-			return err
+			return i, err
 		}
 		if !k.Set {
-			return fmt.Errorf("lane %s: kind %q: %w: set it first, as with futura lane set %s --width 1", spec.Lane,
+			return i, fmt.Errorf("lane %s: kind %q: %w: set it first, as with futura lane set %s --width 1", spec.Lane,
 				spec.Lane.Kind, layout.ErrNotFound, spec.Lane.Kind)
 		}
 		spec.Aside, spec.Member = k.Settings.Aside, k.Settings.Bundle != ""
 		if spec.Member && (spec.Function != k.Settings.Bundle || spec.HasInputs()) {
-			return fmt.Errorf("%w: lane %s: its futures run in bundles of the function %s: submit them with that function, and "+
-				"without inputs", layout.ErrBadSpec, spec.Lane, k.Settings.Bundle)
+			return i, fmt.Errorf("%w: lane %s: its futures run in bundles of the function %s: submit them with that "+
+				"function, and without inputs", layout.ErrBadSpec, spec.Lane, k.Settings.Bundle)
 		}
 	}
-	return nil
+	return 0, nil
 }

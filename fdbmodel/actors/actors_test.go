@@ -1,0 +1,199 @@
+package actors_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+func ref(key string) actors.Ref { return actors.Ref{Type: "account", Key: key} }
+
+func read(s *modeltest.Stage, key string) actors.State {
+	state, err := actors.Of(s.C).Read(s.Ctx, ref(key))
+	require.NoError(s.T, err)
+	return state
+}
+
+// claim submits a future and claims it.
+func claim(s *modeltest.Stage) *fdbmodel.ClaimedFuture {
+	s.Submit()
+	return &s.Claim(s.Worker)[0]
+}
+
+// write is a completion that writes the states of actors.
+func write(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, value string, states ...actors.State) fdbmodel.Completion {
+	changes := make([]actors.Change, len(states))
+	for i := range states {
+		changes[i] = actors.Change{Read: states[i], Write: true, Value: []byte(value)}
+	}
+	beside, after, err := actors.Of(s.C).Turn(f, changes)
+	require.NoError(s.T, err)
+	require.Len(s.T, after, len(states))
+	return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte(value)}, Beside: beside}
+}
+
+func requireClean(s *modeltest.Stage) {
+	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
+	require.NoError(s.T, err)
+	require.Empty(s.T, report.Problems)
+}
+
+// TestATurnEndsOnWhatItHasRead has two attempts read one state: the second one to end is
+// relinquished, also if both end in one transaction.
+func TestATurnEndsOnWhatItHasRead(t *testing.T) {
+	t.Parallel()
+	for _, together := range []bool{false, true} {
+		s := modeltest.NewStage(t)
+		first, second := claim(s), claim(s)
+		done := []fdbmodel.Completion{
+			write(s, first, "1", read(s, "a"), read(s, "b")), write(s, second, "2", read(s, "b"), read(s, "c")),
+		}
+		if together {
+			_, err := s.Worker.Finish(s.Ctx, done)
+			require.NoError(t, err)
+		} else {
+			for i := range done {
+				require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, done[i]))
+			}
+		}
+		require.Equal(t, layout.Realized, s.State(first.ID))
+		require.Equal(t, layout.Ready, s.State(second.ID))
+		for key, version := range map[string]int64{"a": 1, "b": 1, "c": 0} {
+			require.Equal(t, version, read(s, key).Head.Version, key)
+		}
+		b := read(s, "b")
+		require.Equal(t, "1", string(b.Value))
+		require.Equal(t, first.ID, b.Head.Call)
+		requireClean(s)
+	}
+}
+
+// TestTheSameVersionOfAnotherStateIsAnother deletes a state that an attempt has read, and has another
+// one take its version.
+func TestTheSameVersionOfAnotherStateIsAnother(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	s.Finish(s.Worker, write(s, claim(s), "1", read(s, "a")))
+	slow := claim(s)
+	late := write(s, slow, "late", read(s, "a"))
+	require.NoError(t, actors.Of(s.C).Delete(s.Ctx, ref("a")))
+	require.ErrorIs(t, actors.Of(s.C).Delete(s.Ctx, ref("a")), fdbmodel.ErrNotFound)
+	s.Finish(s.Worker, write(s, claim(s), "2", read(s, "a")))
+	require.Equal(t, int64(1), read(s, "a").Head.Version)
+	s.Finish(s.Worker, late)
+	require.Equal(t, layout.Ready, s.State(slow.ID))
+	require.Equal(t, "2", string(read(s, "a").Value))
+}
+
+// TestALostClaimWritesNoState has the worker of an attempt lose its claim before the end.
+func TestALostClaimWritesNoState(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	f := claim(s)
+	done := write(s, f, "1", read(s, "a"))
+	told := 0
+	done.Beside.Done = func(written bool) {
+		require.False(t, written)
+		told++
+	}
+	require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, fdbmodel.Completion{Future: f, Relinquish: true}))
+	require.Equal(t, fdbmodel.Lost, s.Finish(s.Worker, done))
+	state := read(s, "a")
+	require.False(t, state.Exists())
+	require.Equal(t, 1, told)
+}
+
+// TestAChunkOfSubmitsComesWithTheResult has attempts submit futures, one of them in vain.
+func TestFuturesComeWithTheResult(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	good, bad, lost := claim(s), claim(s), claim(s)
+	subs := func(lane layout.Lane) []fdbmodel.Submission {
+		spec := layout.Spec{Function: "go:f", Lane: lane}
+		prepared, err := s.C.Prepare(s.Ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
+		require.NoError(t, err)
+		return prepared
+	}
+	none := layout.Lane{}
+	done := []fdbmodel.Completion{write(s, good, "1", read(s, "a")), write(s, bad, "2", read(s, "b")), write(s, lost, "3")}
+	done[0].Submits, done[1].Submits, done[2].Submits = subs(none), subs(layout.Lane{Kind: "none", Key: "k"}), subs(none)
+	require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, fdbmodel.Completion{Future: lost, Relinquish: true}))
+	outcomes, err := s.Worker.Finish(s.Ctx, done)
+	require.NoError(t, err)
+	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Applied, fdbmodel.Lost}, outcomes)
+	require.Equal(t, layout.Realized, s.State(good.ID))
+	require.Equal(t, layout.Delayed, s.State(bad.ID), "its attempt has failed, and it is tried again")
+	b := read(s, "b")
+	require.False(t, b.Exists())
+	for i, exists := range []bool{true, false, false} {
+		for j := range done[i].Submits {
+			rows, err := s.C.GetMany(s.Ctx, []layout.ID{done[i].Submits[j].ID})
+			require.NoError(t, err)
+			require.Len(t, rows, map[bool]int{true: 1}[exists])
+		}
+	}
+	requireClean(s)
+}
+
+func TestLimitsOfTurns(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	f, all := claim(s), actors.Of(s.C)
+	_, _, err := all.Turn(f, []actors.Change{{Read: read(s, "a"), Write: true, Value: make([]byte, actors.MaxState+1)}})
+	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	_, _, err = all.Turn(f, make([]actors.Change, actors.MaxTurn+1))
+	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	var many []actors.Change
+	for i := range 20 {
+		many = append(many, actors.Change{Read: read(s, fmt.Sprint(i)), Write: true, Value: make([]byte, actors.MaxState)})
+	}
+	_, _, err = all.Turn(f, many)
+	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	for _, bad := range []actors.Ref{{}, {Type: "a"}, {Key: "k"}, {Type: "a/b", Key: "k"}, {Type: "a", Key: "\xff"},
+		{Type: strings.Repeat("a", 49), Key: "k"}, {Type: "a", Key: strings.Repeat("k", 257)}} {
+		_, err := all.Read(s.Ctx, bad)
+		require.ErrorIs(t, err, layout.ErrBadName, bad)
+		require.ErrorIs(t, all.Delete(s.Ctx, bad), layout.ErrBadName)
+	}
+}
+
+func TestListsOfActors(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	all := actors.Of(s.C)
+	types, err := all.Types(s.Ctx, 10)
+	require.NoError(t, err)
+	require.Empty(t, types)
+	var states []actors.State
+	for i := range 30 {
+		states = append(states, read(s, fmt.Sprint(i)))
+	}
+	other, err := all.Read(s.Ctx, actors.Ref{Type: "acc", Key: "k"})
+	require.NoError(t, err)
+	s.Finish(s.Worker, write(s, claim(s), "v", append(states, other)...))
+	types, err = all.Types(s.Ctx, 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"acc", "account"}, types)
+	seen := map[string]bool{}
+	for after := ""; ; {
+		page, err := all.List(s.Ctx, "account", after, 7)
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for i := range page {
+			require.False(t, seen[page[i].Key])
+			require.Equal(t, int64(1), page[i].Head.Version)
+			seen[page[i].Key], after = true, page[i].Key
+		}
+	}
+	require.Len(t, seen, 30)
+}

@@ -1,0 +1,41 @@
+package actors_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// TestUnknownResultsOfActors is TestUnknownResults for actors.
+func TestUnknownResultsOfActors(t *testing.T) {
+	t.Parallel()
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+		"futura-finish of a turn": func(s *modeltest.Stage, strike func()) {
+			f := claim(s)
+			done := write(s, f, "1", read(s, "a"))
+			prepared, err := s.C.Prepare(s.Ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}})
+			require.NoError(s.T, err)
+			done.Submits = prepared
+			strike()
+			outcome := s.Finish(s.Worker, done)
+			require.NotEqual(s.T, fdbmodel.Lost, outcome)
+			s.Faults.Flush()
+			require.Equal(s.T, layout.Realized, s.State(f.ID))
+			require.Equal(s.T, layout.Ready, s.State(prepared[0].ID))
+			require.Equal(s.T, int64(1), read(s, "a").Head.Version)
+		},
+		"futura-actor that is deleted": func(s *modeltest.Stage, strike func()) {
+			s.Finish(s.Worker, write(s, claim(s), "1", read(s, "a")))
+			strike()
+			require.NoError(s.T, actors.Of(s.C).Delete(s.Ctx, ref("a")))
+			s.Faults.Flush()
+			a := read(s, "a")
+			require.False(s.T, a.Exists())
+		},
+	})
+}

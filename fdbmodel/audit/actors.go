@@ -1,0 +1,41 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// checkActors compares the head and the state of an actor.
+func (p *page) checkActors(it *item) {
+	ref := actors.Ref{Type: it.Text("type"), Key: it.Text("key")}
+	if it.Kind.Name == actors.KeyHead {
+		if err := ref.Check(); err != nil {
+			p.broken(InvariantActor, it.Raw, "%v", err)
+		}
+		if head, is := it.Record.(*actors.Head); is && it.err == nil && !head.IsSound() {
+			p.broken(InvariantActor, it.Raw, "the head of actor %s can't be: version %d, %d bytes", ref, head.Version, head.Size)
+		}
+		p.require(actors.Keys(p.keys).State(ref), func() {
+			p.broken(InvariantActor, it.Raw, "actor %s has a head and no state", ref)
+		})
+		return
+	}
+	key, size := actors.Keys(p.keys).Head(ref), int64(len(it.stored))
+	asked := p.tx.Get(key)
+	p.later(func(ctx context.Context) error {
+		value, err := asked.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		var head actors.Head
+		switch {
+		case value == nil:
+			p.broken(InvariantActor, it.Raw, "actor %s has a state and no head", ref)
+		case layout.Decode(key, value, &head) == nil && head.Size != size:
+			p.broken(InvariantActor, it.Raw, "actor %s has a state of %d bytes, and its head says %d", ref, size, head.Size)
+		}
+		return nil
+	})
+}

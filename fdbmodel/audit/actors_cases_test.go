@@ -1,0 +1,34 @@
+package audit_test
+
+import (
+	"testing"
+
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// breakActors are writes into the actor of a population.
+var breakActors = []breakage{
+	{"actor without a state", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(actors.Keys(p.C.Keys()).State(modeltest.Actor))
+	}},
+	{"state of no actor", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(actors.Keys(p.C.Keys()).Head(modeltest.Actor))
+	}},
+	{"state of another size", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(actors.Keys(p.C.Keys()).State(modeltest.Actor), []byte("longer"))
+	}},
+	{"head that can't be", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(actors.Keys(p.C.Keys()).Head(modeltest.Actor), layout.Encode(&actors.Head{Size: 1}))
+	}},
+	{"actor with a type that can't be", only(audit.InvariantActor),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			other := actors.Ref{Type: "a b", Key: "k"}
+			tx.Set(actors.Keys(p.C.Keys()).Head(other),
+				layout.Encode(&actors.Head{Version: 1, Call: layout.ID{1}, At: 1}))
+			tx.Set(actors.Keys(p.C.Keys()).State(other), []byte{})
+		}},
+}

@@ -1,0 +1,196 @@
+package futures
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/lanes"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
+)
+
+// Limits of actors.
+const (
+	// MaxActorState is the largest state of an actor, encoded, in bytes.
+	MaxActorState = actors.MaxState
+	// MaxTurnActors is how many actors one attempt reads and writes.
+	MaxTurnActors = actors.MaxTurn
+	// MaxTurnSubmits is how many futures one attempt submits with its result.
+	MaxTurnSubmits = taskcontext.MaxTurnSubmits
+)
+
+// Actor is a type of actors: states of type S under keys. A call to one is a future in the lane of
+// its key, so that calls to it run one after the other in the order of their commits, on any
+// worker; its end writes the result, the new state and all that it sends in one transaction under its claim,
+// so each call is applied exactly once, whatever dies. An actor exists from the first turn that
+// leaves a state, and costs nothing but its record. Its methods may be called from many goroutines.
+type Actor[S any] struct {
+	name    string
+	schema  int
+	migrate func(from int, state []byte) (S, error)
+	known   atomic.Pointer[Client] // the client whose cluster has its kind of lanes
+}
+
+// DefineActor names a type of actors, of 1 to 48 characters of A-Z, a-z, 0-9 and . _ -. S is encoded
+// as msgpack, so that fields may be added and left out.
+func DefineActor[S any](name string) *Actor[S] { return &Actor[S]{name: name} }
+
+// Migrate returns the type with the number of the schema of its states, from 1; those of DefineActor
+// have number 0. A turn that meets a state of a lower number has migrate make a new one of it, from its
+// msgpack, and writes that. A state of a higher number is an error: newer code has written it.
+func (a *Actor[S]) Migrate(schema int, migrate func(from int, state []byte) (S, error)) *Actor[S] {
+	return &Actor[S]{name: a.name, schema: schema, migrate: migrate}
+}
+
+// Name returns the name of the type.
+func (a *Actor[S]) Name() string { return a.name }
+
+// joined is an actor in the turn of an attempt.
+type joined[S any] struct {
+	state   *S
+	deleted bool
+}
+
+// State has the actor of a key take part in the attempt of the function that ctx was given to, and
+// returns its state, the zero S if it has none: the same pointer each time. If the function returns
+// nil, the end of the attempt writes what it has changed there, together with the result. If
+// another attempt has changed one of the states meanwhile, nothing is written, and the function runs
+// again without an attempt that counts. So what it reads of several actors at different times is
+// consistent once its result counts, and need not be before. Effects outside
+// belong into steps, or into what it sends.
+//
+// It returns ErrOutsideFunction for another context, ErrBadName, and a permanent error for more
+// than MaxTurnActors actors, for a state that does not decode as S, in a function of a bundle, and on a peer.
+func (a *Actor[S]) State(ctx context.Context, key string) (*S, error) {
+	j, err := a.join(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return j.state, nil
+}
+
+// Delete has the end of the attempt remove the state of an actor; see State.
+func (a *Actor[S]) Delete(ctx context.Context, key string) error {
+	j, err := a.join(ctx, key)
+	if err == nil {
+		j.deleted = true
+	}
+	return err
+}
+
+func (a *Actor[S]) join(ctx context.Context, key string) (*joined[S], error) {
+	turn, err := turnOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ref := actors.Ref{Type: a.name, Key: key}
+	seen, err := turn.Actor(ctx, ref, func(s *actors.State) (any, func() (actors.Change, error), error) {
+		return a.see(s)
+	})
+	if err != nil {
+		return nil, err
+	}
+	j, is := seen.(*joined[S])
+	if !is {
+		return nil, actorError{fmt.Errorf("actor %s is in this turn with another type than %v: define each type of actors "+
+			"once", ref, reflect.TypeFor[S]())}
+	}
+	return j, nil
+}
+
+// see decodes the state of an actor, and returns how it is encoded at the end.
+func (a *Actor[S]) see(s *actors.State) (seen any, end func() (actors.Change, error), err error) {
+	j := &joined[S]{state: new(S)}
+	migrated, err := a.decode(s, j.state)
+	if err != nil {
+		return nil, nil, err
+	}
+	before, read := []byte(nil), *s
+	if s.Exists() && !migrated {
+		before = s.Value
+	}
+	return j, func() (actors.Change, error) {
+		c := actors.Change{Read: read, Delete: j.deleted, Codec: CodecMsgpack, Schema: a.schema}
+		if j.deleted {
+			return c, nil
+		}
+		c.Value, err = encode(CodecMsgpack, j.state)
+		if before == nil && !migrated && err == nil {
+			before, err = encode(CodecMsgpack, new(S)) // an actor without a state that gets none
+		}
+		c.Write = migrated || !bytes.Equal(c.Value, before)
+		return c, err
+	}, nil
+}
+
+// decode reads a state, and reports whether it was one of an earlier schema.
+func (a *Actor[S]) decode(s *actors.State, into *S) (migrated bool, err error) {
+	switch of := s.Head.Schema; {
+	case !s.Exists():
+		return false, nil
+	case of > a.schema:
+		return false, fmt.Errorf("actor %s has a state of schema %d, and this code knows %d: run newer code", s.Ref, of,
+			a.schema)
+	case of < a.schema:
+		if *into, err = a.migrate(of, s.Value); err != nil {
+			err = actorError{fmt.Errorf("actor %s: its state of schema %d does not migrate to %d: %w", s.Ref, of, a.schema,
+				err)}
+		}
+		return true, err
+	}
+	if err := decode(s.Head.Codec, s.Value, into); err != nil {
+		return false, actorError{fmt.Errorf("actor %s: %d bytes of state do not decode as %v: %w; change the type so that "+
+			"it does, or give the new one a higher schema with Migrate", s.Ref, len(s.Value), reflect.TypeFor[S](), err)}
+	}
+	return false, nil
+}
+
+// actorError makes workers fail the future without a retry.
+type actorError struct{ error }
+
+// Permanent returns true: no further attempt can succeed.
+func (actorError) Permanent() bool { return true }
+
+// Unwrap returns the cause.
+func (e actorError) Unwrap() error { return e.error }
+
+func turnOf(ctx context.Context) (taskcontext.Turn, error) {
+	turn, ok := ctx.Value(taskcontext.TurnKey{}).(taskcontext.Turn)
+	if !ok {
+		return nil, ErrOutsideFunction
+	}
+	return turn, nil
+}
+
+// Read returns the present state of an actor, and false if it has none. It waits for no call, and
+// runs none. It returns ErrBadName, and an error for a state that does not decode as S.
+func (a *Actor[S]) Read(ctx context.Context, c *Client, key string) (state S, exists bool, err error) {
+	s, err := actors.Of(c.cluster).Read(ctx, actors.Ref{Type: a.name, Key: key})
+	if err == nil {
+		_, err = a.decode(&s, &state)
+	}
+	return state, s.Exists(), err
+}
+
+// ensureLanes has the cluster have the kind of lanes of a type: of width 1, unless it was set
+// otherwise.
+func (a *Actor[S]) ensureLanes(ctx context.Context, c *Client) error {
+	if a.known.Load() == c {
+		return nil
+	}
+	if err := actors.CheckType(a.name); err != nil {
+		return err
+	}
+	if err := lanes.Of(c.cluster).EnsureKind(ctx, actors.LaneKind(a.name), layout.LaneKind{Width: 1}); err != nil {
+		return fmt.Errorf("actors of type %s: %w", a.name, err)
+	}
+	a.known.Store(c)
+	return nil
+}
+
+// DecodeState decodes a state as it is given to the function of Migrate.
+func DecodeState(state []byte, into any) error { return decode(CodecMsgpack, state, into) }

@@ -1,0 +1,161 @@
+package futures
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/taskcontext"
+)
+
+// Method is a method of a type of actors: a function that is called with a key.
+type Method[In, Out any] struct {
+	Definition[In, Out]
+	actor  string
+	ensure func(context.Context, *Client) error
+	run    func(context.Context, string, In) (Out, error)
+}
+
+// DefineMethod names a method of a type of actors, which workers register as go:TYPE.NAME with Bind. fn
+// gets the state of the actor that is called, the zero S for one that has none, and changes it in
+// place; with an error of fn it stays as it was. The options apply to all calls. Of a call that fails
+// and is tried again, the next ones wait for it, unless its kind of lanes, actor.TYPE, lets it step
+// aside.
+func DefineMethod[S, In, Out any](a *Actor[S], name string, fn func(ctx context.Context, state *S, in In) (Out, error),
+	options ...Option,
+) Method[In, Out] {
+	return Method[In, Out]{Definition: Define[In, Out](a.name+"."+name, options...), actor: a.name, ensure: a.ensureLanes,
+		run: func(ctx context.Context, key string, in In) (out Out, err error) {
+			state, err := a.State(ctx, key)
+			if err != nil {
+				return out, err
+			}
+			return fn(ctx, state, in)
+		}}
+}
+
+// Bind returns the arguments of workers.Worker.Register.
+func (m Method[In, Out]) Bind() (name string, run func(context.Context, []byte) ([]byte, error)) {
+	return m.Definition.Bind(func(ctx context.Context, in In) (out Out, err error) {
+		lane, _ := ctx.Value(taskcontext.LaneKey{}).(layout.Lane)
+		if lane.Kind != actors.LaneKind(m.actor) {
+			return out, actorError{fmt.Errorf("%w: go:%s is a method of actors: submit it in the lane %s/KEY, or by Method.Call",
+				layout.ErrBadSpec, m.Name(), actors.LaneKind(m.actor))}
+		}
+		return m.run(ctx, lane.Key, in)
+	})
+}
+
+// Task returns a task that calls the method of an actor, for SubmitMany, SubmitTx and Send.
+func (m Method[In, Out]) Task(key string, in In, options ...Option) (Task, error) {
+	t, err := m.Definition.Task(in, options...)
+	if err != nil {
+		return t, err
+	}
+	ref := actors.Ref{Type: m.actor, Key: key}
+	t.Lane = ref.Lane()
+	return t, ref.Check()
+}
+
+// Submit calls the method of an actor, and returns the future of its result; see Client.Submit.
+func (m Method[In, Out]) Submit(ctx context.Context, c *Client, key string, in In, options ...Option,
+) (*Typed[Out], error) {
+	t, err := m.Task(key, in, options...)
+	if err == nil {
+		err = m.ensure(ctx, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.Submit(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return m.Of(f), nil
+}
+
+// Call calls the method of an actor and awaits the result; see Client.Submit and Typed.Await. If it
+// ends with ctx, the call goes on.
+func (m Method[In, Out]) Call(ctx context.Context, c *Client, key string, in In, options ...Option) (Out, error) {
+	f, err := m.Submit(ctx, c, key, in, options...)
+	if err != nil {
+		var none Out
+		return none, err
+	}
+	return f.Await(ctx)
+}
+
+// Send has the method of an actor called once the function that ctx was given to has ended with a
+// result: both are written in one transaction, so each send is made exactly once. An actor may send
+// to itself. See Send.
+func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ...Option) (ID, error) {
+	t, err := m.Task(key, in, options...)
+	if err != nil {
+		return ID{}, err
+	}
+	return send(ctx, t, m.ensure)
+}
+
+// Send has a task submitted with the result of the function that ctx was given to, in the
+// transaction that ends its attempt: if that fails, is lost or runs again, nothing is submitted. It
+// returns the id of the future, which does not exist before. At most MaxTurnSubmits tasks of up to 1 MB
+// together are submitted so, each with up to 16 KiB of arguments.
+//
+// It returns ErrOutsideFunction for another context, and the errors of Client.Submit that need no
+// look at other futures. The others fail the attempt: an unknown lane or module, a name that another
+// future has, inputs that do not exist.
+func Send(ctx context.Context, t Task) (ID, error) {
+	return send(ctx, t, func(context.Context, *Client) error { return nil })
+}
+
+func send(ctx context.Context, t Task, ensure func(context.Context, *Client) error) (ID, error) {
+	turn, err := turnOf(ctx)
+	if err != nil {
+		return ID{}, err
+	}
+	c, err := FromContext(ctx)
+	if err != nil {
+		return ID{}, err
+	}
+	if t.Key != "" || !t.ID.IsZero() {
+		return ID{}, fmt.Errorf("%w: a task that is sent with a result has a new id: leave out its id and key",
+			layout.ErrBadSpec)
+	}
+	if t.RequireFit || t.WaitForRoom {
+		return ID{}, fmt.Errorf("%w: a task that is sent with a result waits for nothing: leave out RequireFit and "+
+			"WaitForRoom", layout.ErrBadSpec)
+	}
+	t.NoNotify = true
+	if err := ensure(ctx, c); err != nil {
+		return ID{}, err
+	}
+	s, err := c.submission(ctx, &t)
+	if err != nil {
+		return ID{}, err
+	}
+	subs, err := c.cluster.Prepare(ctx, []fdbmodel.Submission{s})
+	if err != nil {
+		return ID{}, err
+	}
+	return subs[0].ID, turn.Submit(subs)
+}
+
+// Remind is Send for a call that is due after d, and the only one of its name that waits: a later one
+// of the same actor and name takes its place. So a reminder that sets itself again runs once after an
+// outage, however long that was. The name has 1 to 256 bytes.
+func (m Method[In, Out]) Remind(ctx context.Context, key, name string, d time.Duration, in In, options ...Option,
+) (ID, error) {
+	if name == "" || len(name) > maxReminder {
+		return ID{}, fmt.Errorf("%w: reminder %.80q: use a name of 1 to %d bytes", layout.ErrBadName, name, maxReminder)
+	}
+	unique := fmt.Sprintf("reminder %q of actor %s/%s", name, m.actor, key)
+	return m.Send(ctx, key, in, append(slices.Clip(options), Delay(d),
+		WithUnique(Unique{Key: unique, Until: UntilClaim, OnConflict: ConflictReplace}))...)
+}
+
+// maxReminder is the maximum length of the name of a reminder, in bytes.
+const maxReminder = 256

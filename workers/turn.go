@@ -1,0 +1,200 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/internal/taskcontext"
+)
+
+const (
+	// maxWarm is how many states of actors a worker keeps in memory, and maxWarmState how many
+	// bytes the largest of them has.
+	maxWarm      = 4096
+	maxWarmState = 4 << 10
+)
+
+// errTurnOver is returned to what uses a turn once its function has returned.
+var errTurnOver = errors.New("workers: the function has returned, so its turn takes no more")
+
+// turn is what an attempt reads and changes of actors, and submits with its result. It implements
+// taskcontext.Turn.
+type turn struct {
+	job *job
+
+	mu      sync.Mutex
+	over    bool
+	parts   []turnPart
+	byRef   map[actors.Ref]any // what the function sees of an actor
+	submits []fdbmodel.Submission
+	size    int // of the submissions, in bytes
+
+	// Set when the function has returned.
+	beside fdbmodel.Beside
+}
+
+type turnPart struct {
+	ref actors.Ref
+	end func() (actors.Change, error)
+}
+
+// turn returns the turn of the attempt.
+func (j *job) turn() *turn {
+	j.turnMu.Lock()
+	defer j.turnMu.Unlock()
+	if j.turnSoFar == nil {
+		j.turnSoFar = &turn{job: j, byRef: map[actors.Ref]any{}}
+	}
+	return j.turnSoFar
+}
+
+// inTurn calls a function, whose turn counts if it returns no error.
+func (j *job) inTurn(fn Function) Function {
+	return func(ctx context.Context, args []byte) ([]byte, error) {
+		j.turnMu.Lock()
+		j.turnSoFar = nil // of a call before this one, that middleware has made
+		j.turnMu.Unlock()
+		value, err := fn(ctx, args)
+		j.turnMu.Lock()
+		t := j.turnSoFar
+		j.turnMu.Unlock()
+		if t == nil {
+			return value, err
+		}
+		if ended := t.end(err == nil); err == nil {
+			err = ended
+		}
+		return value, err
+	}
+}
+
+// mayTurn returns an error for a job whose end is not that of one claim.
+func (j *job) mayTurn() error {
+	switch {
+	case j.sourced:
+		return Permanent(errors.New("workers: a function that a head gave to a peer has no actors, and submits nothing " +
+			"with its result: run it on a worker with access to the store"))
+	case j.future.Spec.Bundle || j.future.Spec.Member:
+		return Permanent(errors.New("workers: a function that takes many futures in one call has no actors, and " +
+			"submits nothing with their results"))
+	}
+	return nil
+}
+
+// Actor implements taskcontext.Turn.
+func (t *turn) Actor(ctx context.Context, ref actors.Ref, join taskcontext.JoinActor) (any, error) {
+	if err := t.job.mayTurn(); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return nil, errTurnOver
+	}
+	if seen, joined := t.byRef[ref]; joined {
+		return seen, nil
+	}
+	if len(t.parts) >= actors.MaxTurn {
+		return nil, Permanent(fmt.Errorf("%w: a turn over more than %d actors", fdbmodel.ErrTooLarge, actors.MaxTurn))
+	}
+	state, err := t.read(ctx, ref)
+	if err != nil {
+		return nil, unread(fmt.Errorf("the state of actor %s can't be read: %w", ref, err))
+	}
+	seen, end, err := join(&state)
+	if err != nil {
+		return nil, err
+	}
+	t.parts, t.byRef[ref] = append(t.parts, turnPart{ref, end}), seen
+	return seen, nil
+}
+
+// read returns the state of an actor, from memory if it is there: the end of the attempt finds out
+// whether it still holds.
+func (t *turn) read(ctx context.Context, ref actors.Ref) (actors.State, error) {
+	m := t.job.membership
+	if state, warm := m.warm.Get(ref); warm {
+		return state, nil
+	}
+	return actors.Of(m.worker.cluster).ReadFor(ctx, m.reg, &t.job.future, ref)
+}
+
+// Submit implements taskcontext.Turn.
+func (t *turn) Submit(subs []fdbmodel.Submission) error {
+	if err := t.job.mayTurn(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return errTurnOver
+	}
+	size := t.size
+	for i := range subs {
+		size += subs[i].Size()
+	}
+	if n := len(t.submits) + len(subs); n > taskcontext.MaxTurnSubmits || size > actors.MaxTurnBytes {
+		return Permanent(fmt.Errorf("%w: %d futures of %d bytes submitted with one result: at most %d, and %d bytes; "+
+			"submit one that submits the others", fdbmodel.ErrTooLarge, n, size, taskcontext.MaxTurnSubmits,
+			actors.MaxTurnBytes))
+	}
+	t.submits, t.size = append(t.submits, subs...), size
+	return nil
+}
+
+// end encodes what the function has made of actors, if it counts. No more is taken.
+func (t *turn) end(counts bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	if !counts {
+		t.parts, t.submits = nil, nil
+		return nil
+	}
+	changes := make([]actors.Change, len(t.parts))
+	for i, p := range t.parts {
+		var err error
+		if changes[i], err = p.end(); err != nil {
+			return Permanent(fmt.Errorf("the state of actor %s: %w", p.ref, err))
+		}
+	}
+	beside, after, err := actors.Of(t.job.membership.worker.cluster).Turn(&t.job.future, changes)
+	if err != nil {
+		return Permanent(err)
+	}
+	warm := t.job.membership.warm
+	beside.Done = func(written bool) { keepWarm(warm, after, written) }
+	t.beside = beside
+	return nil
+}
+
+// keepWarm keeps the states that a turn has left, or forgets what it has read: after a conflict, a
+// lost claim and an unknown commit.
+func keepWarm(warm *lru.Cache[actors.Ref, actors.State], states []actors.State, written bool) {
+	for _, s := range states {
+		if written && s.Exists() && len(s.Value) <= maxWarmState {
+			warm.Add(s.Ref, s)
+		} else {
+			warm.Remove(s.Ref)
+		}
+	}
+}
+
+// endTurn has a result write what the turn of its attempt came to.
+func (j *job) endTurn(c *fdbmodel.Completion) {
+	j.turnMu.Lock()
+	t := j.turnSoFar
+	j.turnMu.Unlock()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Beside, c.Submits = t.beside, t.submits
+}
