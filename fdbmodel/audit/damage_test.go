@@ -150,7 +150,7 @@ func (v *vandal) records(t require.TestingT) map[string]string {
 // ends. FUTURA_LONG=1 runs many more, FUTURA_SEED=N repeats one.
 func TestRandomDamageIsRepaired(t *testing.T) {
 	t.Parallel()
-	seeds, steps := storetest.Fewer(24, 1), 40
+	seeds, steps := storetest.Fewer(36, 1), 40
 	first := uint64(94_000)
 	if os.Getenv("FUTURA_LONG") == "1" {
 		seeds, first = 300, rand.Uint64()
