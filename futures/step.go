@@ -110,6 +110,10 @@ func stepsOf(ctx context.Context) (taskcontext.Steps, error) {
 	if !ok {
 		return nil, ErrOutsideFunction
 	}
+	if log.Runs() && calledByStep() {
+		return nil, stepError{errors.New("futures: a step in a step, by the context of the function: return from that one " +
+			"first")}
+	}
 	return log, nil
 }
 
@@ -129,6 +133,7 @@ func recordedValue[T any](step string, recorded *taskcontext.RecordedStep) (valu
 // runStep runs fn until it succeeds, or may not run again.
 func runStep[T any](ctx context.Context, log taskcontext.Steps, fn func(context.Context) (T, error), o *stepOptions,
 ) (value T, err error) {
+	defer log.Begin()()
 	for failed := 1; ; failed++ {
 		value, err = tryStep(ctx, log, fn, o)
 		var permanent interface{ Permanent() bool }

@@ -271,48 +271,6 @@ func TestASleepIsNoOtherStep(t *testing.T) {
 	require.Equal(t, 2, attempts)
 }
 
-// TestMisusedSteps are refused for good.
-func TestMisusedSteps(t *testing.T) {
-	t.Parallel()
-	_, err := futures.Step(t.Context(), "s", func(context.Context) (int, error) { return 1, nil })
-	require.ErrorIs(t, err, futures.ErrOutsideFunction)
-	require.ErrorIs(t, futures.Sleep(t.Context(), time.Second), futures.ErrOutsideFunction)
-	for want, run := range map[string]func(context.Context) error{
-		"a step in step outer": func(ctx context.Context) error {
-			_, err := futures.Step(ctx, "outer", func(ctx context.Context) (int, error) {
-				return futures.Step(ctx, "inner", func(context.Context) (int, error) { return 1, nil })
-			})
-			return err
-		},
-		"a step in step sleeper": func(ctx context.Context) error {
-			_, err := futures.Step(ctx, "sleeper", func(ctx context.Context) (int, error) {
-				return 1, futures.Sleep(ctx, time.Hour)
-			})
-			return err
-		},
-		"use 1 to 194 bytes of printable characters, not ending in # and a number": func(ctx context.Context) error {
-			_, err := futures.Step(ctx, "a#2", func(context.Context) (int, error) { return 1, nil })
-			return err
-		},
-		"can't be encoded": func(ctx context.Context) error {
-			_, err := futures.Step(ctx, "channel", func(context.Context) (chan int, error) { return nil, nil })
-			return err
-		},
-		"at most 67108864": func(ctx context.Context) error {
-			_, err := futures.Step(ctx, "large", func(context.Context) ([]byte, error) { return make([]byte, 64<<20), nil })
-			return err
-		},
-	} {
-		runs := 0
-		_, _, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
-			runs++
-			return "", run(ctx)
-		})
-		require.ErrorContains(t, err, want)
-		require.Equal(t, 1, runs, want)
-	}
-}
-
 // TestLargeValuesOfSteps are read again as they were.
 func TestLargeValuesOfSteps(t *testing.T) {
 	t.Parallel()

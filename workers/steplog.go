@@ -36,6 +36,7 @@ type stepLog struct {
 	used    map[string]bool
 	last    int  // number that was given to a step
 	some    bool // of the attempt are recorded
+	runs    int  // steps whose code runs
 	wake    time.Time
 }
 
@@ -101,6 +102,24 @@ func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.Re
 		recorded.Wake = time.UnixMilli(record.Wake)
 	}
 	return step, recorded, nil
+}
+
+// Begin implements taskcontext.Steps.
+func (l *stepLog) Begin() (ended func()) {
+	count := func(by int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.runs += by
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+// Runs implements taskcontext.Steps.
+func (l *stepLog) Runs() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.runs > 0
 }
 
 // load reads what earlier claims have recorded, once. A future without a mark has nothing, so that

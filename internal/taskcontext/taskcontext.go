@@ -87,6 +87,10 @@ type Steps interface {
 	// Ask asks for a step by its name. The second one with a name gets a number, and so on: that is
 	// the name to record it by. Recorded is nil for one that is to run.
 	Ask(ctx context.Context, name string) (step string, recorded *RecordedStep, err error)
+	// Begin says that the code of a step begins to run, and returns how to say that it has ended. Runs reports
+	// whether the code of some step of the attempt runs.
+	Begin() (ended func())
+	Runs() bool
 	// Record records what a step returned. It returns once that is durable.
 	Record(ctx context.Context, step string, of RecordedStep) error
 	// SleepUntil waits until a time. It ends the attempt if that is far off: the function is to return
