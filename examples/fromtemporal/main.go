@@ -1,6 +1,5 @@
-// Command fromtemporal greets a user in two steps, as Temporal's first program
-// does in a workflow and its activities. docs/start/from-temporal.md goes through
-// it.
+// Command fromtemporal greets a user, and moves money from one account to another, as Temporal's first
+// programs do in workflows and their activities. docs/start/from-temporal.md goes through it.
 package main
 
 import (
@@ -29,8 +28,12 @@ func main() {
 }
 
 func run(ctx context.Context, store string, out io.Writer) (err error) {
+	b := newBank()
 	node, err := futura.Open(ctx, store,
-		futura.Function(greeting.Bind(greet)), futura.Function(welcome.Bind(welcomeUser)))
+		futura.Function(greeting.Bind(greet)), futura.Function(welcome.Bind(welcomeUser)),
+		futura.Function(transfer.Bind(func(ctx context.Context, t Transfer) (string, error) {
+			return moneyTransfer(ctx, b, t)
+		})))
 	if err != nil {
 		return err
 	}
@@ -39,8 +42,8 @@ func run(ctx context.Context, store string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, text)
-	return err
+	fmt.Fprintln(out, text)
+	return transferTwice(ctx, node.Client, out)
 }
 
 // greet is one step. It is tried again when it fails or its worker dies.
