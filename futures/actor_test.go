@@ -152,6 +152,20 @@ func TestWhatACallSendsIsMadeOnce(t *testing.T) {
 	require.Equal(t, -7, b.balance(t, cluster.Client, "alice"))
 }
 
+// TestMiddlewareThatRunsACallTwice has each call run twice in its attempt: the second run counts.
+func TestMiddlewareThatRunsACallTwice(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	cluster.Use(futurestest.Twice)
+	for want := -7; want >= -14; want -= 7 {
+		left, err := b.pay.Call(t.Context(), cluster.Client, "alice", payment{To: "bob", Amount: 7})
+		require.NoError(t, err)
+		require.Equal(t, want, left)
+	}
+	cluster.Run()
+	require.Equal(t, 14, b.balance(t, cluster.Client, "bob"))
+}
+
 func TestATurnOverTwoActors(t *testing.T) {
 	t.Parallel()
 	b, cluster := newBankCluster(t)

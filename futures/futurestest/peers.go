@@ -8,15 +8,18 @@ import (
 )
 
 // OnPeer is middleware for Use that has functions see what they see on a peer, a worker
-// without access to the store: FromContext has no client, and Info no Attempts. A
-// function that submits or awaits futures by its context fails here as it would there.
+// without access to the store: FromContext has no client, there are no steps and no actors, and Info has no
+// Attempts. A function that needs one of them fails here as it would there.
 func OnPeer(next workers.Call) workers.Call {
 	return func(ctx context.Context, args []byte) ([]byte, error) {
 		if info, ok := workers.InfoFrom(ctx); ok {
 			info.Attempts = 0
 			ctx = workers.WithInfo(ctx, info)
 		}
-		return next(context.WithValue(ctx, taskcontext.ClientKey{}, nil), args)
+		for _, missing := range [...]any{taskcontext.ClientKey{}, taskcontext.StepsKey{}, taskcontext.TurnKey{}} {
+			ctx = context.WithValue(ctx, missing, nil)
+		}
+		return next(ctx, args)
 	}
 }
 

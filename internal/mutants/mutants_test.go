@@ -48,7 +48,7 @@ func all() []mutant {
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
 		stackMutants(), wasmMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
-		promiseMutants(), stepMutants(), forkMutants(),
+		promiseMutants(), stepMutants(), forkMutants(), actorMutants(),
 	} {
 		m = append(m, table...)
 	}
