@@ -123,6 +123,10 @@ func (w *world) watched(p *workerProcess, name string, fn workers.Function) work
 		value, err := w.attempt(ctx, args, run, func() ([]byte, error) {
 			return w.log.failures.watch(p, args, &w.report, func() ([]byte, error) {
 				run := func() ([]byte, error) { return fn(ctx, args) }
+				if w.takesTurn(name, info.ID) {
+					alone := run
+					run = func() ([]byte, error) { return w.inTurn(ctx, &info, alone) }
+				}
 				value, err := []byte(nil), error(nil)
 				if hasSteps(name) {
 					value, err = w.inSteps(ctx, &info, run)

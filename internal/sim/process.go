@@ -28,6 +28,7 @@ type process struct {
 	cluster       *fdbmodel.Cluster // its handle, once it has one
 	onDeath       func()
 	claims        map[layout.ID][]byte       // as it wrote them
+	heads         map[string][]byte          // of actors, by their keys, as a planted bug has it know them
 	checks        bool                       // it is that of the checkers
 	gathered      map[layout.ID]layout.Token // its last claims of members of bundles
 	beat          time.Time                  // when its last heartbeat began

@@ -37,9 +37,9 @@ type Options struct {
 	// Memory is that store's, in bytes: what it has beyond that lies in tables on its
 	// disk. A checkpoint comes every few transactions then. Defaults to all that is needed.
 	Memory int64
-	// Promises is how many promises are made, and completed by processes of their own. Defaults
-	// to none: they take draws of the seed.
+	// Promises are made and completed by processes of their own. Defaults to none: they draw.
 	Promises int
+	Actors   int // that functions take turns on, two at a time. Defaults to none.
 	// Bug is planted, see Bugs. Defaults to none.
 	Bug Bug
 	// Log is told each step, for finding out what a seed does. Defaults to none.
@@ -129,23 +129,23 @@ type world struct {
 	store  kv.Database
 	faults *faultkv.Database
 
-	client  *clientProcess
-	workers []*workerProcess
-	heads   []*headProcess
-	batches []*batchRequest
-	wanted  int               // batches
-	reader  *fdbmodel.Cluster // of the checkers
-	log     *runLog
-	bug     *plantedBug
-	claimed map[layout.WorkerID]map[layout.ID]int64 // by the sequences of the claims
-	objects objectLog
-	lanes   *laneLog
-	bundles *bundleLog
-	jobs    *jobLog
-	stages  []*jobProcess
-	hooks   []*hookProcess
-	// promises are those that were asked for.
-	promises []*simPromise
+	client   *clientProcess
+	workers  []*workerProcess
+	heads    []*headProcess
+	batches  []*batchRequest
+	wanted   int               // batches
+	reader   *fdbmodel.Cluster // of the checkers
+	log      *runLog
+	bug      *plantedBug
+	claimed  map[layout.WorkerID]map[layout.ID]int64 // by the sequences of the claims
+	objects  objectLog
+	lanes    *laneLog
+	bundles  *bundleLog
+	jobs     *jobLog
+	stages   []*jobProcess
+	hooks    []*hookProcess
+	promises []*simPromise // that were asked for
+	turns    turns
 	// bundling says that some futures run in bundles.
 	bundling bool
 	piping   bool      // there is a pipeline of jobs

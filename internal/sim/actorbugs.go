@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// actorBugs are about actors. They need runs that have some: Options.Actors.
+func actorBugs() []plantedBug {
+	finish := []string{tagFinish}
+	return []plantedBug{
+		{name: "state forgotten", text: "a turn leaves the state of an actor as it was", tags: finish,
+			write: drop(setKey, actors.KeyState)},
+		{name: "head forgotten", text: "a turn writes a state, and not its version", tags: finish,
+			write: drop(setKey, actors.KeyHead)},
+		{name: "turn forgotten", text: "a result comes without its turn", tags: finish, write: dropActors},
+		{name: "half of a turn", text: "of two actors, a turn changes one", tags: finish, write: dropFirstActor},
+		{name: "turn unchecked", text: "a turn counts on states that have changed", tags: append(finish, tagRead),
+			get: showOwnHead, write: noteOwnHead},
+		{name: "turn of the dead", text: "a worker that lost its claim still has its turn", tags: finish, page: showOwnClaim},
+		{name: "turns without conflicts", text: "a turn does not see what changes until it commits", tags: finish,
+			blind: true},
+		{name: "state mistaken", text: "a turn writes the state of another attempt", tags: finish, write: swapState},
+		{name: "turn taken twice", text: "a turn is on the list twice", tags: finish, write: doubleState},
+	}
+}
+
+func dropActors(_ *tx, m *mutation) {
+	if !m.is(setKey, actors.KeyState) && !m.is(setKey, actors.KeyHead) {
+		m.do()
+	}
+}
+
+// dropFirstActor leaves out what a turn makes of one actor.
+func dropFirstActor(_ *tx, m *mutation) {
+	one := m.is(setKey, actors.KeyState) || m.is(setKey, actors.KeyHead)
+	if !one || m.key.Text("key") != "0" {
+		m.do()
+	}
+}
+
+// showOwnHead shows a process the head that it knows.
+func showOwnHead(t *tx, key, value []byte) []byte {
+	if !isKind(key, actors.KeyHead) {
+		return value
+	}
+	if own, known := t.process.heads[string(key)]; known && t.tag == tagFinish {
+		return own
+	}
+	t.process.noteHead(key, value)
+	return value
+}
+
+func noteOwnHead(t *tx, m *mutation) {
+	if m.is(setKey, actors.KeyHead) {
+		t.process.noteHead(m.key.Raw, m.value)
+	}
+	m.do()
+}
+
+func (p *process) noteHead(key, value []byte) {
+	if p.heads == nil {
+		p.heads = map[string][]byte{}
+	}
+	p.heads[string(key)] = value
+}
+
+// swapState writes a state of the same size.
+func swapState(t *tx, m *mutation) {
+	if !m.is(setKey, actors.KeyState) {
+		m.do()
+		return
+	}
+	value := append([]byte(nil), m.value...)
+	value[len(value)-2] ^= 1
+	t.Tx.Set(m.key.Raw, value)
+}
+
+// doubleState writes the list of an actor twice, with a head that says so.
+func doubleState(t *tx, m *mutation) {
+	var head actors.Head
+	switch {
+	case m.is(setKey, actors.KeyState):
+		t.Tx.Set(m.key.Raw, append(append([]byte(nil), m.value...), m.value...))
+	case m.is(setKey, actors.KeyHead) && layout.Decode(m.key.Raw, m.value, &head) == nil:
+		head.Size *= 2
+		t.Tx.Set(m.key.Raw, layout.Encode(&head))
+	default:
+		m.do()
+	}
+}
