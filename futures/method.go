@@ -50,6 +50,15 @@ func (m Method[In, Out]) Bind() (name string, run func(context.Context, []byte) 
 	})
 }
 
+// ActorKey returns the key of the actor whose method ctx was given to, empty for other functions.
+func ActorKey(ctx context.Context) string {
+	lane, _ := ctx.Value(taskcontext.LaneKey{}).(layout.Lane)
+	if !actors.IsLaneKind(lane.Kind) {
+		return ""
+	}
+	return lane.Key
+}
+
 // Task returns a task that calls the method of an actor, for SubmitMany, SubmitTx and Send.
 func (m Method[In, Out]) Task(key string, in In, options ...Option) (Task, error) {
 	t, err := m.Definition.Task(in, options...)

@@ -43,6 +43,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"              1,000 in one of width 1; each beside plain futures\n" +
 			"  steps       5,000 futures of ten steps each, and as many plain ones: how many times as\n" +
 			"              long those with steps take, and what each costs\n" +
+			"  actors      20,000 calls of 1,000 actors, and 1,000 of one with a backlog, each beside plain\n" +
+			"              futures; 300 calls of one, one after the other\n" +
 			"  wasm        a WASM function of 0.3 ms, in a fresh instance each; the ratios of\n" +
 			"              its time to plain runtimes that can and can't be stopped\n" +
 			"  objects     Put and Get of 1 kB and 10 MB in an object store: within a process,\n" +

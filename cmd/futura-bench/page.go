@@ -65,7 +65,7 @@ func plan() (all []planned) {
 		"lanes": {0, 0, 2000}, "contention": {0, -1, -1}, "idle": {0, -1, -1}, "wasm": {0, -1, -1},
 		"objects": {0, -1, -1}, "hints": {0, -1, -1}, "peers": {0, -1, -1},
 		"load": {20_000, 20_000, 5000}, "workers": {10_000, 10_000, 5000}, "pending": {1_000_000, 100_000, 100_000},
-		"history": {1_000_000, -1, -1}, "steps": {10_000, -1, -1}, "pressure": {0, 100_000, 20_000},
+		"history": {1_000_000, -1, -1}, "steps": {10_000, -1, -1}, "actors": {0, -1, 2000}, "pressure": {0, 100_000, 20_000},
 	}
 	for i, kind := range page.Kinds() {
 		for _, scenario := range bench.Scenarios() {

@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -94,6 +95,9 @@ func (r Ref) Lane() layout.Lane { return layout.Lane{Kind: LaneKind(r.Type), Key
 
 // LaneKind returns the kind of lanes of the calls of a type.
 func LaneKind(name string) string { return lanePrefix + name }
+
+// IsLaneKind reports whether a kind of lanes is that of a type of actors.
+func IsLaneKind(kind string) bool { return strings.HasPrefix(kind, lanePrefix) }
 
 // Keys makes the keys of actors.
 type Keys layout.Keyspace

@@ -63,14 +63,18 @@ func lanes(ctx context.Context, r *run) error {
 		if err != nil {
 			return err
 		}
-		each := func(v int64) float64 { return round(float64(v)/float64(shape.Futures), 3) }
-		r.report.Lanes = append(r.report.Lanes, LaneCost{
-			Name: s.name, Futures: shape.Futures, SubmitMS: shape.SubmitMS, RunMS: shape.RunMS,
-			FuturesPerSecond: shape.FuturesPerSecond, Transactions: each(usage.Commits), Mutations: each(usage.Mutations),
-			Reads: each(usage.Reads), Conflicts: round(float64(usage.Conflicts)/float64(max(usage.Commits, 1)), 4),
-		})
+		r.report.Lanes = append(r.report.Lanes, costOfLane(s.name, &shape, &usage))
 	}
 	r.report.FuturesPerSecond = r.report.Lanes[3].FuturesPerSecond
 	r.report.Ratio = round(r.report.FuturesPerSecond/r.report.Lanes[0].FuturesPerSecond, 3)
 	return nil
+}
+
+func costOfLane(name string, shape *Shape, usage *Usage) LaneCost {
+	each := func(v int64) float64 { return round(float64(v)/float64(shape.Futures), 3) }
+	return LaneCost{
+		Name: name, Futures: shape.Futures, SubmitMS: shape.SubmitMS, RunMS: shape.RunMS,
+		FuturesPerSecond: shape.FuturesPerSecond, Transactions: each(usage.Commits), Mutations: each(usage.Mutations),
+		Reads: each(usage.Reads), Conflicts: round(float64(usage.Conflicts)/float64(max(usage.Commits, 1)), 4),
+	}
 }

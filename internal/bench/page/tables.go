@@ -20,6 +20,7 @@ func plain() []scenario {
 		{"batch", "an item of a batch"},
 		{"graph", "with two inputs"},
 		{"steps", "of ten steps"},
+		{"actors", "a call of one actor that is warm"},
 	}
 }
 
@@ -153,6 +154,8 @@ func (d *Document) others(b *bytes.Buffer) {
 		func(r *bench.Report) []any { return []any{r.Ratio} })
 	add("steps", "futures of ten steps, time to futures without", "%.1f",
 		func(r *bench.Report) []any { return []any{r.Ratio} })
+	add("actors", "calls of 1,000 actors, rate to plain futures", "%.2f",
+		func(r *bench.Report) []any { return []any{r.Ratio} })
 	add("peers", "items on peers, rate to workers of the cluster", "%.2f",
 		func(r *bench.Report) []any { return []any{r.Ratio} })
 	add("wasm", "a WASM function of 0.3 ms, rate to a plain runtime", "%.2f",
@@ -171,7 +174,11 @@ func (d *Document) each(b *bytes.Buffer) {
 					fmt.Sprintf("%.2f", p.Ratio), rounded(p.BackMS)})
 			}
 		}
-		if r := d.find("lanes", kind); r != nil {
+		for _, id := range [...]string{"lanes", "actors"} {
+			r := d.find(id, kind)
+			if r == nil {
+				continue
+			}
 			for _, l := range r.Lanes {
 				lanes = append(lanes, []string{l.Name, name(kind), figure(l.Transactions), figure(l.Mutations), figure(l.Reads),
 					rounded(l.FuturesPerSecond)})
@@ -190,7 +197,7 @@ func (d *Document) each(b *bytes.Buffer) {
 		table(b, []string{"beside", "store", "futures/s", "ratio", "back after ms"}, pressures)
 	}
 	if len(lanes) > 0 {
-		b.WriteString("[Lanes](../concepts/lanes.md), each future:\n\n")
+		b.WriteString("[Lanes](../concepts/lanes.md) and [actors](../guide/actors.md), each future:\n\n")
 		table(b, []string{"futures", "store", "transactions", "mutations", "reads", "futures/s"}, lanes)
 	}
 	if len(edges) > 0 {

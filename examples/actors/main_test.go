@@ -1,0 +1,20 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestActors(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), &out))
+	require.Equal(t, `placed
+paid
+alice has 300 cents, and 700 are due
+alice 0
+bob 300
+`, out.String())
+}
