@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/steps"
 	"github.com/futura-run/futura/internal/seam"
@@ -166,6 +167,21 @@ func TestUnrecordedStepsCountNoAttempt(t *testing.T) {
 	require.NotErrorAs(t, unread(layout.ErrNewerRecord), &permanent)
 	var unrecorded unrecordedError
 	require.ErrorAs(t, unread(context.Canceled), &unrecorded)
+}
+
+// TestAStepOfADeadWorkerIsLost has the death end the wait for a step, before the store is asked.
+func TestAStepOfADeadWorkerIsLost(t *testing.T) {
+	t.Parallel()
+	s := stepWrites{busy: true, membership: &membership{worker: &Worker{}, store: t.Context()}}
+	for cause, want := range map[error]error{
+		fmt.Errorf("worker: %w", fdbmodel.ErrReaped): steps.ErrLost, ErrCancelled: ErrCancelled,
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		err := s.write(ctx, steps.Entry{})
+		require.ErrorIs(t, err, want)
+		require.ErrorIs(t, err, cause)
+	}
 }
 
 // TestAStepTooManyIsRefusedBeforeItRuns has no effect that nothing could record.

@@ -2,8 +2,11 @@ package workers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/steps"
 )
 
@@ -41,14 +44,22 @@ func (s *stepWrites) write(ctx context.Context, e steps.Entry) error {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return lost(context.Cause(ctx))
 	case <-s.membership.store.Done():
 		return steps.ErrLost
 	}
 	if w.err == nil && !w.recorded {
 		return steps.ErrLost
 	}
-	return w.err
+	return lost(w.err)
+}
+
+// lost has the error of a worker that was declared dead say that the step is not recorded.
+func lost(err error) error {
+	if errors.Is(err, fdbmodel.ErrReaped) {
+		return fmt.Errorf("%w: %w", steps.ErrLost, err)
+	}
+	return err
 }
 
 func (s *stepWrites) put(w *stepWrite) {
