@@ -66,8 +66,8 @@ func TestMisusedSteps(t *testing.T) {
 	}
 }
 
-// TestStepsBelowAStepOfAnotherFuture run in the goroutine of a step that awaits their future, while another step of
-// theirs runs: they are in no step.
+// TestStepsBelowAStepOfAnotherFuture run in the goroutine of a step that awaits their future, or in one of their own,
+// while another step of theirs runs: they are in no step.
 func TestStepsBelowAStepOfAnotherFuture(t *testing.T) {
 	t.Parallel()
 	cluster := futurestest.New(t)
@@ -83,7 +83,14 @@ func TestStepsBelowAStepOfAnotherFuture(t *testing.T) {
 			ended <- err
 		}()
 		<-began
-		out, err := futures.Step(ctx, "quick", func(context.Context) (string, error) { return "done", nil })
+		quick := func(context.Context) (string, error) { return "done", nil }
+		out, err := futures.Step(ctx, "quick", quick)
+		beside := make(chan error, 1)
+		go func() {
+			_, err := futures.Step(ctx, "beside", quick)
+			beside <- err
+		}()
+		err = errors.Join(err, <-beside)
 		close(end)
 		return out, errors.Join(err, <-ended)
 	}))
