@@ -21,6 +21,9 @@ type StepView struct {
 	Size int64 `json:"size"`
 	// Wake is when a sleep ends, the zero time for other steps.
 	Wake time.Time `json:"wakes_at,omitzero"`
+	// Origin is copied for a step that a fork took over from its source, and set for one that was given a value; empty
+	// for one that the future has recorded itself.
+	Origin string `json:"origin,omitempty"`
 	// Unused is set if the last attempt that returned a result did not ask for it.
 	Unused bool `json:"unused,omitempty"`
 }
@@ -39,7 +42,8 @@ func (c *Client) Steps(ctx context.Context, id ID) ([]StepView, error) {
 	for i := range all {
 		s := &all[i]
 		views[i] = StepView{Name: s.Name, Number: s.Number, Attempt: s.Attempt, Worker: s.Worker,
-			StartedAt: time.UnixMilli(s.StartedAt), At: time.UnixMilli(s.At), Size: s.Size, Unused: s.Unused}
+			StartedAt: time.UnixMilli(s.StartedAt), At: time.UnixMilli(s.At), Size: s.Size, Origin: s.Origin,
+			Unused: s.Unused}
 		if s.Wake != 0 {
 			views[i].Wake = time.UnixMilli(s.Wake)
 		}

@@ -30,6 +30,8 @@ type View struct {
 	// stands for; empty and zero for others.
 	Schedule    string
 	ScheduledAt time.Time
+	// Fork is the future that it was made from, nil for one that is no fork.
+	Fork *Forked
 	// DueAt is when a delayed future becomes ready.
 	DueAt time.Time
 	// ExpiresAt is when it ends if it still waits, and Deadline when it ends even if it
@@ -98,6 +100,7 @@ func viewOf(row *layout.Row) View {
 	if v.Snoozes = row.Attempts.Snoozed; !row.Attempts.Lifted {
 		v.ExpiresAt, v.Deadline = timeOf(s.ExpiresAt), timeOf(s.Deadline)
 	}
+	v.Fork = ForkOf(row)
 	if v.State == Delayed {
 		v.DueAt = timeOf(row.Attempts.Due)
 	}

@@ -77,6 +77,8 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		"GET /api/v1/futures/{id}/graph":       stack.Read,
 		"GET /api/v1/futures/{id}/explanation": stack.Read, "POST /api/v1/futures/{id}:cancel": stack.Submit,
 		"POST /api/v1/futures/{id}:retry": stack.Submit, "GET /api/v1/futures/{id}/steps": stack.Read,
+		"POST /api/v1/futures/{id}:fork": stack.Submit, "POST /api/v1/futures:fork": stack.Submit,
+		"GET /api/v1/futures/{id}/forks":       stack.Read,
 		"POST /api/v1/futures/{id}:start-over": stack.Submit, "POST /api/v1/futures:put": stack.Submit,
 		"POST /api/v1/futures/{id}:clone": stack.Submit, "POST /api/v1/futures/{id}:transfer": stack.Submit,
 		"GET /api/v1/pauses": stack.Read, "PUT /api/v1/pauses/{what}/{name}": stack.Admin,

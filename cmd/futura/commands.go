@@ -16,11 +16,11 @@ func (a *app) commandGroups() []commandGroup {
 		}},
 		{"run", "Submit work, and get its results:", []*cobra.Command{
 			a.submitCommand(), a.awaitCommand(), a.getCommand(), a.putCommand(), a.functionCommand(), a.batchCommand(),
-			a.promiseCommand(), a.tasksCommand(), a.jobsCommand(), a.scheduleCommand(),
+			a.promiseCommand(), a.tasksCommand(), a.jobsCommand(), a.scheduleCommand(), a.forkCommand(),
 		}},
 		{"look", "Look:", []*cobra.Command{
-			a.listCommand(), a.explainCommand(), a.graphCommand(), a.stepsCommand(), a.workersCommand(), a.peersCommand(),
-			a.usageCommand(), a.activityCommand(), a.inspectCommand(), a.topCommand(), a.uiCommand(),
+			a.listCommand(), a.explainCommand(), a.graphCommand(), a.stepsCommand(), a.forksCommand(), a.workersCommand(),
+			a.peersCommand(), a.usageCommand(), a.activityCommand(), a.inspectCommand(), a.topCommand(), a.uiCommand(),
 		}},
 		{"change", "Change what was submitted:", []*cobra.Command{
 			a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.cloneCommand(), a.transferCommand(), a.pinCommand(),

@@ -28,6 +28,8 @@ func (f *filterFlags) add(flags *pflag.FlagSet, which string, states []layout.St
 	flags.StringVar(&f.filter.Queue, "queue", "", which+" of this queue")
 	flags.StringVar(&f.filter.Function, "function", "", which+" of this function")
 	flags.StringVar(&f.filter.Tag, "tag", "", which+" with this tag")
+	flags.StringVar(&f.filter.Error, "error", "",
+		which+" whose last failure has this in its message, or is of this kind, such as timeout")
 	flags.StringVar(&f.lane, "lane", "", which+" of this lane, as KIND/KEY")
 	flags.StringVar(&f.worker, "worker", "", which+" that this worker has, or had an attempt at: its id")
 	flags.StringVar(&f.since, "since", "", which+" submitted since a time, such as 2026-01-31T00:00:00Z, or 24h ago")

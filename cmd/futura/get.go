@@ -118,6 +118,10 @@ func (d *description) rows() [][]string {
 		add(true, "unique", "by %.60q", cmp.Or(u.Key, string(u.Name)))
 	}
 	add(r.Steps, "steps", "recorded: futura steps %s", r.ID)
+	if of := futures.ForkOf(r); of != nil {
+		add(true, "forked from", "%s, %s", of.Source, of.From)
+	}
+	add(r.Forks, "forks", "futura forks %s", r.ID)
 	if r.Pins != nil {
 		add(true, "pinned by", "%s", strings.Join(r.Pins.Holders, ", "))
 	}

@@ -215,10 +215,11 @@ func (a *app) promiseListCommand() *cobra.Command {
 	return cmd
 }
 
-// isRefused reports whether a promise can't be completed as was asked.
+// isRefused reports whether a promise can't be completed as was asked, or a future not be forked so.
 func isRefused(err error) bool {
 	for _, refusal := range []error{futures.ErrPromiseConflict, futures.ErrPromiseExpired, futures.ErrPromiseCancelled,
-		futures.ErrNoPromise} {
+		futures.ErrNoPromise, futures.ErrUnforkable, futures.ErrNoStep, futures.ErrNothingFailed, futures.ErrAmbiguousStep,
+		futures.ErrForked} {
 		if errors.Is(err, refusal) {
 			return true
 		}

@@ -115,7 +115,7 @@ func exitCode(ctx context.Context, err error) int {
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout
 	case errors.Is(err, futures.ErrFailed), errors.Is(err, errBroken),
-		errors.Is(err, errItemsFailed):
+		errors.Is(err, errItemsFailed), errors.Is(err, errRefused):
 		return exitFailed
 	default:
 		return exitStore

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -27,13 +28,16 @@ func (a *app) stepsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if of, err := c.Get(ctx, ids[0]); err == nil && of.Fork != nil {
+			fmt.Fprintf(a.err, "forked from %s, %s\n", of.Fork.Source, of.Fork.From)
+		}
 		heading := []string{"step", "attempt", "recorded", "took", "size", "note"}
 		return showAll(a, "steps", all, func(s *futures.StepView) futures.StepView { return *s }, heading, stepRow)
 	})
 }
 
 func stepRow(s *futures.StepView) []string {
-	note := ""
+	note := s.Origin
 	switch {
 	case s.Unused:
 		note = "unused"

@@ -33,6 +33,6 @@ func Example() {
 	copied, _ := steps.Of(cluster).List(ctx, made[0].ID)
 	fmt.Println(copied[0].Name, string(copied[0].Value), copied[0].Origin)
 	// Output:
-	// behind the last of 1 recorded steps ready <nil> <nil>
+	// after step charge ready <nil> <nil>
 	// charge paid copied
 }

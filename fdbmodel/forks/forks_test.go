@@ -141,7 +141,7 @@ func TestAForkIsAsItsSource(t *testing.T) {
 		require.Equal(t, layout.Spec{Function: "go:f", Codec: layout.CodecRaw, Args: row.Spec.Args, ArgsSize: int64(size),
 			ArgsRef: row.Spec.ArgsRef, ArgsKey: row.Spec.ArgsKey, Queue: "default", MaxRetries: 3, Timeout: time.Minute,
 			Priority: 7, Label: "order 7", Tags: []string{"a"}, SubmittedAt: layout.Millis(s.C.Now()),
-			Deadline: layout.Millis(now.Add(time.Hour)), Fork: &layout.Fork{From: id, Copied: 1}}, *row.Spec)
+			Deadline: layout.Millis(now.Add(time.Hour)), Fork: &layout.Fork{From: id, After: "charge", Copied: 1}}, *row.Spec)
 		got, err := s.C.Args(s.Ctx, made, row.Spec)
 		require.NoError(t, err)
 		require.Equal(t, args, got)

@@ -132,8 +132,10 @@ func Text(of *layout.Fork) string {
 	switch {
 	case of.Step != "":
 		where = fmt.Sprintf("at step %s", of.Step)
+	case of.Copied == 1:
+		where = fmt.Sprintf("after step %s", of.After)
 	case of.Copied > 0:
-		where = fmt.Sprintf("behind the last of %d recorded steps", of.Copied)
+		where = fmt.Sprintf("after step %s, the last of %d", of.After, of.Copied)
 	}
 	if of.Set > 0 {
 		where += fmt.Sprintf(", with %d given", of.Set)

@@ -214,6 +214,9 @@ func (f *Forks) plan(ctx context.Context, tx kv.Tx, r *Request, answer *Made) (*
 		return nil, err
 	}
 	answer.Fork = layout.Fork{From: r.Source, Step: r.From.step, Copied: len(kept), Set: len(r.Set), Name: r.Name}
+	if len(kept) > 0 {
+		answer.Fork.After = kept[len(kept)-1].Name
+	}
 	p := &plan{steps: kept}
 	for i := range kept {
 		if kept[i].Origin == "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -22,6 +23,8 @@ type Filter struct {
 	Queue, Function, Owner, Label string
 	// Tag is a tag, or empty for all.
 	Tag string
+	// Error is a part of the message or the kind of the last failure, in any case of letters, or empty for all.
+	Error string
 	// Lane is a lane, or the zero value for all.
 	Lane layout.Lane
 	// Worker is a worker that holds the futures, or had an attempt at them that is still on
@@ -54,9 +57,14 @@ func (f *Filter) matches(row *layout.Row) bool {
 	return (f.State == 0 || row.State() == f.State) && (f.Queue == "" || row.Spec.Queue == f.Queue) &&
 		(f.Function == "" || row.Spec.Function == f.Function) && (f.Owner == "" || row.Spec.Owner == f.Owner) &&
 		(f.Label == "" || row.Spec.Label == f.Label) && (f.Tag == "" || slices.Contains(row.Spec.Tags, f.Tag)) &&
-		(f.Lane.IsZero() || row.Spec.Lane == f.Lane) &&
+		(f.Lane.IsZero() || row.Spec.Lane == f.Lane) && (f.Error == "" || f.matchesError(row.Exception)) &&
 		(f.Worker == "" || slices.Contains(workersOf(row), string(f.Worker))) &&
 		f.isOfTime(layout.AgeOf(row.ID, row.Spec).Millis)
+}
+
+func (f *Filter) matchesError(e *layout.Exception) bool {
+	contains := func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(f.Error)) }
+	return e != nil && (contains(e.Message) || contains(string(e.Kind)))
 }
 
 // workersOf are the workers that have a future, or had an attempt at it, each once.

@@ -121,7 +121,7 @@ func listNewest(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byt
 // as the counters tell.
 func (n *newest) countItems(ctx context.Context, first bool) (items int, err error) {
 	f := &n.filter
-	apart := f.Tag + f.Function + f.Label + f.Lane.Kind + string(f.Worker)
+	apart := f.Tag + f.Function + f.Label + f.Error + f.Lane.Kind + string(f.Worker)
 	if f.LeftOut == nil || !first || apart != "" || !f.Since.IsZero() || !f.Until.IsZero() {
 		return 0, nil
 	}

@@ -115,6 +115,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerOverview()
 	server.registerCopies()
 	server.registerSteps()
+	server.registerForks()
 	server.registerFunctions()
 	server.registerSchedules()
 	server.registerLanes()
@@ -154,6 +155,11 @@ func Errors() []stack.ErrorCode {
 		{Err: futures.ErrPromiseExpired, Status: http.StatusGone, Code: "promise_expired"},
 		{Err: futures.ErrPromiseCancelled, Status: http.StatusGone, Code: "promise_cancelled"},
 		{Err: futures.ErrNoPromise, Status: http.StatusConflict, Code: "no_promise"},
+		{Err: futures.ErrUnforkable, Status: http.StatusConflict, Code: "unforkable"},
+		{Err: futures.ErrNoStep, Status: http.StatusConflict, Code: "no_step"},
+		{Err: futures.ErrNothingFailed, Status: http.StatusConflict, Code: "nothing_failed"},
+		{Err: futures.ErrAmbiguousStep, Status: http.StatusConflict, Code: "ambiguous_step"},
+		{Err: futures.ErrForked, Status: http.StatusConflict, Code: "forked_otherwise"},
 		{Err: fdbmodel.ErrTransition, Status: http.StatusConflict, Code: "wrong_state"},
 		{Err: layout.ErrNewerRecord, Status: http.StatusInternalServerError, Code: "newer_record"},
 		{Err: layout.ErrBadRecord, Status: http.StatusInternalServerError, Code: "bad_record"},

@@ -156,6 +156,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		path + "/{id}:cancel": {"post"}, path + "/{id}:retry": {"post"}, path + "/{id}/result": {"get"},
 		path + "/{id}:clone": {"post"}, path + "/{id}:transfer": {"post"}, path + "/{id}/pins/{holder}": {"put", "delete"},
 		path + "/{id}/steps": {"get"}, path + "/{id}:start-over": {"post"},
+		path + "/{id}:fork": {"post"}, path + ":fork": {"post"}, path + "/{id}/forks": {"get"},
 		path + "/{id}/explanation": {"get"}, path + "/{id}/graph": {"get"},
 		"/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
 		"/api/v1/unique": {"get", "delete"}, "/api/v1/limits": {"get", "put"}, "/api/v1/cluster": {"get"},
@@ -179,7 +180,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 66)
+	require.Len(t, api.Paths, 69)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

@@ -48,6 +48,7 @@ type Future struct {
 	Snoozes     int                `json:"snoozes,omitempty" doc:"How often its function asked to be run again later"`
 	Schedule    string             `json:"schedule,omitempty" doc:"The schedule that submitted it"`
 	ScheduledAt *time.Time         `json:"scheduled_at,omitempty" doc:"The time of the schedule that it stands for"`
+	Fork        *futures.Forked    `json:"fork,omitempty" doc:"The future that it was made from, if it is a fork"`
 	DueAt       *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
 	Attempt     int                `json:"attempt" doc:"The attempt that runs or ran last"`
 	Failed      int                `json:"failed_attempts"`
@@ -181,7 +182,7 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 		},
 		MaxRetries: s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
 		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Deaths: row.Attempts.Deaths.Len(),
-		Crashes: row.Attempts.Crashes, Rejected: row.Attempts.Rejected,
+		Crashes: row.Attempts.Crashes, Rejected: row.Attempts.Rejected, Fork: futures.ForkOf(row),
 	}
 	if !s.Lane.IsZero() {
 		f.Lane, f.InLine = &Lane{Kind: s.Lane.Kind, Key: s.Lane.Key}, row.InLine()

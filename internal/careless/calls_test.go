@@ -39,7 +39,7 @@ func makers() []maker {
 		{"await", 8, (*walk).await},
 		{"get", 5, byID("get")},
 		{"explain", 4, byID("explain")},
-		{"graph", 3, byID("graph")}, {"steps", 2, byID("steps")},
+		{"graph", 3, byID("graph")}, {"steps", 2, byID("steps")}, {"forks", 1, byID("forks")}, {"fork", 2, forkCall},
 		{"inspect", 4, (*walk).inspect},
 		{"list", 8, (*walk).list},
 		{"cancel", 4, (*walk).cancel},

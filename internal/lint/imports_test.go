@@ -189,7 +189,7 @@ func importTable() map[string]imports {
 
 		"futures": {
 			ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/fit", "fdbmodel/names",
-				"fdbmodel/pauses", "fdbmodel/lanes",
+				"fdbmodel/pauses", "fdbmodel/lanes", "fdbmodel/forks",
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/promises", "fdbmodel/results",
 				"fdbmodel/schedule", "fdbmodel/steps", "internal/seam",

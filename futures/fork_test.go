@@ -1,0 +1,156 @@
+package futures_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/futurestest"
+	"github.com/futura-run/futura/workers"
+)
+
+// ledger is an order whose second step fails until the code is mended.
+type ledger struct {
+	mended           bool
+	reserved, charge []int
+}
+
+type receipt struct {
+	Seat int `json:"seat"`
+}
+
+func (l *ledger) order(ctx context.Context, n int) (string, error) {
+	seat, err := futures.Step(ctx, "reserve", func(context.Context) (receipt, error) {
+		l.reserved = append(l.reserved, n)
+		return receipt{n}, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	id, err := futures.Step(ctx, "charge", func(context.Context) (string, error) {
+		if !l.mended {
+			return "", workers.Permanent(errors.New("card declined"))
+		}
+		l.charge = append(l.charge, n)
+		return fmt.Sprint("paid ", n), nil
+	})
+	return fmt.Sprintf("seat %d, %s", seat.Seat, id), err
+}
+
+// TestAForkGoesOnOnTodaysCode has a function fail for good in a step, mends it, and forks the future.
+func TestAForkGoesOnOnTodaysCode(t *testing.T) {
+	t.Parallel()
+	n := futurestest.New(t)
+	l := &ledger{}
+	order := futures.Define[int, string]("order")
+	n.Register(order.Bind(l.order))
+	f, err := order.Submit(t.Context(), n.Client, 7)
+	require.NoError(t, err)
+	_, err = f.Await(t.Context())
+	require.ErrorIs(t, err, futures.ErrFailed)
+	l.mended = true
+	result := func(o futures.ForkOptions) string {
+		made, err := n.Client.Fork(t.Context(), f.ID(), o)
+		require.NoError(t, err)
+		text, err := order.Of(n.Client.Future(made.ID)).Await(t.Context())
+		require.NoError(t, err)
+		return text
+	}
+	require.Equal(t, "seat 7, paid 7", result(futures.ForkOptions{}))
+	require.Len(t, l.reserved, 1, "what is recorded does not run again")
+	require.Equal(t, "seat 8, paid 7", result(futures.ForkOptions{Set: map[string]any{"reserve": receipt{8}}}))
+	require.Equal(t, "seat 7, by hand", result(futures.ForkOptions{Set: map[string]any{"charge": "by hand"}}))
+	require.Len(t, l.reserved, 1)
+	require.Len(t, l.charge, 2)
+	require.Equal(t, "seat 7, paid 7", result(futures.ForkOptions{From: futures.ForkFromStep("reserve")}))
+	require.Len(t, l.reserved, 2)
+	require.Equal(t, "seat 7, paid 7", result(futures.ForkOptions{From: futures.ForkFromStart()}))
+	require.Len(t, l.reserved, 3)
+	all, last, err := n.Client.Forks(t.Context(), f.ID(), futures.ID{}, 0)
+	require.NoError(t, err)
+	require.Len(t, all, 5)
+	require.True(t, last.IsZero())
+	view, err := n.Client.Get(t.Context(), all[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, f.ID(), view.Fork.Source)
+
+	made, err := n.Client.Fork(t.Context(), f.ID(), futures.ForkOptions{Set: map[string]any{"reserve": "a text"}})
+	require.NoError(t, err)
+	_, err = n.Client.Future(made.ID).Await(t.Context())
+	require.ErrorContains(t, err, "step reserve: 8 bytes of json")
+	_, err = n.Client.Fork(t.Context(), all[0].ID, futures.ForkOptions{})
+	require.ErrorIs(t, err, futures.ErrNothingFailed)
+	_, err = n.Client.Fork(t.Context(), f.ID(), futures.ForkOptions{Set: map[string]any{"reserve": func() {}}})
+	require.ErrorIs(t, err, futures.ErrBadSpec)
+	_, err = n.Client.Fork(t.Context(), f.ID(), futures.ForkOptions{Name: "\n"})
+	require.ErrorIs(t, err, futures.ErrBadName)
+}
+
+// TestManyForks previews, limits, interrupts and repeats the forks of many futures, some of which fail again.
+func TestManyForks(t *testing.T) {
+	t.Parallel()
+	n := futurestest.New(t)
+	order := futures.Define[int, string]("order")
+	n.Register(order.Bind(func(ctx context.Context, n int) (string, error) {
+		if n%10 == 3 {
+			return "", workers.Permanent(errors.New("no such order"))
+		}
+		_, err := futures.Step(ctx, "reserve", func(context.Context) (int, error) { return n, nil })
+		return "", errors.Join(err, workers.Permanent(errors.New("card declined")))
+	}))
+	const count = 120
+	var made []*futures.Typed[string]
+	for i := range count {
+		f, err := order.Submit(t.Context(), n.Client, i)
+		require.NoError(t, err)
+		made = append(made, f)
+	}
+	for _, f := range made {
+		_, err := f.Await(t.Context())
+		require.ErrorIs(t, err, futures.ErrFailed)
+	}
+	fix := futures.ForkOptions{Name: "fix"}
+	many := func(ctx context.Context, q futures.ForkQuery, want error) futures.ForkedMany {
+		q.Filter.Function = "go:order"
+		done, err := n.Client.ForkMany(ctx, q, fix)
+		require.ErrorIs(t, err, want)
+		return done
+	}
+	preview := many(t.Context(), futures.ForkQuery{Preview: true}, nil)
+	require.Equal(t, [3]int{count * 9 / 10, count * 9 / 10, count / 10},
+		[3]int{preview.Matched, preview.Forked, preview.Refused})
+	require.Len(t, preview.First, 10)
+	require.Empty(t, preview.First[0].State)
+	require.Len(t, preview.Refusals, 10)
+	require.Contains(t, preview.Refusals[0].Reason, "recorded no step")
+	declined := many(t.Context(), futures.ForkQuery{Preview: true, Filter: futures.Filter{Error: "DECLINED"}}, nil)
+	require.Equal(t, [2]int{count * 9 / 10, 0}, [2]int{declined.Matched, declined.Refused})
+
+	some := many(t.Context(), futures.ForkQuery{Limit: 5}, nil)
+	require.Equal(t, [2]int{5, 5}, [2]int{some.Matched, some.Forked})
+	for _, f := range some.First { // they fail again, and are no sources of their own name
+		_, err := n.Client.Future(f.ID).Await(t.Context())
+		require.ErrorIs(t, err, futures.ErrFailed)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cut := many(ctx, futures.ForkQuery{Progress: func(*futures.ForkedMany) { cancel() }}, context.Canceled)
+	require.Less(t, cut.Matched, count*9/10)
+	rest := many(t.Context(), futures.ForkQuery{}, nil)
+	require.Equal(t, count*9/10, rest.Matched)
+	require.Equal(t, rest.Matched, rest.Forked+rest.Existed)
+	require.GreaterOrEqual(t, rest.Existed, cut.Matched)
+	require.GreaterOrEqual(t, rest.OfName, 5)
+	again := many(t.Context(), futures.ForkQuery{}, nil)
+	require.Equal(t, [2]int{0, count * 9 / 10}, [2]int{again.Forked, again.Existed})
+	listed, _, err := n.Client.List(t.Context(), futures.Filter{Label: "fix"}, nil, 1000)
+	require.NoError(t, err)
+	require.Len(t, listed, count*9/10, "each one once")
+
+	_, err = n.Client.ForkMany(t.Context(), futures.ForkQuery{}, futures.ForkOptions{})
+	require.ErrorIs(t, err, futures.ErrBadName)
+	many(t.Context(), futures.ForkQuery{Filter: futures.Filter{State: futures.Ready}}, futures.ErrBadSpec)
+}
