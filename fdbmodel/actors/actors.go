@@ -74,58 +74,12 @@ func (a *Actors) read(ctx context.Context, r Ref, view func(context.Context, fun
 		if err := layout.Decode(head, s.stored, &s.Head); err != nil {
 			return err
 		}
-		if int64(len(s.Value)) != s.Head.Size || !s.Head.IsSound() {
-			return fmt.Errorf("%w: actor %s: a state of %d bytes, and its head says %d at version %d", layout.ErrBadRecord, r,
-				len(s.Value), s.Head.Size, s.Head.Version)
+		if !s.Head.fits(s.Value) {
+			return badState(r, &s.Head, s.Value)
 		}
 		return nil
 	})
 	return s, err
-}
-
-// Listed is an actor in a list.
-type Listed struct {
-	Ref
-	Head Head
-	// Err is set if the head can't be read.
-	Err error
-}
-
-// List returns up to limit actors of a type after the one with a key, or the first ones for an
-// empty one: in an order that is the same each time. It returns ErrBadName.
-func (a *Actors) List(ctx context.Context, name, after string, limit int) ([]Listed, error) {
-	if err := CheckType(name); err != nil {
-		return nil, err
-	}
-	var list []Listed
-	err := a.cluster.View(ctx, func(tx kv.Attempt) error {
-		list = nil
-		first := 0
-		if after != "" {
-			first = layout.ShardOf(after, a.keys.Shards)
-		}
-		for shard := first; shard < a.keys.Shards && len(list) < limit; shard++ {
-			prefix := a.keys.shard(shard, headPart, name)
-			within := kv.Prefix(prefix)
-			if after != "" && shard == first {
-				within.Begin = kv.After(a.keys.Head(Ref{name, after}))
-			}
-			page, err := tx.Snapshot().GetRange(within, kv.RangeOptions{Limit: limit - len(list)}).Wait(ctx)
-			if err != nil {
-				return err
-			}
-			for _, item := range page.Items {
-				rest := tuple.NewReader(item.Key[len(prefix):])
-				one := Listed{Ref: Ref{name, rest.Text()}}
-				if one.Err = rest.Done(); one.Err == nil {
-					one.Err = layout.Decode(item.Key, item.Value, &one.Head)
-				}
-				list = append(list, one)
-			}
-		}
-		return nil
-	})
-	return list, err
 }
 
 // Types returns the types of which there are actors, up to limit of them, in order. Its cost grows

@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
@@ -182,18 +184,57 @@ func TestListsOfActors(t *testing.T) {
 	types, err = all.Types(s.Ctx, 10)
 	require.NoError(t, err)
 	require.Equal(t, []string{"acc", "account"}, types)
-	seen := map[string]bool{}
-	for after := ""; ; {
-		page, err := all.List(s.Ctx, "account", after, 7)
-		require.NoError(t, err)
-		if len(page) == 0 {
-			break
-		}
-		for i := range page {
-			require.False(t, seen[page[i].Key])
-			require.Equal(t, int64(1), page[i].Head.Version)
-			seen[page[i].Key], after = true, page[i].Key
+	for _, list := range []func(context.Context, string, string, int) ([]actors.Listed, bool, error){
+		all.List, all.ListStates,
+	} {
+		for _, limit := range []int{7, 10, 30, 100} {
+			seen := map[string]bool{}
+			for after, more := "", true; more; {
+				var page []actors.Listed
+				page, more, err = list(s.Ctx, "account", after, limit)
+				require.NoError(t, err)
+				require.LessOrEqual(t, len(page), limit)
+				require.Equal(t, len(seen)+len(page) < 30, more)
+				for i := range page {
+					require.NoError(t, page[i].Err)
+					require.False(t, seen[page[i].Key])
+					require.Equal(t, int64(1), page[i].Head.Version)
+					seen[page[i].Key], after = true, page[i].Key
+				}
+			}
+			require.Len(t, seen, 30)
 		}
 	}
-	require.Len(t, seen, 30)
+}
+
+// TestListsOfLargeStates has a list of states end before it takes much memory, and name those that can't
+// be read.
+func TestListsOfLargeStates(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	all := actors.Of(s.C)
+	large := strings.Repeat("x", actors.MaxState)
+	for i := range 20 {
+		done := write(s, claim(s), large, read(s, fmt.Sprint(i)))
+		done.Result.Value = nil
+		require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, done))
+	}
+	page, more, err := all.ListStates(s.Ctx, "account", "", 20)
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Len(t, page, 16)
+	require.Equal(t, large, string(page[15].Value))
+	rest, more, err := all.ListStates(s.Ctx, "account", page[15].Key, 20)
+	require.NoError(t, err)
+	require.False(t, more)
+	require.Len(t, rest, 4)
+	_, err = kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, func(tx kv.Attempt) error {
+		tx.Set(actors.Keys(s.C.Keys()).State(rest[1].Ref), []byte("short"))
+		return nil
+	})
+	require.NoError(t, err)
+	rest, _, err = all.ListStates(s.Ctx, "account", page[15].Key, 20)
+	require.NoError(t, err)
+	require.NoError(t, rest[0].Err)
+	require.ErrorIs(t, rest[1].Err, layout.ErrBadRecord)
 }

@@ -99,6 +99,23 @@ func LaneKind(name string) string { return lanePrefix + name }
 // IsLaneKind reports whether a kind of lanes is that of a type of actors.
 func IsLaneKind(kind string) bool { return strings.HasPrefix(kind, lanePrefix) }
 
+// OfLane returns the actor whose calls a lane has, and false for a lane of others.
+func OfLane(lane layout.Lane) (r Ref, is bool) {
+	name, is := strings.CutPrefix(lane.Kind, lanePrefix)
+	r = Ref{Type: name, Key: lane.Key}
+	return r, is && r.Check() == nil
+}
+
+// ParseRef parses TYPE/KEY. It returns ErrBadName for anything else.
+func ParseRef(text string) (Ref, error) {
+	name, key, found := strings.Cut(text, "/")
+	if !found {
+		return Ref{}, fmt.Errorf("%w: actor %.80q: use TYPE/KEY, such as account/alice", layout.ErrBadName, text)
+	}
+	r := Ref{Type: name, Key: key}
+	return r, r.Check()
+}
+
 // Keys makes the keys of actors.
 type Keys layout.Keyspace
 
@@ -135,3 +152,6 @@ type Head struct {
 func (h *Head) IsSound() bool {
 	return h.Version > 0 && !h.Call.IsZero() && h.Size >= 0 && h.Size <= MaxState && h.Schema >= 0 && h.CreatedAt <= h.At
 }
+
+// fits reports whether a state may be that of the head.
+func (h *Head) fits(state []byte) bool { return h.IsSound() && int64(len(state)) == h.Size }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 )
 
@@ -28,13 +29,19 @@ func explainInLine(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) err
 		e.Text = "It waits until any worker that fits takes it: its lane has just admitted it."
 		return nil
 	}
-	e.Text = fmt.Sprintf("It is %s in line of lane %s, of width %d, which has admitted %d.", inWords(where.Before+1),
-		where.Lane, where.Settings.Width, where.Record.Open)
-	if where.Before >= countedAhead {
-		e.Text = fmt.Sprintf("It is in line of lane %s, of width %d, which has admitted %d, behind %d others or more.",
-			where.Lane, where.Settings.Width, where.Record.Open, countedAhead)
+	of, isCall := actors.OfLane(where.Lane)
+	if isCall {
+		e.Text, err = textTurn(ctx, c, of, &where)
+	} else {
+		e.Text = textInLine(&where)
 	}
-	e.Text += laneWaits(&where, c.Clock().Now())
+	if err != nil {
+		return err
+	}
+	// Of a call it was said what has the turn.
+	if r := &where.Record; !isCall || r.Open < where.Settings.Width || r.Paused || where.Settings.Paused {
+		e.Text += laneWaits(&where, c.Clock().Now())
+	}
 	var ahead []string
 	for _, id := range where.Ahead[:min(len(where.Ahead), namedAhead)] {
 		ahead = append(ahead, id.String())
@@ -46,6 +53,16 @@ func explainInLine(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) err
 		e.Text += fmt.Sprintf(" Ahead: %s.", strings.Join(ahead, ", "))
 	}
 	return nil
+}
+
+// textInLine says where in line a future is.
+func textInLine(where *lanes.InLine) string {
+	if where.Before >= countedAhead {
+		return fmt.Sprintf("It is in line of lane %s, of width %d, which has admitted %d, behind %d others or more.",
+			where.Lane, where.Settings.Width, where.Record.Open, countedAhead)
+	}
+	return fmt.Sprintf("It is %s in line of lane %s, of width %d, which has admitted %d.", inWords(where.Before+1),
+		where.Lane, where.Settings.Width, where.Record.Open)
 }
 
 // laneWaits says why the lane admits no future at present.

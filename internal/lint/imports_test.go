@@ -173,7 +173,7 @@ func importTable() map[string]imports {
 			"fdbmodel/internal/pieces", "fdbmodel/internal/step")},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect": {
-			ours: append(slices.Clone(model), "fdbmodel/edges", "fdbmodel/fit", "fdbmodel/keyspace",
+			ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/edges", "fdbmodel/fit", "fdbmodel/keyspace",
 				"fdbmodel/internal/fork", "fdbmodel/internal/step", "fdbmodel/lanes", "fdbmodel/pauses",
 				"fdbmodel/promises", "fdbmodel/quota", "fdbmodel/read", "fdbmodel/reference", "fdbmodel/results",
 				"fdbmodel/steps"),
