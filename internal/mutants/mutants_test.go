@@ -48,7 +48,7 @@ func all() []mutant {
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
 		stackMutants(), wasmMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
-		promiseMutants(), stepMutants(), forkMutants(), actorMutants(),
+		promiseMutants(), stepMutants(), forkMutants(), actorMutants(), actorCallMutants(),
 	} {
 		m = append(m, table...)
 	}

@@ -1,0 +1,248 @@
+package futures
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/lanes"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// ActorView is what is known of an actor.
+type ActorView struct {
+	Type string `json:"type"`
+	Key  string `json:"key"`
+	// Version counts the calls that have changed the state, from 1, Size is that of the state, in bytes
+	// as it is stored, and Schema the number that its type had given it, 0 for none.
+	Version int64  `json:"version"`
+	Size    int64  `json:"size"`
+	Schema  int    `json:"schema,omitempty"`
+	Codec   string `json:"codec,omitempty"`
+	// CreatedAt is when the actor got a state, ChangedAt when that last changed, and Call the
+	// future that changed it.
+	CreatedAt time.Time `json:"created_at"`
+	ChangedAt time.Time `json:"changed_at"`
+	Call      ID        `json:"call"`
+	// Waiting is how many calls wait for their turn, up to 1,000; MoreWaiting is set if there are
+	// others. Running is the call that runs, if there is one and it was found. None of them is in lists.
+	Waiting     int  `json:"waiting,omitempty"`
+	MoreWaiting bool `json:"more_waiting,omitempty"`
+	Running     ID   `json:"running,omitzero"`
+	// Problem says why the record of an actor in a list can't be read. The others are zero then.
+	Problem string `json:"problem,omitempty"`
+	// Value is the state, in Codec. Actors leaves it out.
+	Value []byte `json:"-"`
+}
+
+// String returns TYPE/KEY.
+func (v *ActorView) String() string { return v.Type + "/" + v.Key }
+
+// JSON returns the state as JSON for people: what Go encodes as msgpack has its names of fields, and
+// byte strings as objects. It returns false for a state in another form.
+func (v *ActorView) JSON() (json.RawMessage, bool) {
+	switch v.Codec {
+	case CodecJSON:
+		return v.Value, json.Valid(v.Value)
+	case CodecMsgpack:
+		text, err := inspect.MsgpackAsJSON(v.Value)
+		return text, err == nil
+	}
+	return nil, false
+}
+
+// goPrefix begins the names of Go functions.
+const goPrefix = "go:"
+
+// ParseActor parses TYPE/KEY, whose key may have slashes. It returns ErrBadName.
+func ParseActor(text string) (name, key string, err error) {
+	ref, err := actors.ParseRef(text)
+	return ref.Type, ref.Key, err
+}
+
+func actorView(ref actors.Ref, h *actors.Head) ActorView {
+	return ActorView{
+		Type: ref.Type, Key: ref.Key, Version: h.Version, Size: h.Size, Schema: h.Schema, Codec: h.Codec,
+		CreatedAt: timeOf(h.CreatedAt).UTC(), ChangedAt: timeOf(h.At).UTC(), Call: h.Call,
+	}
+}
+
+// ActorTypes returns the types of which there are actors, in order, up to 1,000 of them.
+func (c *Client) ActorTypes(ctx context.Context) ([]string, error) {
+	if err := c.usable(); err != nil {
+		return nil, err
+	}
+	return actors.Of(c.cluster).Types(ctx, maxLanes)
+}
+
+// Actors returns up to limit actors of a type, without their states, after the one with a key, or the
+// first ones for an empty one: in an order that is the same each time. next is the key after which
+// the others come, empty at the end. A limit of 0, or above 1,000, is 1,000. It returns ErrBadName.
+func (c *Client) Actors(ctx context.Context, name, after string, limit int) (views []ActorView, next string,
+	err error,
+) {
+	return c.listActors(ctx, name, after, limit, actors.Of(c.cluster).List)
+}
+
+// ActorStates is Actors with the states, as they were at one time. It returns fewer than limit where
+// they have more than about 1 MB together.
+func (c *Client) ActorStates(ctx context.Context, name, after string, limit int) (views []ActorView, next string,
+	err error,
+) {
+	return c.listActors(ctx, name, after, limit, actors.Of(c.cluster).ListStates)
+}
+
+func (c *Client) listActors(ctx context.Context, name, after string, limit int,
+	list func(ctx context.Context, name, after string, limit int) ([]actors.Listed, bool, error),
+) (views []ActorView, next string, err error) {
+	if err := c.usable(); err != nil {
+		return nil, "", err
+	}
+	if limit <= 0 || limit > maxLanes {
+		limit = maxLanes
+	}
+	all, more, err := list(ctx, name, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	views = make([]ActorView, len(all))
+	for i := range all {
+		one := &all[i]
+		views[i] = actorView(one.Ref, &one.Head)
+		if views[i].Value = one.Value; one.Err != nil {
+			views[i] = ActorView{Type: one.Type, Key: one.Key, Problem: one.Err.Error()}
+		}
+		next = one.Key
+	}
+	if !more {
+		next = ""
+	}
+	return views, next, nil
+}
+
+// ActorState returns the state of an actor, which calls are about to change, and how many. It waits
+// for none of them. It returns ErrBadName, ErrNotFound for an actor without a state, and an error for one that
+// can't be read.
+func (c *Client) ActorState(ctx context.Context, name, key string) (ActorView, error) {
+	if err := c.usable(); err != nil {
+		return ActorView{}, err
+	}
+	ref := actors.Ref{Type: name, Key: key}
+	s, err := actors.Of(c.cluster).Read(ctx, ref)
+	if err != nil {
+		return ActorView{}, err
+	}
+	v := actorView(ref, &s.Head)
+	v.Value = s.Value
+	line, err := lanes.Of(c.cluster).View(ctx, ref.Lane(), maxLanes)
+	if err != nil {
+		return ActorView{}, err
+	}
+	v.Waiting, v.MoreWaiting = len(line.Line), line.More
+	if !s.Exists() {
+		return ActorView{}, fmt.Errorf("actor %s: %w: it has no state; calls admitted: %d, and in line: %d", ref,
+			ErrNotFound, line.Open, v.Waiting)
+	}
+	if line.Open == 0 {
+		return v, nil
+	}
+	running, _, err := inspect.Admitted(ctx, c.cluster, ref.Lane(), layout.Claimed)
+	v.Running = running.ID
+	return v, err
+}
+
+// DeleteActor removes the state of an actor. A call that has read it and not ended yet runs again, and
+// it and later ones find the actor without a state. It returns ErrBadName, and ErrNotFound for an actor without
+// a state. An unknown commit is retried.
+func (c *Client) DeleteActor(ctx context.Context, name, key string) error {
+	if err := c.usable(); err != nil {
+		return err
+	}
+	return actors.Of(c.cluster).Delete(ctx, actors.Ref{Type: name, Key: key})
+}
+
+// CallActor calls a method of an actor without the Go type, and returns the future of its result; see
+// ActorTask and Submit, whose errors it returns.
+func (c *Client) CallActor(ctx context.Context, name, key, method string, t Task) (*Future, error) {
+	t, err := c.ActorTask(ctx, name, key, method, t)
+	if err != nil {
+		return nil, err
+	}
+	return c.Submit(ctx, t)
+}
+
+// ActorTask returns t as a task that calls a method of an actor: its function, lane and codec are
+// set. Args are the input as JSON, null for none. The cluster has the kind of lanes of the type from
+// then on.
+//
+// It returns ErrBadName, and ErrNotFound for a method that no worker knows, if workers know others of
+// the type or none has been called yet: a call by a wrong name would hold up all others to that actor. While no
+// worker of the type runs, calls are taken and wait for one. It reads the records of all workers,
+// unless it has seen before that one knows the method.
+func (c *Client) ActorTask(ctx context.Context, name, key, method string, t Task) (Task, error) {
+	if err := c.usable(); err != nil {
+		return t, err
+	}
+	ref := actors.Ref{Type: name, Key: key}
+	t.Function, t.Codec, t.Lane = goPrefix+name+"."+method, CodecJSON, ref.Lane()
+	if err := cmp.Or(ref.Check(), layout.CheckFunctionName(t.Function)); err != nil {
+		return t, err
+	}
+	if method == "" {
+		return t, fmt.Errorf("%w: actor %s: name the method to call", layout.ErrBadName, ref)
+	}
+	if len(t.Args) == 0 {
+		t.Args = []byte("null")
+	}
+	if _, known := c.methods.Load(t.Function); known {
+		return t, nil
+	}
+	knows, err := c.knowMethod(ctx, name, t.Function)
+	if err != nil || !knows {
+		return t, err
+	}
+	if err := lanes.Of(c.cluster).EnsureKind(ctx, t.Lane.Kind, layout.LaneKind{Width: 1}); err != nil {
+		return t, fmt.Errorf("actors of type %s: %w", name, err)
+	}
+	c.methods.Store(t.Function, nil)
+	return t, nil
+}
+
+// knowMethod reports whether a worker knows a method. It returns ErrNotFound if calls of it should
+// not wait for one.
+func (c *Client) knowMethod(ctx context.Context, name, function string) (bool, error) {
+	members, err := c.cluster.Workers(ctx)
+	if err != nil {
+		return false, err
+	}
+	others := map[string]bool{}
+	for i := range members {
+		for _, f := range members[i].Functions {
+			if f == function {
+				return true, nil
+			}
+			if method, of := strings.CutPrefix(f, goPrefix+name+"."); of && members[i].Alive {
+				others[method] = true
+			}
+		}
+	}
+	if len(others) > 0 {
+		known := slices.Sorted(maps.Keys(others))
+		return false, fmt.Errorf("%s: %w: the workers know of actors of type %s: %.200s", function, ErrNotFound, name,
+			strings.Join(known, ", "))
+	}
+	_, err = lanes.Of(c.cluster).Kind(ctx, actors.LaneKind(name))
+	if errors.Is(err, ErrNotFound) {
+		return false, fmt.Errorf("actors of type %s: %w: none has been called yet, and no worker knows %s: start one that "+
+			"does, or correct the name", name, ErrNotFound, function)
+	}
+	return false, err
+}

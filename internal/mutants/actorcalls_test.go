@@ -1,0 +1,24 @@
+package mutants
+
+// actorCallMutants are faults in calls to actors without the Go type, and in what is shown of them.
+func actorCallMutants() []mutant {
+	const list, calls, explain = "fdbmodel/actors/list.go", "futures/actors.go", "fdbmodel/inspect/explain_actor.go"
+	model, client := suites{{of: "fdbmodel/actors", run: "Lists"}}, suites{{of: "futures", run: "Actor|WrongNames"}}
+	explained := suites{{of: "fdbmodel/inspect", run: "ExplainOf"}}
+	return []mutant{
+		{name: "a list of states takes any memory", file: list, by: model,
+			old: "i < len(list) && size <= MaxTurnBytes", new: "i < len(list)"},
+		{name: "a list of states ends where they are large", file: list, by: model,
+			old: "more || len(asked) < len(list)", new: "more"},
+		{name: "a state that is not that of its head is listed", file: list, by: model,
+			old: "one.Err == nil && !one.Head.fits(one.Value)", new: "false"},
+		{name: "a call by a wrong name of a method waits", file: calls, by: client,
+			old: "if len(others) > 0 {", new: "if len(others) < 0 {"},
+		{name: "a call by a wrong name of a type makes lanes", file: calls, by: client,
+			old: "if err != nil || !knows {", new: "if knows && err != nil {"},
+		{name: "a call runs that another lane has admitted", file: explain, by: explained,
+			old: "e.row.HasSlot() && e.row.Spec.Lane == lane", new: "e.row.HasSlot()"},
+		{name: "a call that waits runs", file: explain, by: explained,
+			old: "e.row.HasSlot() && e.row.Spec.Lane == lane", new: "e.row.Spec.Lane == lane"},
+	}
+}
