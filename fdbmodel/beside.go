@@ -18,11 +18,15 @@ type Beside struct {
 	// one has another value, the future is relinquished instead: it runs again, and no attempt
 	// counts.
 	Expect []kv.KeyValue
+	// Seen is a version of the store at which they had these values. Defaults to 0: values that are newer
+	// than the claim then cost another attempt at the transaction.
+	Seen kv.Version
 	// Write are keys with their new values, nil for those to clear.
 	Write []kv.KeyValue
-	// Done is called once the transaction has committed, before anyone is woken, with whether it
-	// has written that: not by an attempt at it whose result is unknown. Defaults to nil.
-	Done func(written bool)
+	// Done is called once the transaction has committed, before anyone is woken: with the version of the
+	// commit if that has written the result, and kv.NoVersion otherwise, as after an unknown commit.
+	// Defaults to nil.
+	Done func(version kv.Version)
 }
 
 func (b *Beside) size() (n int) {
@@ -31,6 +35,19 @@ func (b *Beside) size() (n int) {
 	}
 	return n
 }
+
+// seen is the highest version at which results have seen what they depend on.
+func (f *finishing) seen() kv.Version {
+	version := kv.NoVersion
+	for i := range f.completions {
+		version = max(version, f.completions[i].Beside.Seen)
+	}
+	return version
+}
+
+// errMayBeNewer has a transaction read at a newer version before it says that something is not as a
+// result needs it.
+var errMayBeNewer = fmt.Errorf("%w: what a result depends on may be written since its claim", kv.ErrFutureVersion)
 
 // expectations are the reads of what results depend on, and what results of the same transaction
 // that come before them write there.
@@ -89,11 +106,16 @@ func (f *finishing) writeBeside(tx kv.Tx, i int) {
 	}
 }
 
-// done tells what is beside completions whether it was written.
-func (f *finishing) done() {
+// done tells what is beside completions at which version it was written.
+func (f *finishing) done(version kv.Version) {
 	for i := range f.completions {
-		if done := f.completions[i].Beside.Done; done != nil {
-			done(f.outcomes[i] == Applied && f.completions[i].After.State == layout.Realized)
+		done := f.completions[i].Beside.Done
+		switch {
+		case done == nil:
+		case f.outcomes[i] == Applied && f.completions[i].After.State == layout.Realized:
+			done(version)
+		default:
+			done(kv.NoVersion)
 		}
 	}
 }
@@ -115,6 +137,9 @@ func (f *finishing) submit(ctx context.Context, w *WriteSet,
 		return nil, nil, nil
 	}
 	answers, lined, at, err := f.r.cluster.insertInto(ctx, w, f.submits, false)
+	if err != nil && f.pinned {
+		return nil, nil, fmt.Errorf("%w: %w", errMayBeNewer, err)
+	}
 	if err != nil {
 		err = &submitError{f.submitter[at], fmt.Errorf("future %d of those that are submitted with the result: %w",
 			1+at-firstOf(f.submitter, at), err)}

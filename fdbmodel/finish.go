@@ -216,7 +216,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	if err != nil {
 		return nil, err
 	}
-	f.done()
+	f.done(result.Version)
 	r.release(completions, f.exhausted)
 	r.cluster.claims.tell(-count(f.outcomes, Applied), result.Version)
 	r.noteLost(completions, f.outcomes)
@@ -237,6 +237,7 @@ type finishing struct {
 	after           postCommit
 	submits         []Submission // of all completions, and the index of the completion of each
 	submitter       []int
+	pinned          bool // it reads at a version that newer ones may have followed
 }
 
 // serializer returns the serializer that the transaction runs in, or nil.
@@ -253,14 +254,15 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	r, c, completions := f.r, f.r.cluster, f.completions
 	f.outcomes, f.submits, f.submitter = make([]Outcome, len(completions)), nil, nil
 	claimed, recent := lastClaim(len(completions), func(i int) *ClaimedFuture { return completions[i].Future }, f.now)
-	if err := seeClaims(ctx, tx, max(claimed, last), recent); err != nil {
+	f.pinned = recent && tx.Number == 1
+	if err := seeClaims(ctx, tx, max(claimed, last, f.seen()), recent); err != nil {
 		return err
 	}
 	present, err := r.presentFor(ctx, tx, completions)
 	if err != nil {
 		return err
 	}
-	ends, err := r.endings(ctx, tx, completions, f.events, present)
+	ends, err := f.endings(ctx, tx, present)
 	if err != nil {
 		return err
 	}
@@ -322,13 +324,12 @@ type ending struct {
 }
 
 // endings applies the events of completions to their futures, and writes nothing.
-func (r *Registration) endings(ctx context.Context, tx kv.Reader, completions []Completion, events []state.Event,
-	present bool,
-) ([]ending, error) {
+func (f *finishing) endings(ctx context.Context, tx kv.Reader, present bool) ([]ending, error) {
+	completions := f.completions
 	pending := make([]read.Pending, len(completions))
 	var expected expectations
 	for i := range completions {
-		pending[i] = read.State(tx, r.cluster.keys, completions[i].Future.ID)
+		pending[i] = read.State(tx, f.r.cluster.keys, completions[i].Future.ID)
 		expected.ask(tx, &completions[i].Beside)
 	}
 	ends := make([]ending, len(completions))
@@ -344,13 +345,16 @@ func (r *Registration) endings(ctx context.Context, tx kv.Reader, completions []
 		}
 		e.held = true
 		e.before.Spec = completions[i].Future.stubSpec()
-		event := events[i]
+		event := f.events[i]
 		if v := completions[i].Result; v != nil && v.Object != "" && !present {
 			event.Kind = state.EventRelinquish
 		}
 		e.after, e.outcome = state.Next(e.before, event)
 		if e.outcome == Applied && event.Kind == state.EventRealize {
 			holds, err := expected.hold(ctx, &completions[i].Beside)
+			if err == nil && !holds && f.pinned {
+				err = errMayBeNewer
+			}
 			if err != nil {
 				return nil, err
 			}

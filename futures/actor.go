@@ -59,47 +59,68 @@ type joined[S any] struct {
 // returns its state, the zero S if it has none: the same pointer each time. If the function returns
 // nil, the end of the attempt writes what it has changed there, together with the result. If
 // another attempt has changed one of the states meanwhile, nothing is written, and the function runs
-// again without an attempt that counts. So what it reads of several actors at different times is
+// again without an attempt that counts. So what it reads of several actors, one after the other, is
 // consistent once its result counts, and need not be before. Effects outside
 // belong into steps, or into what it sends.
 //
 // It returns ErrOutsideFunction for another context, ErrBadName, and a permanent error for more
 // than MaxTurnActors actors, for a state that does not decode as S, in a function of a bundle, and on a peer.
 func (a *Actor[S]) State(ctx context.Context, key string) (*S, error) {
-	j, err := a.join(ctx, key)
+	states, err := a.States(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	return j.state, nil
+	return states[0], nil
+}
+
+// States is State for several keys, whose states are of one time. A function that reads all that it reads so,
+// and changes and sends nothing, does not run again for what has changed since.
+func (a *Actor[S]) States(ctx context.Context, keys ...string) ([]*S, error) {
+	all, err := a.join(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]*S, len(all))
+	for i, j := range all {
+		states[i] = j.state
+	}
+	return states, nil
 }
 
 // Delete has the end of the attempt remove the state of an actor; see State.
 func (a *Actor[S]) Delete(ctx context.Context, key string) error {
-	j, err := a.join(ctx, key)
+	all, err := a.join(ctx, []string{key})
 	if err == nil {
-		j.deleted = true
+		all[0].deleted = true
 	}
 	return err
 }
 
-func (a *Actor[S]) join(ctx context.Context, key string) (*joined[S], error) {
+func (a *Actor[S]) join(ctx context.Context, keys []string) ([]*joined[S], error) {
 	turn, err := turnOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ref := actors.Ref{Type: a.name, Key: key}
-	seen, err := turn.Actor(ctx, ref, func(s *actors.State) (any, func() (actors.Change, error), error) {
+	refs := make([]actors.Ref, len(keys))
+	for i, key := range keys {
+		refs[i] = actors.Ref{Type: a.name, Key: key}
+	}
+	seen, err := turn.Actors(ctx, refs, func(s *actors.State) (any, func() (actors.Change, error), error) {
 		return a.see(s)
 	})
 	if err != nil {
 		return nil, err
 	}
-	j, is := seen.(*joined[S])
-	if !is {
-		return nil, actorError{fmt.Errorf("actor %s is in this turn with another type than %v: define each type of actors "+
-			"once", ref, reflect.TypeFor[S]())}
+	all := make([]*joined[S], len(seen))
+	for i := range seen {
+		j, is := seen[i].(*joined[S])
+		if !is {
+			return nil, actorError{fmt.Errorf("actor %s is in this turn with another type than %v: define each type of actors "+
+				"once", refs[i], reflect.TypeFor[S]())}
+		}
+		all[i] = j
 	}
-	return j, nil
+	return all, nil
 }
 
 // see decodes the state of an actor, and returns how it is encoded at the end.

@@ -202,6 +202,48 @@ func TestATurnRunsAgainIfAStateChanges(t *testing.T) {
 	require.Equal(t, 3, runs)
 }
 
+// TestReadsOfOneTimeAreNotRepeated has actors change while functions that only read run: those that have read
+// all at one time count.
+func TestReadsOfOneTimeAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"together": 1, "apart": 2, "and sends": 2} {
+		b, cluster := newBankCluster(t)
+		runs := 0
+		sum := futures.Define[string, int]("sum", futures.Retries(0))
+		cluster.Register(sum.Bind(func(ctx context.Context, how string) (int, error) {
+			keys := [][]string{{"alice", "bob"}}
+			if how == "apart" {
+				keys = [][]string{{"alice"}, {"bob"}}
+			}
+			total := 0
+			for _, some := range keys {
+				states, err := b.account.States(ctx, some...)
+				if err != nil {
+					return 0, err
+				}
+				for _, s := range states {
+					total += s.Balance
+				}
+				if runs++; runs == 1 {
+					move := payment{From: "alice", To: "bob", Amount: 5}
+					if _, err := b.transfer.Call(ctx, cluster.Client, move); err != nil {
+						return 0, err
+					}
+				}
+			}
+			if how == "and sends" {
+				_, err := b.deposit.Send(ctx, "carol", 1)
+				return total, err
+			}
+			return total, nil
+		}))
+		got, err := sum.Call(t.Context(), cluster.Client, name)
+		require.NoError(t, err)
+		require.Equal(t, 0, got, name)
+		require.Equal(t, want*map[bool]int{true: 2, false: 1}[name == "apart"], runs, name)
+	}
+}
+
 // TestTurnsThatShareATransactionDoNotOverwrite has many functions of one worker, without a lane, change
 // one actor: ends of the same transaction count one after the other.
 func TestTurnsThatShareATransactionDoNotOverwrite(t *testing.T) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
 
@@ -34,6 +36,8 @@ type turn struct {
 	byRef   map[actors.Ref]any // what the function sees of an actor
 	submits []fdbmodel.Submission
 	size    int // of the submissions, in bytes
+	// versions is at how many versions of the store states may have been read.
+	versions int
 
 	// Set when the function has returned.
 	beside fdbmodel.Beside
@@ -57,9 +61,7 @@ func (j *job) turn() *turn {
 // inTurn calls a function, whose turn counts if it returns no error.
 func (j *job) inTurn(fn Function) Function {
 	return func(ctx context.Context, args []byte) ([]byte, error) {
-		j.turnMu.Lock()
-		j.turnSoFar = nil // of a call before this one, that middleware has made
-		j.turnMu.Unlock()
+		j.dropTurn()
 		value, err := fn(ctx, args)
 		j.turnMu.Lock()
 		t := j.turnSoFar
@@ -74,6 +76,16 @@ func (j *job) inTurn(fn Function) Function {
 	}
 }
 
+// dropTurn forgets the turn of a call before this one, which middleware has made.
+func (j *job) dropTurn() {
+	j.turnMu.Lock()
+	defer j.turnMu.Unlock()
+	j.turnSoFar = nil
+}
+
+// Reset implements taskcontext.Turn.
+func (t *turn) Reset() { t.job.dropTurn() }
+
 // mayTurn returns an error for a job whose end is not that of one claim.
 func (j *job) mayTurn() error {
 	switch {
@@ -87,8 +99,8 @@ func (j *job) mayTurn() error {
 	return nil
 }
 
-// Actor implements taskcontext.Turn.
-func (t *turn) Actor(ctx context.Context, ref actors.Ref, join taskcontext.JoinActor) (any, error) {
+// Actors implements taskcontext.Turn.
+func (t *turn) Actors(ctx context.Context, refs []actors.Ref, join taskcontext.JoinActor) ([]any, error) {
 	if err := t.job.mayTurn(); err != nil {
 		return nil, err
 	}
@@ -97,32 +109,48 @@ func (t *turn) Actor(ctx context.Context, ref actors.Ref, join taskcontext.JoinA
 	if t.over {
 		return nil, errTurnOver
 	}
-	if seen, joined := t.byRef[ref]; joined {
-		return seen, nil
+	var fresh []actors.Ref
+	for _, ref := range refs {
+		if _, joined := t.byRef[ref]; !joined && !slices.Contains(fresh, ref) {
+			fresh = append(fresh, ref)
+		}
 	}
-	if len(t.parts) >= actors.MaxTurn {
+	if len(t.parts)+len(fresh) > actors.MaxTurn {
 		return nil, Permanent(fmt.Errorf("%w: a turn over more than %d actors", fdbmodel.ErrTooLarge, actors.MaxTurn))
 	}
-	state, err := t.read(ctx, ref)
+	states, err := t.read(ctx, fresh)
 	if err != nil {
-		return nil, unread(fmt.Errorf("the state of actor %s can't be read: %w", ref, err))
+		return nil, unread(fmt.Errorf("the states of actors %v can't be read: %w", fresh[:min(len(fresh), 3)], err))
 	}
-	seen, end, err := join(&state)
-	if err != nil {
-		return nil, err
+	for i := range states {
+		seen, end, err := join(&states[i])
+		if err != nil {
+			return nil, err
+		}
+		t.parts, t.byRef[fresh[i]] = append(t.parts, turnPart{fresh[i], end}), seen
 	}
-	t.parts, t.byRef[ref] = append(t.parts, turnPart{ref, end}), seen
+	seen := make([]any, len(refs))
+	for i, ref := range refs {
+		seen[i] = t.byRef[ref]
+	}
 	return seen, nil
 }
 
-// read returns the state of an actor, from memory if it is there: the end of the attempt finds out
-// whether it still holds.
-func (t *turn) read(ctx context.Context, ref actors.Ref) (actors.State, error) {
-	m := t.job.membership
-	if state, warm := m.warm.Get(ref); warm {
-		return state, nil
+// read returns the states of actors at one version; that of one alone from memory if it is there: the end of the
+// attempt finds out whether it still holds.
+func (t *turn) read(ctx context.Context, refs []actors.Ref) ([]actors.State, error) {
+	if len(refs) == 0 {
+		return nil, nil
 	}
-	return actors.Of(m.worker.cluster).ReadFor(ctx, m.reg, &t.job.future, ref)
+	m := t.job.membership
+	if len(refs) == 1 {
+		if state, warm := m.warm.Get(refs[0]); warm {
+			t.versions += 2 // it is of an unknown one
+			return []actors.State{state}, nil
+		}
+	}
+	t.versions++
+	return actors.Of(m.worker.cluster).ReadFor(ctx, m.reg, &t.job.future, refs...)
 }
 
 // Submit implements taskcontext.Turn.
@@ -168,18 +196,21 @@ func (t *turn) end(counts bool) error {
 	if err != nil {
 		return Permanent(err)
 	}
+	if t.versions == 1 && len(beside.Write) == 0 && len(t.submits) == 0 {
+		beside.Expect = nil // it has seen one version of the store, and changes nothing
+	}
 	warm := t.job.membership.warm
-	beside.Done = func(written bool) { keepWarm(warm, after, written) }
+	beside.Done = func(version kv.Version) { keepWarm(warm, after, version) }
 	t.beside = beside
 	return nil
 }
 
 // keepWarm keeps the states that a turn has left, or forgets what it has read: after a conflict, a
 // lost claim and an unknown commit.
-func keepWarm(warm *lru.Cache[actors.Ref, actors.State], states []actors.State, written bool) {
+func keepWarm(warm *lru.Cache[actors.Ref, actors.State], states []actors.State, version kv.Version) {
 	for _, s := range states {
-		if written && s.Exists() && len(s.Value) <= maxWarmState {
-			warm.Add(s.Ref, s)
+		if version != kv.NoVersion && s.Exists() && len(s.Value) <= maxWarmState {
+			warm.Add(s.Ref, s.At(version))
 		} else {
 			warm.Remove(s.Ref)
 		}

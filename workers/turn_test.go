@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
@@ -23,13 +24,13 @@ func TestWarmStatesAreThoseThatWereWritten(t *testing.T) {
 			Value: make([]byte, size)}
 	}
 	has := func(key string) bool { return warm.Contains(actors.Ref{Type: "account", Key: key}) }
-	keepWarm(warm, []actors.State{state("a", 1), state("large", maxWarmState+1)}, true)
+	keepWarm(warm, []actors.State{state("a", 1), state("large", maxWarmState+1)}, 7)
 	require.True(t, has("a"))
 	require.False(t, has("large"))
-	keepWarm(warm, []actors.State{state("a", 1)}, false)
+	keepWarm(warm, []actors.State{state("a", 1)}, kv.NoVersion)
 	require.False(t, has("a"), "after a conflict, a lost claim or an unknown commit")
-	keepWarm(warm, []actors.State{state("a", 1)}, true)
-	keepWarm(warm, []actors.State{{Ref: actors.Ref{Type: "account", Key: "a"}}}, true)
+	keepWarm(warm, []actors.State{state("a", 1)}, 7)
+	keepWarm(warm, []actors.State{{Ref: actors.Ref{Type: "account", Key: "a"}}}, 7)
 	require.False(t, has("a"), "it was deleted")
 }
 

@@ -29,7 +29,14 @@ type State struct {
 	Head  Head
 	Value []byte
 
-	stored []byte // the head as it is stored, nil for none
+	stored []byte     // the head as it is stored, nil for none
+	seen   kv.Version // at which it was so
+}
+
+// At returns the state as one that is so at a version.
+func (s State) At(version kv.Version) State {
+	s.seen = version
+	return s
 }
 
 // Exists reports whether the actor has a state.
@@ -42,44 +49,73 @@ func (s *State) Size() int {
 
 const stateOverhead = 300
 
-// Read returns the state of an actor, at one version. It returns ErrBadName, and ErrBadRecord for a
-// damaged one.
+// Read returns the state of an actor. It returns ErrBadName, and ErrBadRecord for a damaged one.
 func (a *Actors) Read(ctx context.Context, r Ref) (State, error) {
-	return a.read(ctx, r, a.cluster.View)
-}
-
-// ReadFor is Read for an attempt of a future: it sees all that was written before the claim.
-func (a *Actors) ReadFor(ctx context.Context, reg *fdbmodel.Registration, f *fdbmodel.ClaimedFuture, r Ref,
-) (State, error) {
-	return a.read(ctx, r, func(ctx context.Context, fn func(kv.Attempt) error) error { return reg.View(ctx, f, fn) })
-}
-
-func (a *Actors) read(ctx context.Context, r Ref, view func(context.Context, func(kv.Attempt) error) error,
-) (s State, err error) {
-	if err := r.Check(); err != nil {
-		return s, err
+	states, err := a.read(ctx, []Ref{r}, a.cluster.View)
+	if err != nil {
+		return State{}, err
 	}
-	head, state := a.keys.Head(r), a.keys.State(r)
-	err = view(ctx, func(tx kv.Attempt) (err error) {
-		s = State{Ref: r}
+	return states[0], nil
+}
+
+// ReadFor returns the states of actors at one version, in their order, for an attempt of a future: it
+// sees all that was written before the claim. Its errors are those of Read.
+func (a *Actors) ReadFor(ctx context.Context, reg *fdbmodel.Registration, f *fdbmodel.ClaimedFuture, refs ...Ref,
+) ([]State, error) {
+	return a.read(ctx, refs, func(ctx context.Context, fn func(kv.Attempt) error) error { return reg.View(ctx, f, fn) })
+}
+
+func (a *Actors) read(ctx context.Context, refs []Ref, view func(context.Context, func(kv.Attempt) error) error,
+) ([]State, error) {
+	for _, r := range refs {
+		if err := r.Check(); err != nil {
+			return nil, err
+		}
+	}
+	states := make([]State, len(refs))
+	err := view(ctx, func(tx kv.Attempt) error {
+		version, err := tx.ReadVersion(ctx)
+		if err != nil {
+			return err
+		}
 		at := tx.Snapshot()
-		askedHead, askedState := at.Get(head), at.Get(state)
-		if s.stored, err = askedHead.Wait(ctx); err != nil {
-			return err
+		heads, values := make([]kv.Pending[[]byte], len(refs)), make([]kv.Pending[[]byte], len(refs))
+		for i, r := range refs {
+			heads[i], values[i] = at.Get(a.keys.Head(r)), at.Get(a.keys.State(r))
 		}
-		if s.Value, err = askedState.Wait(ctx); err != nil || s.stored == nil {
-			s.Value = nil
-			return err
-		}
-		if err := layout.Decode(head, s.stored, &s.Head); err != nil {
-			return err
-		}
-		if !s.Head.fits(s.Value) {
-			return badState(r, &s.Head, s.Value)
+		for i, r := range refs {
+			head, err := heads[i].Wait(ctx)
+			if err != nil {
+				return err
+			}
+			value, err := values[i].Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if states[i], err = a.state(r, head, value); err != nil {
+				return err
+			}
+			states[i].seen = version
 		}
 		return nil
 	})
-	return s, err
+	return states, err
+}
+
+// state returns the state of an actor of which head and value are stored.
+func (a *Actors) state(r Ref, head, value []byte) (State, error) {
+	s := State{Ref: r, stored: head}
+	if head == nil {
+		return s, nil
+	}
+	s.Value = value
+	if err := layout.Decode(a.keys.Head(r), head, &s.Head); err != nil {
+		return s, err
+	}
+	if !s.Head.fits(value) {
+		return s, badState(r, &s.Head, value)
+	}
+	return s, nil
 }
 
 // Types returns the types of which there are actors, up to limit of them, in order. Its cost grows

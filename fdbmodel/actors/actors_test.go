@@ -102,8 +102,8 @@ func TestALostClaimWritesNoState(t *testing.T) {
 	f := claim(s)
 	done := write(s, f, "1", read(s, "a"))
 	told := 0
-	done.Beside.Done = func(written bool) {
-		require.False(t, written)
+	done.Beside.Done = func(version kv.Version) {
+		require.Equal(t, kv.NoVersion, version)
 		told++
 	}
 	require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, fdbmodel.Completion{Future: f, Relinquish: true}))

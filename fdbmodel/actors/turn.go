@@ -34,6 +34,7 @@ func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b fdbmodel.B
 		c := &changes[i]
 		head, state := a.keys.Head(c.Read.Ref), a.keys.State(c.Read.Ref)
 		b.Expect = append(b.Expect, kv.KeyValue{Key: head, Value: c.Read.stored})
+		b.Seen = max(b.Seen, c.Read.seen)
 		next := c.Read
 		switch {
 		case c.Delete && c.Read.Exists():

@@ -52,7 +52,7 @@ func (w *world) inTurn(ctx context.Context, info *workers.Info, fn func() ([]byt
 
 // list adds the attempt to the list of an actor.
 func (w *world) list(ctx context.Context, turn taskcontext.Turn, ref actors.Ref, info *workers.Info) error {
-	_, err := turn.Actor(ctx, ref, func(s *actors.State) (any, func() (actors.Change, error), error) {
+	_, err := turn.Actors(ctx, []actors.Ref{ref}, func(s *actors.State) (any, func() (actors.Change, error), error) {
 		list := append(slices.Clone(s.Value), info.ID.String()+" "+info.Token.String()+"\n"...)
 		c := actors.Change{Read: *s, Write: true, Value: list}
 		return nil, func() (actors.Change, error) { return c, nil }, nil

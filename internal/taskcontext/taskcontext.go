@@ -113,11 +113,13 @@ const MaxTurnSubmits = 100
 // Turn is what the attempt that a function runs in makes of actors, and submits with its result. Its
 // methods may be called from many goroutines, until the function returns.
 type Turn interface {
-	// Actor returns what the function sees of an actor. The first call for an actor reads its state,
-	// and calls join with it.
-	Actor(ctx context.Context, ref actors.Ref, join JoinActor) (any, error)
+	// Actors returns what the function sees of actors, in their order. The first call for an actor
+	// reads its state, and calls join with it. Those that one call reads it reads at one version.
+	Actors(ctx context.Context, refs []actors.Ref, join JoinActor) ([]any, error)
 	// Submit has futures submitted with the result, of submissions from Prepare.
 	Submit(subs []fdbmodel.Submission) error
+	// Reset forgets all that, for what runs a function once more in one attempt.
+	Reset()
 }
 
 // JoinActor returns what a function sees of an actor with a state, and how that is encoded once
