@@ -358,7 +358,7 @@ func importTable() map[string]imports {
 		},
 		"internal/sim": {
 			ours: append(slices.Clone(whole), "internal/seam", "internal/storetest", "internal/taskcontext",
-				"fdbmodel/actors", "fdbmodel/kv/kvtest/reference", "fdbmodel/promises", "fdbmodel/reference",
+				"fdbmodel/actors", "fdbmodel/forks", "fdbmodel/kv/kvtest/reference", "fdbmodel/promises", "fdbmodel/reference",
 				"fdbmodel/batches", "fdbmodel/steps", "batch", "batch/head", "batch/futurestore"),
 			others: append(tests(), uuid, pebble),
 		},

@@ -44,7 +44,7 @@ func Bugs() (names []Bug, texts map[Bug]string) {
 
 // planted returns the bug with that name, nil for none.
 func (b Bug) planted() *plantedBug {
-	for _, bug := range slices.Concat(plantedBugs(), promiseBugs(), actorBugs()) {
+	for _, bug := range slices.Concat(plantedBugs(), promiseBugs(), actorBugs(), forkBugs()) {
 		if bug.name == b {
 			return &bug
 		}

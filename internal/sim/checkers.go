@@ -165,7 +165,8 @@ func (w *world) checkInvariants(ctx context.Context) error {
 		problems = append(problems, fmt.Errorf("invariant %s of %v: %s", p.Invariant, p.Keys, p.Text))
 	}
 	return errors.Join(append(problems, w.checkCounts(ctx), w.checkBatches(ctx),
-		w.checkUnique(ctx), w.checkLanes(ctx), w.checkJobs(ctx), w.checkPromises(ctx), w.checkActors(ctx))...)
+		w.checkUnique(ctx), w.checkLanes(ctx), w.checkJobs(ctx), w.checkPromises(ctx), w.checkActors(ctx),
+		w.checkForks(ctx))...)
 }
 
 // checkCounts compares what futures count of their runs with the runs.

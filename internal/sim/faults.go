@@ -89,6 +89,9 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		}
 	}
 	err = errors.Join(p.worker.Register(fnTick, w.tick(p)), p.worker.RegisterBundle(fnMember, w.runBundle(p)))
+	if err == nil && w.options.Forks > 0 {
+		err = p.worker.Register(fnForked, w.runForked)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +39,7 @@ type Options struct {
 	// Promises are made and completed by processes of their own. Defaults to none: they draw.
 	Promises int
 	Actors   int // that functions take turns on, two at a time. Defaults to none.
+	Forks    int // futures that processes of their own submit and fork. Defaults to none.
 	// Bug is planted, see Bugs. Defaults to none.
 	Bug Bug
 	// Log is told each step, for finding out what a seed does. Defaults to none.
@@ -145,6 +145,7 @@ type world struct {
 	stages   []*jobProcess
 	hooks    []*hookProcess
 	promises []*simPromise // that were asked for
+	forking  forking
 	turns    turns
 	// bundling says that some futures run in bundles.
 	bundling bool
@@ -309,8 +310,8 @@ func (w *world) over(ctx context.Context) (bool, error) {
 	if err != nil || w.client.open() > 0 {
 		return false, err
 	}
-	if !w.promisesAreOver() {
-		return false, nil
+	if over, err := w.forksAreOver(ctx); !w.promisesAreOver() || !over || err != nil {
+		return false, err
 	}
 	if over, err := w.jobsAreOver(ctx); !over || err != nil {
 		return false, err
@@ -362,7 +363,7 @@ func (w *world) startOthers(ctx context.Context) error {
 	if err := w.startJobs(ctx); err != nil {
 		return err
 	}
-	if err := w.startHooks(ctx); err != nil {
+	if err := errors.Join(w.startHooks(ctx), w.startForkers(ctx)); err != nil {
 		return err
 	}
 	for range w.options.Workers {
@@ -487,6 +488,7 @@ func (w *world) schedules() []*agenda {
 	for _, p := range w.hooks {
 		all = append(all, &p.agenda)
 	}
+	all = append(all, w.forking.agendas()...)
 	return slices.DeleteFunc(all, func(s *agenda) bool {
 		paused := w.clock.Now().Before(s.pausedUntil)
 		if paused && s.next.Before(s.pausedUntil) {
@@ -495,6 +497,3 @@ func (w *world) schedules() []*agenda {
 		return paused
 	})
 }
-
-// outcomeOf returns the expected outcome of a function for its arguments.
-func outcomeOf(args []byte) []byte { return bytes.ToUpper(args) }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -302,3 +303,6 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 
 // zone draws the value of a label of futures and workers.
 func (w *world) zone() string { return []string{"a", "b"}[w.random.IntN(2)] }
+
+// outcomeOf returns the expected outcome of a function for its arguments.
+func outcomeOf(args []byte) []byte { return bytes.ToUpper(args) }
