@@ -177,3 +177,13 @@ func TestQuotesAreHeldToTheirFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPageIsEmpty finds pages that were made and never written.
+func TestNoPageIsEmpty(t *testing.T) {
+	t.Parallel()
+	for _, page := range readText(t) {
+		if strings.HasSuffix(page.path, ".md") && strings.TrimSpace(page.text) == "" {
+			t.Error(page.path + " is empty")
+		}
+	}
+}
