@@ -20,16 +20,23 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// TestMain is the main of a process that TestStepsOfKilledProcesses starts, too.
+// TestMain is the main of a process that TestStepsOfKilledProcesses or TestMoneyOfKilledProcesses starts, too.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(killedVariable); dir != "" {
-		if err := beKilled(dir, killedProgramsOf(os.Getenv(killedPrograms))); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	var err error
+	switch steps, bank := os.Getenv(killedVariable), os.Getenv(bankVariable); {
+	case steps != "":
+		err = beKilled(steps, killedProgramsOf(os.Getenv(killedPrograms)))
+	case bank != "":
+		err = beBank(bank, os.Getenv(bankProcess))
+	default:
+		goleak.VerifyTestMain(m)
+		return
 	}
-	goleak.VerifyTestMain(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // TestNodeOpensAndClosesAll opens a store twice: a future that was submitted by
