@@ -15,8 +15,6 @@ func actorMutants() []mutant {
 			old: "(value == nil) != (item.Value == nil) || ", new: ""},
 		{name: "the end of a turn looks at the time of its claim", file: "fdbmodel/finish.go", by: calls,
 			old: "f.pinned = recent && tx.Number == 1", new: "f.pinned = false"},
-		{name: "what a result depends on may change until it commits", file: "fdbmodel/finish.go", by: calls,
-			old: "expected.ask(tx, ", new: "expected.ask(tx.Snapshot(), "},
 		{name: "a state is not written", file: beside, by: model,
 			old: "\t\t\ttx.Set(item.Key, item.Value)\n", new: "\t\t\t_ = item.Key\n"},
 		{name: "one bad submission keeps the others of a transaction from ending", file: beside, by: model,
