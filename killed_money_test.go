@@ -163,13 +163,13 @@ func (j *journal) payOne(ctx context.Context, c *futures.Client, name string, n 
 
 // TestMoneyOfKilledProcesses has three processes pay from account to account on one embedded store, kills them as
 // kill -9 does and stops them for longer than it takes to be declared dead, and compares the accounts with a ledger
-// outside. FUTURA_LONG=1 does that 300 times.
+// outside. FUTURA_LONG=1 does that 1,000 times.
 func TestMoneyOfKilledProcesses(t *testing.T) {
 	t.Parallel()
 	rounds := 12
 	switch {
 	case os.Getenv("FUTURA_LONG") == "1":
-		rounds = 300
+		rounds = 1000
 	case testing.Short():
 		rounds = 5
 	}

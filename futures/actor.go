@@ -143,7 +143,7 @@ func (a *Actor[S]) see(s *actors.State) (seen any, end func() (actors.Change, er
 		if before == nil && !migrated && err == nil {
 			before, err = encode(CodecMsgpack, new(S)) // an actor without a state that gets none
 		}
-		c.Write = migrated || !bytes.Equal(c.Value, before)
+		c.Write = !bytes.Equal(c.Value, before)
 		return c, err
 	}, nil
 }

@@ -351,15 +351,15 @@ func TestAReminderRunsOnceAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	b, cluster := newBankCluster(t)
 	var tick futures.Method[int, int]
-	tick = futures.DefineMethod(b.account, "tick", func(ctx context.Context, s *account, _ int) (int, error) {
+	tick = futures.DefineMethod(b.account, "tick", func(ctx context.Context, s *account, minutes int) (int, error) {
 		s.Balance++
-		_, err := tick.Remind(ctx, "alice", "tick", time.Minute, 0)
+		_, err := tick.Remind(ctx, "alice", "tick", time.Duration(minutes)*time.Minute, 1)
 		return s.Balance, err
 	})
 	cluster.Register(tick.Bind())
-	_, err := tick.Call(t.Context(), cluster.Client, "alice", 0)
+	_, err := tick.Call(t.Context(), cluster.Client, "alice", 10)
 	require.NoError(t, err)
-	_, err = tick.Call(t.Context(), cluster.Client, "alice", 0) // takes the place of the first reminder
+	_, err = tick.Call(t.Context(), cluster.Client, "alice", 1) // takes the place of the first reminder
 	require.NoError(t, err)
 	cluster.Advance(3*time.Minute + time.Second)
 	require.Equal(t, 5, b.balance(t, cluster.Client, "alice"))

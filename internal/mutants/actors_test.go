@@ -4,7 +4,7 @@ package mutants
 func actorMutants() []mutant {
 	const beside, turn = "fdbmodel/beside.go", "workers/turn.go"
 	model := suites{{of: "fdbmodel/actors"}}
-	calls := suites{{of: "futures", run: "Actor|Turn|Call|Send|State|Reminder"}}
+	calls := suites{{of: "futures", run: "Actor|Turn|Call|Send|State|Reminder|OneTime"}}
 	return []mutant{
 		{name: "results of one transaction don't see each other", file: beside, by: model,
 			old: "\tif e.written != nil {\n", new: "\tif false {\n"},
@@ -38,8 +38,6 @@ func actorMutants() []mutant {
 			old: "c.Beside, c.Submits = t.beside, t.submits", new: "c.Beside = t.beside"},
 		{name: "a state in memory outlives a conflict", file: turn, by: suites{{of: "workers", run: "Warm"}},
 			old: "if version != kv.NoVersion && s.Exists()", new: "if s.Exists()"},
-		{name: "a state that was migrated is not written", file: "futures/actor.go", by: calls,
-			old: "c.Write = migrated || ", new: "c.Write = "},
 		{name: "a deleted actor keeps its state", file: "futures/actor.go", by: calls,
 			old: "\t\tall[0].deleted = true\n", new: "\t\t_ = all\n"},
 		{name: "a turn that changes nothing counts on states of two versions", file: turn, by: calls,
