@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -121,7 +122,11 @@ func (w *Worker) recordBegin(j *job) bool {
 			f.ID, "error", err)
 		return false
 	}
-	w.options.Logger.Info("running a future that workers died with", "future", f.ID, "function", f.Spec.Function,
-		"deaths", f.Attempts.Suspicion(), "crashes", f.Attempts.Crashes, "most crashes", fdbmodel.MaxCrashes)
+	level := slog.LevelDebug // a dead worker leaves many that it had not begun, and a turn may run again many times
+	if f.Attempts.Crashes > 0 {
+		level = slog.LevelInfo
+	}
+	w.options.Logger.Log(j.membership.store, level, "running a future that workers died with", "future", f.ID, "function",
+		f.Spec.Function, "deaths", f.Attempts.Suspicion(), "crashes", f.Attempts.Crashes, "most crashes", fdbmodel.MaxCrashes)
 	return true
 }
