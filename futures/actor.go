@@ -182,7 +182,7 @@ func (e actorError) Unwrap() error { return e.error }
 func turnOf(ctx context.Context) (taskcontext.Turn, error) {
 	turn, ok := ctx.Value(taskcontext.TurnKey{}).(taskcontext.Turn)
 	if !ok {
-		return nil, ErrOutsideFunction
+		return nil, fmt.Errorf("%w; elsewhere use Read, Call and Submit of actors", ErrOutsideFunction)
 	}
 	return turn, nil
 }

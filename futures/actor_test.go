@@ -414,6 +414,26 @@ func TestADeletedActorBeginsAnew(t *testing.T) {
 	require.Equal(t, 1, got)
 }
 
+// TestAMethodThatAwaitsItsOwnActor is told what to do, and the call that it has made runs after it.
+func TestAMethodThatAwaitsItsOwnActor(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	selfish := futures.DefineMethod(b.account, "selfish", func(ctx context.Context, _ *account, _ int) (int, error) {
+		c, err := futures.FromContext(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return b.deposit.Call(ctx, c, futures.ActorKey(ctx), 5)
+	}, futures.Retries(0))
+	cluster.Register(selfish.Bind())
+	_, err := selfish.Call(t.Context(), cluster.Client, "alice", 0)
+	require.ErrorContains(t, err, futures.ErrOwnLane.Error())
+	require.ErrorContains(t, err, "Method.Send")
+	got, err := b.deposit.Call(t.Context(), cluster.Client, "alice", 1)
+	require.NoError(t, err)
+	require.Equal(t, 6, got)
+}
+
 func TestActorsOutsideAFunction(t *testing.T) {
 	t.Parallel()
 	b, cluster := newBankCluster(t)
@@ -421,6 +441,12 @@ func TestActorsOutsideAFunction(t *testing.T) {
 	require.ErrorIs(t, err, futures.ErrOutsideFunction)
 	_, err = b.deposit.Send(t.Context(), "alice", 1)
 	require.ErrorIs(t, err, futures.ErrOutsideFunction)
+	require.ErrorContains(t, err, "elsewhere use Read, Call")
+	_, err = b.deposit.Submit(t.Context(), cluster.Client, "alice", 1, futures.InLane("mail", "alice"))
+	require.ErrorIs(t, err, futures.ErrBadSpec)
+	require.ErrorContains(t, err, "leave InLane out")
+	_, err = b.deposit.Submit(t.Context(), cluster.Client, "alice", 1, futures.InLane("actor.account", "alice"))
+	require.NoError(t, err)
 	_, err = b.deposit.Definition.Call(t.Context(), cluster.Client, 1) // without a key
 	require.ErrorContains(t, err, "is a method of actors")
 	_, err = futures.DefineMethod(futures.DefineActor[int]("no/type"), "m",

@@ -59,15 +59,23 @@ func ActorKey(ctx context.Context) string {
 	return lane.Key
 }
 
-// Task returns a task that calls the method of an actor, for SubmitMany, SubmitTx and Send.
+// Task returns a task that calls the method of an actor, for SubmitMany, SubmitTx and Send. Its lane is that of
+// the actor: it returns ErrBadSpec if an option names another one.
 func (m Method[In, Out]) Task(key string, in In, options ...Option) (Task, error) {
 	t, err := m.Definition.Task(in, options...)
 	if err != nil {
 		return t, err
 	}
 	ref := actors.Ref{Type: m.actor, Key: key}
+	if err := ref.Check(); err != nil {
+		return t, err
+	}
+	if !t.Lane.IsZero() && t.Lane != ref.Lane() {
+		return t, fmt.Errorf("%w: a call of actor %v in lane %v: calls of an actor are in its own lane, so leave InLane out",
+			layout.ErrBadSpec, ref, t.Lane)
+	}
 	t.Lane = ref.Lane()
-	return t, ref.Check()
+	return t, nil
 }
 
 // Submit calls the method of an actor, and returns the future of its result; see Client.Submit.

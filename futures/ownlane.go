@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
@@ -43,10 +44,18 @@ func (c *Client) blockedByCaller(ctx context.Context, fs []*Future) error {
 	}
 	for i := range rows {
 		if r := &rows[i]; r.Spec != nil && !r.State().Terminal() && !r.HasSlot() {
-			return fmt.Errorf("%w: %s is in line of lane %v, whose slot this function has: submit it to another lane or to "+
-				"none, widen the lane, or end this function and let another one take the result (Task.After)", ErrOwnLane, r.ID,
-				own)
+			return fmt.Errorf("%w: %s is in line of lane %v, whose slot this function has, and runs after it: %s", ErrOwnLane,
+				r.ID, own, outOfOwnLane(own))
 		}
 	}
 	return nil
+}
+
+// outOfOwnLane says what to do instead of an await in the own lane.
+func outOfOwnLane(own layout.Lane) string {
+	if actors.IsLaneKind(own.Kind) {
+		return "change the state in this call, or have the other one made by its end (Method.Send)"
+	}
+	return "submit it to another lane or to none, widen the lane, or end this function and let another one take the " +
+		"result (Task.After)"
 }
