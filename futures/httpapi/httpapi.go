@@ -119,6 +119,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerFunctions()
 	server.registerSchedules()
 	server.registerLanes()
+	server.registerActors()
 	server.registerTasks()
 	server.registerPauses()
 	server.registerJobs()

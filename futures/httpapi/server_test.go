@@ -164,7 +164,9 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		pauses:           {"get"}, pauses + "/{what}/{name}": {"put", "delete"},
 		lanes: {"get"}, lanes + "/{kind}": {"get", "put", "delete"}, lanes + "/{kind}:pause": {"post"},
 		lanes + "/{kind}:resume": {"post"}, lanes + "/{kind}/keys": {"get"}, lanes + "/{kind}/keys/{key}": {"get", "put"},
-		schedules: {"get", "post"}, schedules + "/{name}": {"get", "put", "delete"}, schedules + "/{name}:pause": {"post"},
+		actors: {"get"}, actors + "/{type}": {"get"}, actors + "/{type}/{key}": {"get", "delete"},
+		actors + "/{type}/{key}/{method}": {"post"},
+		schedules:                         {"get", "post"}, schedules + "/{name}": {"get", "put", "delete"}, schedules + "/{name}:pause": {"post"},
 		schedules + "/{name}:resume": {"post"}, schedules + "/{name}:trigger": {"post"},
 		tasks: {"post"}, tasks + ":submit": {"post"}, tasks + "/{id}": {"get"}, tasks + "/{id}/result": {"get"},
 		tasks + "/{id}:cancel": {"post"}, "/api/v1/usage": {"get"}, path + "/{id}/arguments": {"get"},
@@ -180,7 +182,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 69)
+	require.Len(t, api.Paths, 73)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

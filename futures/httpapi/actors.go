@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+const actorsPath = "/api/v1/actors"
+
+// Actor is an actor with its state.
+type Actor struct {
+	futures.ActorView
+	State json.RawMessage `json:"state,omitempty" doc:"As JSON; byte strings of msgpack are objects"`
+	Bytes *Bytes          `json:"bytes,omitempty" doc:"Instead of state, if that can't be shown as JSON"`
+}
+
+// ActorOf returns the view of an actor with its state.
+func ActorOf(v *futures.ActorView) Actor {
+	a := Actor{ActorView: *v}
+	if text, is := v.JSON(); is {
+		a.State = text
+	} else if v.Value != nil {
+		a.Bytes = &Bytes{"base64", base64.StdEncoding.EncodeToString(v.Value)}
+	}
+	return a
+}
+
+func (s *server) registerActors() {
+	one := actorsPath + "/{type}/{key}"
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, actorsPath, "list-actor-types",
+		"List the types of actors", "Those that have actors, in order, up to 1,000."), s.listActorTypes)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, actorsPath+"/{type}", "list-actors",
+		"List the actors of a type", "Without their states, in an order that is the same each time."), s.listActors)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, one, "get-actor", "Get an actor with its state",
+		"And how many calls wait for their turn. It waits for none of them. A slash in the key is %2F."), s.getActor)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, one, "delete-actor", "Remove the state of an actor",
+		"Calls that run see that, and run again. Those that wait begin with none."), s.deleteActor)
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, one+"/{method}", "call-actor",
+		"Call a method of an actor", "The body is its input, any JSON. Answers as a submit does: once the call is durable, "+
+			"or with wait once it is over."), s.callActor)
+}
+
+type actorTypesOutput struct {
+	Body struct {
+		Types []string `json:"types"`
+	}
+}
+
+func (s *server) listActorTypes(ctx context.Context, _ *struct{}) (*actorTypesOutput, error) {
+	types, err := s.client.ActorTypes(ctx)
+	out := &actorTypesOutput{}
+	out.Body.Types = append([]string{}, types...)
+	return out, err
+}
+
+type listActorsInput struct {
+	Type  string `path:"type"`
+	After string `query:"after" maxLength:"256" doc:"The next of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+type actorsOutput struct {
+	Body struct {
+		Actors []futures.ActorView `json:"actors"`
+		Next   string              `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
+	}
+}
+
+func (s *server) listActors(ctx context.Context, in *listActorsInput) (*actorsOutput, error) {
+	views, next, err := s.client.Actors(ctx, in.Type, in.After, in.Limit)
+	out := &actorsOutput{}
+	out.Body.Actors, out.Body.Next = views, next
+	return out, err
+}
+
+type actorInput struct {
+	Type string `path:"type"`
+	Key  string `path:"key"`
+}
+
+type actorOutput struct{ Body Actor }
+
+func (s *server) getActor(ctx context.Context, in *actorInput) (*actorOutput, error) {
+	if err := stack.Reserve(ctx, actorBytes); err != nil {
+		return nil, err
+	}
+	v, err := s.client.ActorState(ctx, in.Type, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	return &actorOutput{ActorOf(&v)}, nil
+}
+
+// actorBytes is what an actor may hold in memory, with its state as JSON.
+const actorBytes = 8 * futures.MaxActorState
+
+func (s *server) deleteActor(ctx context.Context, in *actorInput) (*struct{}, error) {
+	return nil, s.client.DeleteActor(ctx, in.Type, in.Key)
+}
+
+// callActorInput has the options of a submit as parameters: the body is the input alone.
+type callActorInput struct {
+	SubmitParameters
+	Type       string           `path:"type"`
+	Actor      string           `path:"key"`
+	Method     string           `path:"method"`
+	Queue      string           `query:"queue" default:"default"`
+	Tags       []string         `query:"tag,explode" maxItems:"8" doc:"What lists find it by"`
+	Priority   int              `query:"priority" minimum:"0" maximum:"255" doc:"Higher is earlier in line"`
+	MaxRetries int              `query:"max_retries" minimum:"0" default:"3" doc:"Attempts after the first"`
+	BackoffMS  int64            `query:"backoff_ms" minimum:"0" doc:"Wait before the first retry"`
+	TimeoutMS  int64            `query:"timeout_ms" minimum:"0" doc:"Limit of one attempt"`
+	DelayMS    int64            `query:"delay_ms" minimum:"0" doc:"How long it waits before it gets in line"`
+	ExpiresMS  int64            `query:"expires_ms" minimum:"0" doc:"How long it may wait to begin"`
+	Deadline   time.Time        `query:"deadline" doc:"When it must be over"`
+	RequireFit bool             `query:"require_fit" doc:"Refuse it if no worker could ever run it"`
+	Body       *json.RawMessage `required:"false"`
+}
+
+func (s *server) callActor(ctx context.Context, in *callActorInput) (*answer, error) {
+	return s.submitOne(ctx, &in.SubmitParameters, futuresPath, "", func() (futures.Task, error) {
+		described := NewFuture{
+			Queue: in.Queue, Tags: in.Tags, Priority: in.Priority, MaxRetries: &in.MaxRetries,
+			BackoffMS: in.BackoffMS, TimeoutMS: in.TimeoutMS, DelayMS: in.DelayMS, ExpiresMS: in.ExpiresMS,
+			Deadline: in.Deadline, RequireFit: in.RequireFit,
+		}
+		if in.Body != nil {
+			described.Input = *in.Body
+		}
+		t, err := described.task()
+		if err != nil {
+			return t, err
+		}
+		return s.client.ActorTask(ctx, in.Type, in.Actor, in.Method, t)
+	})
+}

@@ -1,0 +1,132 @@
+package httpapi_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/storetest"
+	"github.com/futura-run/futura/workers"
+)
+
+const actors = "/api/v1/actors"
+
+type basket struct {
+	Items int
+	Seal  []byte `msgpack:",omitempty"`
+}
+
+// baskets runs a worker with a type of actors.
+func (f *fixture) baskets() {
+	f.Helper()
+	w, err := workers.New(f.client, workers.Options{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(f, err)
+	of := futures.DefineActor[basket]("basket")
+	require.NoError(f, w.Register(futures.DefineMethod(of, "add", func(_ context.Context, b *basket, n int) (int, error) {
+		b.Items += n
+		return b.Items, nil
+	}).Bind()))
+	require.NoError(f, w.Register(futures.DefineMethod(of, "seal", func(_ context.Context, b *basket, _ any) (int, error) {
+		b.Seal = []byte{0, 0xff}
+		return 0, nil
+	}).Bind()))
+	storetest.Background(f, w.Run)
+	<-w.Ready()
+}
+
+func TestActorsOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.baskets()
+	var types struct{ Types []string }
+	require.JSONEq(t, `{"types": []}`, string(f.send("GET", actors, "").Into(http.StatusOK, &types).Body))
+	var keys []string
+	for escaped, key := range map[string]string{
+		"a": "a", "a%2Fb:c%20d": "a/b:c d", "%2E%2E": "..", "%2e": ".", "100%25": "100%", "%252F": "%2F", "x+y&z": "x+y&z",
+		"%2F%2F": "//", "m%C3%BCll": "müll", "a:pause": "a:pause", "%0A": "\n",
+	} {
+		at := actors + "/basket/" + escaped
+		f.send("GET", at, "").Problem(http.StatusNotFound, "not_found", "it has no state")
+		var called httpapi.Future
+		f.send("POST", at+"/add?wait=30s&tag=t&priority=7&max_retries=1", "2").Into(http.StatusCreated, &called)
+		require.JSONEq(t, "2", string(called.Result.Output), key)
+		require.Equal(t, key, called.Lane.Key)
+		require.Equal(t, []string{"t"}, called.Tags)
+		require.Equal(t, 7, called.Priority)
+		require.Equal(t, 1, called.MaxRetries)
+		var got httpapi.Actor
+		f.send("GET", at, "").Into(http.StatusOK, &got)
+		require.JSONEq(t, `{"Items": 2}`, string(got.State))
+		require.Equal(t, called.ID, got.Call)
+		require.Equal(t, key, got.Key)
+		keys = append(keys, key)
+	}
+	f.send("GET", actors, "").Into(http.StatusOK, &types)
+	require.Equal(t, []string{"basket"}, types.Types)
+	var listed []string
+	for after := ""; ; {
+		var page struct {
+			Actors []futures.ActorView
+			Next   string
+		}
+		f.send("GET", actors+"/basket?limit=4&after="+url.QueryEscape(after), "").Into(http.StatusOK, &page)
+		for _, one := range page.Actors {
+			listed = append(listed, one.Key)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	require.ElementsMatch(t, keys, listed)
+	require.Equal(t, http.StatusCreated, f.send("POST", actors+"/basket/a/seal?wait=30s", "").Status)
+	require.Contains(t, string(f.send("GET", actors+"/basket/a", "").Body), `"Seal":{"bytes":2,"hex":"00ff"}`)
+	require.Equal(t, http.StatusNoContent, f.send("DELETE", actors+"/basket/%2E%2E", "").Status)
+	f.send("DELETE", actors+"/basket/%2E%2E", "").Problem(http.StatusNotFound, "not_found", "actor basket/..")
+}
+
+// TestCallsOfActorsAreSubmits has a call be repeated by its key, and wait for its time.
+func TestCallsOfActorsAreSubmits(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.baskets()
+	at := actors + "/basket/a/add"
+	var first, second httpapi.Future
+	a := f.send("POST", at, "1", "Idempotency-Key", "k").Into(http.StatusCreated, &first)
+	require.Equal(t, path+"/"+first.ID.String(), a.Header.Get("Location"))
+	f.send("POST", at, "1", "Idempotency-Key", "k").Into(http.StatusOK, &second)
+	require.Equal(t, first.ID, second.ID)
+	f.send("POST", at, "2", "Idempotency-Key", "k").Problem(http.StatusConflict, "id_in_use", "")
+	var later httpapi.Future
+	f.send("POST", at+"?delay_ms=3600000", "1").Into(http.StatusCreated, &later)
+	require.EqualValues(t, "delayed", later.State)
+}
+
+func TestCallsOfActorsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.send("POST", actors+"/basket/a/add", "1").Problem(http.StatusNotFound, "not_found", "none has been called yet")
+	f.baskets()
+	f.send("POST", actors+"/basket/a/ad", "1").Problem(http.StatusNotFound, "not_found", "of type basket: add, seal")
+	f.send("POST", actors+"/no%2Ftype/a/add", "1").Problem(http.StatusBadRequest, "bad_name", "type of actors")
+	f.send("GET", actors+"/no%2Ftype", "").Problem(http.StatusBadRequest, "bad_name", "type of actors")
+	f.send("GET", actors+"/basket/"+strings.Repeat("k", 257), "").Problem(http.StatusBadRequest, "bad_name", "257 bytes")
+	f.send("GET", actors+"/basket/%FF", "").Problem(http.StatusBadRequest, "bad_name", "UTF-8")
+	f.send("GET", actors+"/basket?limit=1001", "").Problem(http.StatusUnprocessableEntity, "bad_request", "limit")
+	f.send("GET", actors+"/basket?page=2", "").Problem(http.StatusUnprocessableEntity, "bad_request", "page")
+	f.send("POST", actors+"/basket/a/add", "{").Problem(http.StatusBadRequest, "bad_request", "")
+	f.send("POST", actors+"/basket/a/add?wait=x", "1").Problem(http.StatusBadRequest, "bad_request", "use a duration")
+	f.send("POST", actors+"/basket/a/add?priority=256", "1").Problem(http.StatusUnprocessableEntity, "bad_request", "priority")
+	f.send("POST", actors+"/basket/a/add?retries=1", "1").Problem(http.StatusUnprocessableEntity, "bad_request", "retries")
+	f.send("POST", actors+"/basket/a/add", `"`+strings.Repeat("x", 8<<20)+`"`).Problem(http.StatusRequestEntityTooLarge,
+		"too_large", "8388608")
+	var kinds struct{ Kinds []httpapi.LaneKind }
+	f.send("GET", lanes, "").Into(http.StatusOK, &kinds)
+	require.Empty(t, kinds.Kinds)
+}
