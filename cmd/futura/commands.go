@@ -16,7 +16,7 @@ func (a *app) commandGroups() []commandGroup {
 		}},
 		{"run", "Submit work, and get its results:", []*cobra.Command{
 			a.submitCommand(), a.awaitCommand(), a.getCommand(), a.putCommand(), a.functionCommand(), a.batchCommand(),
-			a.promiseCommand(), a.tasksCommand(), a.jobsCommand(), a.scheduleCommand(), a.forkCommand(),
+			a.promiseCommand(), a.actorCommand(), a.tasksCommand(), a.jobsCommand(), a.scheduleCommand(), a.forkCommand(),
 		}},
 		{"look", "Look:", []*cobra.Command{
 			a.listCommand(), a.explainCommand(), a.graphCommand(), a.stepsCommand(), a.forksCommand(), a.workersCommand(),

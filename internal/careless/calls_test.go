@@ -103,7 +103,7 @@ func makers() []maker {
 		{"unique release", 2, unique},
 		{"workers", 3, fixed("workers")},
 		{"version", 1, fixed("version")},
-	}, append(jobCalls(), promiseCalls()...)...)
+	}, slices.Concat(jobCalls(), promiseCalls(), actorCalls())...)
 }
 
 // servers are the commands that go on until they are stopped. begin starts them, but for ui.

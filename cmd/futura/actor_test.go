@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/storetest"
+	"github.com/futura-run/futura/workers"
+)
+
+// basket is the state of an actor.
+type basket struct{ Items int }
+
+// baskets makes actors of the keys in the store of a shell, through a worker that has left when it returns.
+func (s *shell) baskets(keys ...string) {
+	a := &app{store: s.store, cluster: futures.DefaultCluster, err: s.t.Output(), out: s.t.Output()}
+	require.NoError(s.t, a.openOrMake(s.t.Context(), func(c *futures.Client) error {
+		w, err := workers.New(c, workers.Options{Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(s.t, err)
+		of := futures.DefineActor[basket]("basket")
+		add := futures.DefineMethod(of, "add", func(_ context.Context, b *basket, n int) (int, error) {
+			b.Items += n
+			return b.Items, nil
+		})
+		fill := futures.Define[[]string, int]("fill")
+		require.NoError(s.t, w.Register(add.Bind()))
+		require.NoError(s.t, w.Register(fill.Bind(func(ctx context.Context, keys []string) (int, error) {
+			for i, key := range keys {
+				b, err := of.State(ctx, key)
+				if err != nil {
+					return 0, err
+				}
+				b.Items = i + 1
+			}
+			return len(keys), nil
+		})))
+		stop := storetest.Background(s.t, w.Run)
+		defer stop()
+		for len(keys) > 0 {
+			n := min(len(keys), futures.MaxTurnActors)
+			if _, err := fill.Call(s.t.Context(), c, keys[:n]); err != nil {
+				return err
+			}
+			keys = keys[n:]
+		}
+		_, err = add.Call(s.t.Context(), c, "a", 0) // behind the calls to it that wait
+		return err
+	}))
+}
+
+func TestActorsFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.baskets("a", "a/b c", "..")
+	require.Regexp(t, `^TYPE\nbasket$`, s.ok("actor", "list"))
+	require.Equal(t, []string{"basket"}, listed[string](t, "types", s.ok("actor", "list", "--json")))
+	require.Regexp(t, `(?m)^a/b c +1 +\d+ +0 +20`, s.ok("actor", "list", "basket"))
+	require.Len(t, listed[futures.ActorView](t, "actors", s.ok("actor", "list", "basket", "--json")), 3)
+	out, e := s.run(exitOK, "", "actor", "list", "basket", "--limit", "2")
+	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 3)
+	after := strings.Trim(strings.TrimSpace(strings.TrimPrefix(e, "more: --after ")), "'")
+	require.Len(t, listed[futures.ActorView](t, "actors", s.ok("actor", "list", "basket", "--json", "--after", after)), 1)
+	require.Regexp(t, `(?s)^actor +basket/a/b c\nversion +1\n.*state +{\n +"Items": 2\n +}$`,
+		s.ok("actor", "show", "basket/a/b c"))
+	var one httpapi.Actor
+	require.NoError(t, json.Unmarshal([]byte(s.ok("actor", "show", "basket/a", "--json")), &one))
+	require.JSONEq(t, `{"Items": 1}`, string(one.State))
+
+	// No worker runs: calls are taken and wait.
+	first := s.ok("actor", "call", "basket/a", "add", "1")
+	out, _ = s.run(exitOK, "-1", "actor", "call", "basket/a", "add", "-", "--key", "k")
+	second := strings.TrimSpace(out)
+	out, e = s.run(exitOK, "-1", "actor", "call", "basket/a", "add", "-", "--key", "k")
+	require.Equal(t, second, strings.TrimSpace(out))
+	require.Contains(t, e, "is this one")
+	require.Contains(t, s.ok("explain", second), "It waits for its turn on actor basket/a: no call is before it in line, "+
+		"and call "+first+" (basket.add) has its turn and waits for a worker")
+	require.Regexp(t, `(?m)^waiting +1 call$`, s.ok("actor", "show", "basket/a"))
+	s.run(exitTimeout, "", "actor", "call", "basket/a", "add", "1", "--wait", "--wait-timeout", "1ms")
+	s.baskets("other")
+	require.Equal(t, `{"Items":2}`, s.stateOf("basket/a"))
+
+	require.Equal(t, "deleted basket/a/b c", s.ok("actor", "delete", "basket/a/b c"))
+	_, e = s.run(exitNotFound, "", "actor", "show", "basket/a/b c")
+	require.Contains(t, e, "it has no state")
+	s.run(exitNotFound, "", "actor", "delete", "basket/a/b c")
+}
+
+// stateOf is the state of an actor as it is exported.
+func (s *shell) stateOf(actor string) string {
+	name, key, _ := strings.Cut(actor, "/")
+	for line := range strings.Lines(s.ok("actor", "export", name)) {
+		var one exportedActor
+		require.NoError(s.t, json.Unmarshal([]byte(line), &one))
+		if one.Key == key {
+			return string(one.State)
+		}
+	}
+	return ""
+}
+
+func TestAnExportHasAllActors(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	keys := make([]string, 2*exportPage+7)
+	for i := range keys {
+		keys[i] = fmt.Sprint("k<", i)
+	}
+	s.baskets(keys...)
+	seen := map[string]bool{}
+	for line := range strings.Lines(s.ok("actor", "export", "basket")) {
+		var one exportedActor
+		require.NoError(t, json.Unmarshal([]byte(line), &one))
+		require.False(t, seen[one.Key])
+		seen[one.Key] = true
+	}
+	require.Len(t, seen, len(keys))
+	require.Empty(t, s.ok("actor", "export", "none"))
+}
+
+func TestActorCallsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.ok("submit", "go:f")
+	for says, args := range map[string][]string{
+		"is not JSON":       {"call", "basket/a", "add", "yes"},
+		"use TYPE/KEY":      {"show", "basket"},
+		"a key of 0 bytes":  {"delete", "basket/"},
+		"type of actors":    {"list", "a b"},
+		"--limit 0":         {"list", "basket", "--limit", "0"},
+		"--after needs":     {"list", "--after", "k"},
+		"--key is empty":    {"call", "basket/a", "add", "1", "--key", ""},
+		"accepts between 2": {"call", "basket/a"},
+	} {
+		_, e := s.run(exitUsage, "", append([]string{"actor"}, args...)...)
+		require.Contains(t, e, says, args)
+	}
+	_, e := s.run(exitNotFound, "", "actor", "call", "basket/a", "add", "1")
+	require.Contains(t, e, "no worker knows go:basket.add")
+}
