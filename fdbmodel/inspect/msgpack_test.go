@@ -32,8 +32,10 @@ func TestMsgpackAsJSON(t *testing.T) {
 		`"NaN"`:                     math.NaN(),
 		`{"a":{"$future":"01995b4e-6f3a-7c1e-9d2b-0123456789ab"}}`: map[string]any{
 			"a": msgpack.RawMessage(reference.Append(nil, id))},
-		`"2026-01-02T03:04:05.000000006Z"`:               time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
-		`"2026-01-02T03:04:05Z"`:                         time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		`"2026-01-02T03:04:05.000000006Z"`: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
+		`"2026-01-02T03:04:05Z"`:           time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		`{"at":"2026-01-02T03:04:05.000000006Z","none":"0001-01-01T00:00:00Z"}`: map[string]any{
+			"at": time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), "none": time.Time{}},
 		`{"data":{"bytes":1,"text":"x"},"extension":-1}`: msgpack.RawMessage("\xd4\xffx"),
 		`{"data":{"bytes":1,"text":"x"},"extension":9}`:  msgpack.RawMessage("\xd4\x09x"),
 	} {

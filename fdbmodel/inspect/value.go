@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tinylib/msgp/msgp"
@@ -212,10 +213,12 @@ func nameValue(t reflect.Type, value any, depth int) any {
 		return v
 	case nil, bool, int64, uint64, string:
 		return v
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
 	case *msgp.RawExtension:
 		return viewExtension(v)
 	default:
-		return fmt.Sprint(v) // a time or a complex number
+		return fmt.Sprint(v) // a complex number
 	}
 }
 
