@@ -139,6 +139,7 @@ func TestActorCallsThatAreWrong(t *testing.T) {
 		"--after needs":     {"list", "--after", "k"},
 		"--key is empty":    {"call", "basket/a", "add", "1", "--key", ""},
 		"accepts between 2": {"call", "basket/a"},
+		"put -- before":     {"call", "basket/a", "add", "-1"},
 	} {
 		_, e := s.run(exitUsage, "", append([]string{"actor"}, args...)...)
 		require.Contains(t, e, says, args)

@@ -29,6 +29,11 @@ func needsCommand(cmd *cobra.Command) *cobra.Command {
 
 // flagError says what a flag takes instead of its value.
 func flagError(err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && startsNumber(unknown.GetSpecifiedShortnames()) {
+		return fmt.Errorf("-%s is no flag: put -- before an argument that begins with a minus, behind all flags",
+			unknown.GetSpecifiedShortnames())
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err
@@ -51,4 +56,8 @@ func flagError(err error) error {
 		return err
 	}
 	return fmt.Errorf("--%s %.80q: use %s", invalid.GetFlag().Name, invalid.GetValue(), takes)
+}
+
+func startsNumber(text string) bool {
+	return text != "" && (text[0] == '.' || '0' <= text[0] && text[0] <= '9')
 }
