@@ -206,8 +206,8 @@ func (a *app) callActor(ctx context.Context, f *submitFlags, args []string, flag
 func (a *app) actorDeleteCommand() *cobra.Command {
 	return a.onCluster(&cobra.Command{
 		Use: "delete TYPE/KEY", Short: "Remove the state of an actor",
-		Long: "delete removes the state of an actor for good. A call that runs sees that, and runs again; it and those that " +
-			"wait begin with an actor without a state. It exits with 3 if the actor has none.",
+		Long: "delete removes the state of an actor for good. A call that runs sees that, and runs again; it and those " +
+			"that wait begin with an actor without a state. It exits with 3 if the actor has none.",
 		Example: "  futura actor delete account/alice",
 	}, func(ctx context.Context, c *futures.Client, args []string) error {
 		name, key, err := futures.ParseActor(args[0])

@@ -122,7 +122,8 @@ func TestCallsOfActorsThatAreWrong(t *testing.T) {
 	f.send("GET", actors+"/basket?page=2", "").Problem(http.StatusUnprocessableEntity, "bad_request", "page")
 	f.send("POST", actors+"/basket/a/add", "{").Problem(http.StatusBadRequest, "bad_request", "")
 	f.send("POST", actors+"/basket/a/add?wait=x", "1").Problem(http.StatusBadRequest, "bad_request", "use a duration")
-	f.send("POST", actors+"/basket/a/add?priority=256", "1").Problem(http.StatusUnprocessableEntity, "bad_request", "priority")
+	f.send("POST", actors+"/basket/a/add?priority=256", "1").Problem(http.StatusUnprocessableEntity, "bad_request",
+		"priority")
 	f.send("POST", actors+"/basket/a/add?retries=1", "1").Problem(http.StatusUnprocessableEntity, "bad_request", "retries")
 	f.send("POST", actors+"/basket/a/add", `"`+strings.Repeat("x", 8<<20)+`"`).Problem(http.StatusRequestEntityTooLarge,
 		"too_large", "8388608")
