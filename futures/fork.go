@@ -25,7 +25,7 @@ var (
 	ErrNothingFailed = forks.ErrNothingFailed
 	// ErrAmbiguousStep is returned for failed or start where a step has that name.
 	ErrAmbiguousStep = forks.ErrAmbiguous
-	// ErrForked is returned where a future was forked under the same name from elsewhere.
+	// ErrForked is returned where a future was forked under the same name from elsewhere, or with other values.
 	ErrForked = forks.ErrForked
 )
 

@@ -229,7 +229,7 @@ func (a *app) forkMany(ctx context.Context, c *futures.Client, f *forkFlags) err
 	}
 	done, err := c.ForkMany(ctx, query, f.options)
 	if err == nil && done.Refused > 0 {
-		err = fmt.Errorf("%w: of %d futures none was forked, for the reasons above", errRefused, done.Refused)
+		err = fmt.Errorf("%w: %d can't be forked so, for such reasons", errRefused, done.Refused)
 	}
 	return errors.Join(a.printForks(&forkedMany{done, !f.yes}), err)
 }

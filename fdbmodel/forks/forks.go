@@ -28,8 +28,8 @@ var (
 	// ErrAmbiguous is returned for failed or start where a step has that name.
 	ErrAmbiguous = errors.New("a step has that name too")
 	// ErrForked is returned where the forks of this name have one of the future that went on
-	// elsewhere.
-	ErrForked = errors.New("it was forked under this name from elsewhere")
+	// elsewhere, or was given other values.
+	ErrForked = errors.New("it was forked otherwise under this name")
 )
 
 // Limits of forks.
@@ -151,7 +151,8 @@ func (f *Forks) identified(requests []Request) ([]Request, error) {
 // CheckName returns ErrBadName unless forks may have the name: 1 to 64 bytes of printable characters.
 func CheckName(name string) error {
 	if name == "" || len(name) > MaxName || !isPrintable(name) {
-		return fmt.Errorf("%w: forks %.80q: use 1 to %d bytes of printable characters", layout.ErrBadName, name, MaxName)
+		return fmt.Errorf("%w: name %.80q of forks: use 1 to %d bytes of printable characters", layout.ErrBadName, name,
+			MaxName)
 	}
 	return nil
 }

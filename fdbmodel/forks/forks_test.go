@@ -242,10 +242,16 @@ func TestGivenValues(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	id := failed(s, plain, "reserve", "charge")
-	made := fork(s, forks.Request{Source: id, Set: []forks.Value{
+	made := fork(s, forks.Request{Source: id, Name: "fix", Set: []forks.Value{
 		{Step: "charge", JSON: []byte(`{ "id": 7 }`)}, {Step: "mail", JSON: []byte(`null`)},
 		{Step: "mail#2", JSON: []byte(`1.50`)},
 	}})
+	again := forked(s, forks.Request{Source: id, Name: "fix", Set: []forks.Value{
+		{Step: "mail#2", JSON: []byte(`1.50`)}, {Step: "mail", JSON: []byte(` null`)},
+		{Step: "charge", JSON: []byte(`{"id": 7}`)},
+	}})
+	require.NoError(t, again.Err, "the same values")
+	require.True(t, again.Existed)
 	require.Equal(t, []string{"reserve=reserve", `charge={"id":7}`, "mail=null", "mail#2=1.50"}, stepsOf(s, made))
 	all, err := steps.Of(s.C).List(s.Ctx, made)
 	require.NoError(t, err)
@@ -291,7 +297,9 @@ func TestForksOfANameAreMadeOnce(t *testing.T) {
 	require.Equal(t, first.Fork, second.Fork)
 	request.From = forks.FromStart()
 	require.ErrorIs(t, forked(s, request).Err, forks.ErrForked)
-	request.From, request.Name = forks.FromFailed(), "other"
+	request.From, request.Set = forks.FromFailed(), []forks.Value{{Step: "mail", JSON: []byte("1")}}
+	require.ErrorIs(t, forked(s, request).Err, forks.ErrForked)
+	request.Set, request.Name = nil, "other"
 	require.NotEqual(t, first.ID, fork(s, request))
 	row, err := s.C.Get(s.Ctx, first.ID)
 	require.NoError(t, err)

@@ -213,7 +213,8 @@ func (f *Forks) plan(ctx context.Context, tx kv.Tx, r *Request, answer *Made) (*
 	if err != nil {
 		return nil, err
 	}
-	answer.Fork = layout.Fork{From: r.Source, Step: r.From.step, Copied: len(kept), Set: len(r.Set), Name: r.Name}
+	answer.Fork = layout.Fork{From: r.Source, Step: r.From.step, Copied: len(kept), Set: len(r.Set), Given: digest(r.Set),
+		Name: r.Name}
 	if len(kept) > 0 {
 		answer.Fork.After = kept[len(kept)-1].Name
 	}
@@ -242,6 +243,9 @@ func (f *Forks) recognise(row *layout.Row, r *Request, answer *Made) error {
 	if !r.From.agrees(of) {
 		return fmt.Errorf("%w: fork %s of future %s went on %s, not from %s: use another name", ErrForked, r.ID, r.Source,
 			Text(of), r.From)
+	}
+	if digest(r.Set) != of.Given {
+		return fmt.Errorf("%w: fork %s of future %s was given other values: use another name", ErrForked, r.ID, r.Source)
 	}
 	answer.Fork, answer.State, answer.Existed = *of, row.State(), true
 	return nil

@@ -84,6 +84,24 @@ func isSleep(name string) bool {
 	return base == "sleep" && (!numbered || strings.Trim(number, "0123456789") == "")
 }
 
+// digest tells the values of a request from others, in any order; it is empty for none.
+func digest(values []Value) string {
+	if len(values) == 0 {
+		return ""
+	}
+	values = slices.Clone(values)
+	slices.SortFunc(values, func(a, b Value) int { return strings.Compare(a.Step, b.Step) })
+	h := sha256.New()
+	for i := range values {
+		content, err := compact(&values[i])
+		if err != nil {
+			content = values[i].JSON // which is refused
+		}
+		fmt.Fprintf(h, "%d:%s:%d:%s", len(values[i].Step), values[i].Step, len(content), content)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
 func compact(v *Value) ([]byte, error) {
 	if len(v.JSON) > layout.MaxPut {
 		return nil, fmt.Errorf("%w: step %s: %d bytes, at most %d", fdbmodel.ErrTooLarge, v.Step, len(v.JSON), layout.MaxPut)

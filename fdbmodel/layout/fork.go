@@ -10,6 +10,8 @@ type Fork struct {
 	// Copied is how many recorded steps it has taken over, and Set how many were given it with another value.
 	Copied int `msgpack:"c,omitempty" json:"copied"`
 	Set    int `msgpack:"v,omitempty" json:"set,omitempty"`
+	// Given is a hash of those values, empty for none.
+	Given string `msgpack:"g,omitempty" json:"-"`
 	// Name is that of the forks that were made together, empty for one by itself.
 	Name string `msgpack:"n,omitempty" json:"name,omitempty"`
 }

@@ -111,7 +111,8 @@ func goldenSpec(ref *layout.ChunkRef) *layout.Spec {
 		Near:   GoldenID, MustBeNear: true, AllowReconstruction: true, AsObject: true, Session: "fedcba9876543210",
 		Later: true, Trace: map[string]string{"traceparent": "00"}, Lane: layout.Lane{Kind: "k", Key: "y"}, Aside: true,
 		Member: true, Bundle: true, SubmittedAt: 19e11, Schedule: "sc", ScheduledAt: 9, ExpiresAt: 10,
-		Deadline: 11, Fork: &layout.Fork{From: GoldenID, Step: "charge", After: "b", Copied: 2, Set: 1, Name: "fix"},
+		Deadline: 11,
+		Fork:     &layout.Fork{From: GoldenID, Step: "charge", After: "b", Copied: 2, Set: 1, Given: "01", Name: "fix"},
 	}
 }
 

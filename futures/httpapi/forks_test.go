@@ -40,7 +40,8 @@ func TestForksOverHTTP(t *testing.T) {
 	text, err := order.Of(f.client.Future(one.ID)).Await(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "by hand", text)
-	f.send("POST", at+":fork", `{"name": "fix"}`).Into(http.StatusOK, &one)
+	f.send("POST", at+":fork", `{"name": "fix", "set": {"charge": "by hand"}}`).Into(http.StatusOK, &one)
+	f.send("POST", at+":fork", `{"name": "fix"}`).Problem(http.StatusConflict, "forked_otherwise", "other values")
 	require.True(t, one.Existed)
 	var list struct {
 		Forks []futures.Forked
@@ -58,7 +59,8 @@ func TestForksOverHTTP(t *testing.T) {
 	var many httpapi.ForkedMany
 	f.send("POST", path+":fork?function=go:order&error=declined&preview=true", "").Into(http.StatusOK, &many)
 	require.Equal(t, [2]int{1, 1}, [2]int{many.Matched, many.Forked})
-	f.send("POST", path+":fork?function=go:order", `{"name": "fix"}`).Into(http.StatusOK, &many)
+	f.send("POST", path+":fork?function=go:order", `{"name": "fix", "set": {"charge": "by hand"}}`).
+		Into(http.StatusOK, &many)
 	require.Equal(t, [2]int{0, 1}, [2]int{many.Forked, many.Existed})
 	require.Empty(t, many.Cursor)
 

@@ -20,6 +20,8 @@ func forkMutants() []mutant {
 			old: "if p.word != \"\" && find(p.word) >= 0 {", new: "if false {"},
 		{name: "a fork of the name from elsewhere counts as this one", file: run, by: model,
 			old: "if !r.From.agrees(of) {", new: "if false {"},
+		{name: "a fork of the name with other values counts as this one", file: run, by: model,
+			old: "if digest(r.Set) != of.Given {", new: "if false {"},
 		{name: "what waits is forked", file: room, by: model,
 			old: "if s := row.State(); !s.Terminal() {", new: "if s := row.State(); false {"},
 		{name: "items of batches are forked", file: room, by: model,
