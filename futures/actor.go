@@ -3,6 +3,7 @@ package futures
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync/atomic"
@@ -64,7 +65,8 @@ type joined[S any] struct {
 // belong into steps, or into what it sends.
 //
 // It returns ErrOutsideFunction for another context, ErrBadName, and a permanent error for more
-// than MaxTurnActors actors, for a state that does not decode as S, in a function of a bundle, and on a peer.
+// than MaxTurnActors actors, for a state that does not decode as S, in a step, in a function of a bundle, and
+// on a peer.
 func (a *Actor[S]) State(ctx context.Context, key string) (*S, error) {
 	states, err := a.States(ctx, key)
 	if err != nil {
@@ -184,7 +186,20 @@ func turnOf(ctx context.Context) (taskcontext.Turn, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w; elsewhere use Read, Call and Submit of actors", ErrOutsideFunction)
 	}
+	if withinStep(ctx) {
+		return nil, actorError{errors.New("futures: actors and sends in a step, whose code does not run again: a later " +
+			"attempt would lose them; use them after the step, with what it returns")}
+	}
 	return turn, nil
+}
+
+// withinStep reports whether the code of a step asks, by its own context or by that of its function.
+func withinStep(ctx context.Context) bool {
+	if ctx.Value(inStep{}) != nil {
+		return true
+	}
+	log, ok := ctx.Value(taskcontext.StepsKey{}).(taskcontext.Steps)
+	return ok && log.Runs() && calledByStep()
 }
 
 // Read returns the present state of an actor, and false if it has none. It waits for no call, and

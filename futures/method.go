@@ -122,9 +122,9 @@ func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ..
 // returns the id of the future, which does not exist before. At most MaxTurnSubmits tasks of up to 1 MB
 // together are submitted so, each with up to 16 KiB of arguments.
 //
-// It returns ErrOutsideFunction for another context, and the errors of Client.Submit that need no
-// look at other futures. The others fail the attempt: an unknown lane or module, a name that another
-// future has, inputs that do not exist.
+// It returns ErrOutsideFunction for another context, a permanent error in a step, and the errors of
+// Client.Submit that need no look at other futures. The others fail the attempt: an unknown lane or
+// module, a name that another future has, inputs that do not exist.
 func Send(ctx context.Context, t Task) (ID, error) {
 	return send(ctx, t, func(context.Context, *Client) error { return nil })
 }

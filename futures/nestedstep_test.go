@@ -107,3 +107,35 @@ func TestStepsBelowAStepOfAnotherFuture(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "done", out)
 }
+
+// TestActorsInAStep has a step send and ask for a state: a later attempt, which finds the step on record, would
+// lose both.
+func TestActorsInAStep(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	var methods []futures.Method[int, int]
+	for name, pick := range map[string]func(function, step context.Context) context.Context{
+		"own": func(_, step context.Context) context.Context { return step },
+		"fn":  func(function, _ context.Context) context.Context { return function },
+	} {
+		method := futures.DefineMethod(b.account, name, func(ctx context.Context, _ *account, what int) (int, error) {
+			return futures.Step(ctx, "s", func(step context.Context) (int, error) {
+				if what == 0 {
+					_, err := b.deposit.Send(pick(ctx, step), "bob", 1)
+					return 0, err
+				}
+				_, err := b.account.State(pick(ctx, step), "bob")
+				return 0, err
+			})
+		})
+		cluster.Register(method.Bind())
+		methods = append(methods, method)
+	}
+	for _, method := range methods {
+		for what := range 2 {
+			_, err := method.Call(t.Context(), cluster.Client, "alice", what)
+			require.ErrorContains(t, err, "use them after the step", method.Name())
+			require.ErrorContains(t, err, "attempt 1")
+		}
+	}
+}

@@ -38,6 +38,8 @@ func actorMutants() []mutant {
 			old: "c.Beside, c.Submits = t.beside, t.submits", new: "c.Beside = t.beside"},
 		{name: "a state in memory outlives a conflict", file: turn, by: suites{{of: "workers", run: "Warm"}},
 			old: "if version != kv.NoVersion && s.Exists()", new: "if s.Exists()"},
+		{name: "a step sends", file: "futures/actor.go", by: calls,
+			old: "if withinStep(ctx) {", new: "if false && withinStep(ctx) {"},
 		{name: "a deleted actor keeps its state", file: "futures/actor.go", by: calls,
 			old: "\t\tall[0].deleted = true\n", new: "\t\t_ = all\n"},
 		{name: "a turn that changes nothing counts on states of two versions", file: turn, by: calls,
