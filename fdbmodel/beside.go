@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -23,6 +24,9 @@ type Beside struct {
 	Seen kv.Version
 	// Write are keys with their new values, nil for those to clear.
 	Write []kv.KeyValue
+	// Submits are futures that are submitted with the result, from Prepare. One that can't be
+	// fails the attempt.
+	Submits []Submission
 	// Done is called once the transaction has committed, before anyone is woken: with the version of the
 	// commit if that has written the result, and kv.NoVersion otherwise, as after an unknown commit.
 	// Defaults to nil.
@@ -30,8 +34,14 @@ type Beside struct {
 }
 
 func (b *Beside) size() (n int) {
+	if b == nil {
+		return 0
+	}
 	for _, item := range b.Write {
 		n += len(item.Key) + len(item.Value)
+	}
+	for i := range b.Submits {
+		n += b.Submits[i].Size()
 	}
 	return n
 }
@@ -40,7 +50,9 @@ func (b *Beside) size() (n int) {
 func (f *finishing) seen() kv.Version {
 	version := kv.NoVersion
 	for i := range f.completions {
-		version = max(version, f.completions[i].Beside.Seen)
+		if b := f.completions[i].Beside; b != nil {
+			version = max(version, b.Seen)
+		}
 	}
 	return version
 }
@@ -57,6 +69,9 @@ type expectations struct {
 }
 
 func (e *expectations) ask(tx kv.Reader, b *Beside) {
+	if b == nil {
+		return
+	}
 	for _, item := range b.Expect {
 		if e.asked == nil {
 			e.asked, e.written = map[string]kv.Pending[[]byte]{}, map[string][]byte{}
@@ -70,6 +85,9 @@ func (e *expectations) ask(tx kv.Reader, b *Beside) {
 
 // hold reports whether all that a result depends on is as it expects. Then it counts as written.
 func (e *expectations) hold(ctx context.Context, b *Beside) (bool, error) {
+	if b == nil {
+		return true, nil
+	}
 	for _, item := range b.Expect {
 		value, written := e.written[string(item.Key)]
 		if !written {
@@ -92,30 +110,29 @@ func (e *expectations) hold(ctx context.Context, b *Beside) (bool, error) {
 
 // writeBeside writes what is beside a completion that has realized its future, and notes its
 // submissions.
-func (f *finishing) writeBeside(tx kv.Tx, i int) {
-	c := &f.completions[i]
-	for _, item := range c.Beside.Write {
+func (f *finishing) writeBeside(tx kv.Tx, i int, b *Beside) {
+	for _, item := range b.Write {
 		if item.Value == nil {
 			tx.Clear(item.Key)
 		} else {
 			tx.Set(item.Key, item.Value)
 		}
 	}
-	for j := range c.Submits {
-		f.submits, f.submitter = append(f.submits, c.Submits[j]), append(f.submitter, i)
+	for j := range b.Submits {
+		f.submits, f.submitter = append(f.submits, b.Submits[j]), append(f.submitter, i)
 	}
 }
 
 // done tells what is beside completions at which version it was written.
 func (f *finishing) done(version kv.Version) {
 	for i := range f.completions {
-		done := f.completions[i].Beside.Done
+		b := f.completions[i].Beside
 		switch {
-		case done == nil:
+		case b == nil || b.Done == nil:
 		case f.outcomes[i] == Applied && f.completions[i].After.State == layout.Realized:
-			done(version)
+			b.Done(version)
 		default:
-			done(kv.NoVersion)
+			b.Done(kv.NoVersion)
 		}
 	}
 }
@@ -164,7 +181,7 @@ func (f *finishing) refuse(ctx context.Context, err error) bool {
 	}
 	c := &f.completions[at]
 	c.Exception = &layout.Exception{Kind: layout.KindError, Message: layout.Shorten(cause.Error(), MaxMessage)}
-	c.Result, c.Beside, c.Submits = nil, Beside{}, nil
+	c.Result, c.Beside = nil, nil
 	f.events[at] = c.event(f.now, f.r.cluster.random.float())
 	return true
 }
@@ -178,12 +195,17 @@ func (f *finishing) atFault(err error) (completion int, cause error) {
 		return one.completion, one.error
 	case errors.As(err, &damaged):
 		for i := range f.completions {
-			for j := range f.completions[i].Submits {
-				if skippedLanes(damaged.Lanes).has(f.completions[i].Submits[j].Spec.Lane) {
-					return i, err
-				}
+			if f.completions[i].Beside.submitsTo(damaged.Lanes) {
+				return i, err
 			}
 		}
 	}
 	return 0, nil
+}
+
+// submitsTo reports whether a future that comes with the result goes to one of some lanes.
+func (b *Beside) submitsTo(lanes []layout.Lane) bool {
+	return b != nil && slices.ContainsFunc(b.Submits, func(s Submission) bool {
+		return slices.Contains(lanes, s.Spec.Lane)
+	})
 }

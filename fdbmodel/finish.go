@@ -56,11 +56,9 @@ type Completion struct {
 	// Progress is the last one of the attempt, if it is not written yet. It counts with
 	// Result and Exception only.
 	Progress *Progress
-	// Beside is what rooms write with a result, and Submits are futures that are submitted
-	// with it, from Prepare: in the transaction that ends the attempt, if that is Applied. One that
-	// can't be submitted fails the attempt.
-	Beside  Beside
-	Submits []Submission
+	// Beside is written with a Result, in the transaction that ends the attempt, if that is Applied.
+	// Defaults to nil: nothing.
+	Beside *Beside
 	// RunTime is how long the attempt ran, 0 if that is unknown, for Meter and Count. It counts with
 	// Result and Exception only.
 	RunTime time.Duration
@@ -160,11 +158,7 @@ func (c *Completion) size() int {
 	const fixed = 600
 	switch {
 	case c.Result != nil:
-		size := fixed + len(c.Result.Value) + len(c.Result.Stderr) + c.Beside.size()
-		for i := range c.Submits {
-			size += c.Submits[i].Size()
-		}
-		return size
+		return fixed + len(c.Result.Value) + len(c.Result.Stderr) + c.Beside.size()
 	case c.Exception != nil:
 		return fixed + len(c.Exception.Message) + len(c.Exception.Stderr) + len(c.Exception.Stdout)
 	default:
@@ -286,8 +280,9 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 		}
 		w.Apply(&e.before, &e.after)
 		w.reportLast(&completions[i])
-		if completions[i].After = afterOf(&e.after); e.after.State() == layout.Realized {
-			f.writeBeside(tx, i)
+		completions[i].After = afterOf(&e.after)
+		if b := completions[i].Beside; b != nil && e.after.State() == layout.Realized {
+			f.writeBeside(tx, i, b)
 		}
 		if f.events[i].Kind == state.EventReject && completions[i].After.State == layout.Ready {
 			last := e.after.Attempts.Refused[e.after.Attempts.Refused.Len()-1]
@@ -330,7 +325,7 @@ func (f *finishing) endings(ctx context.Context, tx kv.Reader, present bool) ([]
 	var expected expectations
 	for i := range completions {
 		pending[i] = read.State(tx, f.r.cluster.keys, completions[i].Future.ID)
-		expected.ask(tx, &completions[i].Beside)
+		expected.ask(tx, completions[i].Beside)
 	}
 	ends := make([]ending, len(completions))
 	for i := range completions {
@@ -351,7 +346,7 @@ func (f *finishing) endings(ctx context.Context, tx kv.Reader, present bool) ([]
 		}
 		e.after, e.outcome = state.Next(e.before, event)
 		if e.outcome == Applied && event.Kind == state.EventRealize {
-			holds, err := expected.hold(ctx, &completions[i].Beside)
+			holds, err := expected.hold(ctx, completions[i].Beside)
 			if err == nil && !holds && f.pinned {
 				err = errMayBeNewer
 			}

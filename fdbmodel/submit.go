@@ -164,7 +164,7 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 }
 
 // Prepare fills in the defaults of submissions, and draws their ids, for SubmitTx and for
-// Completion.Submits. It returns the errors of Submit that need no look at other futures, and
+// Beside.Submits. It returns the errors of Submit that need no look at other futures, and
 // ErrTooLarge for what does not lie in a transaction: more than 16 KiB of arguments, or more inputs
 // than a spec holds.
 func (c *Cluster) Prepare(ctx context.Context, subs []Submission) ([]Submission, error) {

@@ -247,6 +247,9 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 		j.endTurn(&c)
 		j.noteUnused(func(names []string, all bool) {
 			unused := steps.Of(j.membership.worker.cluster).Unused(&j.future, names, all)
+			if c.Beside == nil {
+				c.Beside = &fdbmodel.Beside{}
+			}
 			c.Beside.Write = append(c.Beside.Write, unused)
 		})
 	}

@@ -40,7 +40,7 @@ type turn struct {
 	versions int
 
 	// Set when the function has returned.
-	beside fdbmodel.Beside
+	beside *fdbmodel.Beside
 }
 
 type turnPart struct {
@@ -201,6 +201,7 @@ func (t *turn) end(counts bool) error {
 	}
 	warm := t.job.membership.warm
 	beside.Done = func(version kv.Version) { keepWarm(warm, after, version) }
+	beside.Submits = t.submits
 	t.beside = beside
 	return nil
 }
@@ -227,5 +228,5 @@ func (j *job) endTurn(c *fdbmodel.Completion) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.Beside, c.Submits = t.beside, t.submits
+	c.Beside = t.beside
 }

@@ -126,7 +126,10 @@ func TestFuturesComeWithTheResult(t *testing.T) {
 	}
 	none := layout.Lane{}
 	done := []fdbmodel.Completion{write(s, good, "1", read(s, "a")), write(s, bad, "2", read(s, "b")), write(s, lost, "3")}
-	done[0].Submits, done[1].Submits, done[2].Submits = subs(none), subs(layout.Lane{Kind: "none", Key: "k"}), subs(none)
+	all := [][]fdbmodel.Submission{subs(none), subs(layout.Lane{Kind: "none", Key: "k"}), subs(none)}
+	for i := range done {
+		done[i].Beside.Submits = all[i]
+	}
 	require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, fdbmodel.Completion{Future: lost, Relinquish: true}))
 	outcomes, err := s.Worker.Finish(s.Ctx, done)
 	require.NoError(t, err)
@@ -136,8 +139,8 @@ func TestFuturesComeWithTheResult(t *testing.T) {
 	b := read(s, "b")
 	require.False(t, b.Exists())
 	for i, exists := range []bool{true, false, false} {
-		for j := range done[i].Submits {
-			rows, err := s.C.GetMany(s.Ctx, []layout.ID{done[i].Submits[j].ID})
+		for j := range all[i] {
+			rows, err := s.C.GetMany(s.Ctx, []layout.ID{all[i][j].ID})
 			require.NoError(t, err)
 			require.Len(t, rows, map[bool]int{true: 1}[exists])
 		}

@@ -25,10 +25,11 @@ type Change struct {
 // it read has changed since: a head differs from all that were there before, as it names the claim
 // that wrote it. It returns ErrTooLarge for more than MaxTurn actors, a state above MaxState, or
 // more than MaxTurnBytes.
-func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b fdbmodel.Beside, after []State, err error) {
+func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b *fdbmodel.Beside, after []State, err error) {
 	if len(changes) > MaxTurn {
-		return b, nil, fmt.Errorf("%w: a turn over %d actors: at most %d", fdbmodel.ErrTooLarge, len(changes), MaxTurn)
+		return nil, nil, fmt.Errorf("%w: a turn over %d actors: at most %d", fdbmodel.ErrTooLarge, len(changes), MaxTurn)
 	}
+	b = &fdbmodel.Beside{}
 	now, size := layout.Millis(a.cluster.Now()), 0
 	for i := range changes {
 		c := &changes[i]
@@ -42,7 +43,7 @@ func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b fdbmodel.B
 			b.Write = append(b.Write, kv.KeyValue{Key: head}, kv.KeyValue{Key: state})
 		case c.Write && !c.Delete:
 			if next, err = c.next(f, now); err != nil {
-				return fdbmodel.Beside{}, nil, err
+				return nil, nil, err
 			}
 			size += next.Size()
 			b.Write = append(b.Write, kv.KeyValue{Key: head, Value: next.stored},
@@ -51,7 +52,7 @@ func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b fdbmodel.B
 		after = append(after, next)
 	}
 	if size > MaxTurnBytes {
-		return fdbmodel.Beside{}, nil, fmt.Errorf("%w: a turn that writes %d bytes: at most %d", fdbmodel.ErrTooLarge, size,
+		return nil, nil, fmt.Errorf("%w: a turn that writes %d bytes: at most %d", fdbmodel.ErrTooLarge, size,
 			MaxTurnBytes)
 	}
 	return b, after, nil

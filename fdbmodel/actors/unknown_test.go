@@ -20,7 +20,7 @@ func TestUnknownResultsOfActors(t *testing.T) {
 			done := write(s, f, "1", read(s, "a"))
 			prepared, err := s.C.Prepare(s.Ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}})
 			require.NoError(s.T, err)
-			done.Submits = prepared
+			done.Beside.Submits = prepared
 			strike()
 			outcome := s.Finish(s.Worker, done)
 			require.NotEqual(s.T, fdbmodel.Lost, outcome)

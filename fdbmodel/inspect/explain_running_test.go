@@ -74,7 +74,7 @@ func TestExplainCountsSteps(t *testing.T) {
 		write(4+i, fmt.Sprint("old", i), 0)
 	}
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{},
-		Beside: fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, []string{"old0", "old1"}, false)}}})
+		Beside: &fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, []string{"old0", "old1"}, false)}}})
 	require.Contains(t, explainOf(s, id).Text, "; its last attempt did not ask for old0, old1.")
 }
 
@@ -94,7 +94,7 @@ func TestExplainNamesFewUnusedSteps(t *testing.T) {
 			require.NoError(t, err)
 		}
 		s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{},
-			Beside: fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, unused, unused == nil)}}})
+			Beside: &fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, unused, unused == nil)}}})
 		require.Contains(t, explainOf(s, id).Text, says)
 	}
 }

@@ -51,10 +51,10 @@ func (m *Machine) act(ctx context.Context) (change, error) {
 	if done.Beside, _, err = actors.Of(m.C).Turn(f, changes); err != nil {
 		return none, err
 	}
-	if done.Submits, err = m.submitsWithResult(ctx); err != nil {
+	if done.Beside.Submits, err = m.submitsWithResult(ctx); err != nil {
 		return none, err
 	}
-	sent := slices.Clone(done.Submits)
+	sent := slices.Clone(done.Beside.Submits)
 	all := []fdbmodel.Completion{done}
 	outcomes, err := w.Finish(ctx, all)
 	m.logf("turn of %s by %s over %d actors, %d sent: %v, then %v, %v", f.ID, w.ID(), len(changes), len(sent), outcomes,

@@ -163,7 +163,7 @@ func (p *Population) report(t *testing.T) {
 var Actor = actors.Ref{Type: "account", Key: "a"}
 
 // actOn has the end of an attempt write the state of an actor.
-func (p *Population) actOn(t *testing.T, f *fdbmodel.ClaimedFuture) fdbmodel.Beside {
+func (p *Population) actOn(t *testing.T, f *fdbmodel.ClaimedFuture) *fdbmodel.Beside {
 	state, err := actors.Of(p.C).Read(context.Background(), Actor)
 	require.NoError(t, err)
 	beside, _, err := actors.Of(p.C).Turn(f, []actors.Change{{Read: state, Write: true, Value: []byte("s"), Schema: 1}})

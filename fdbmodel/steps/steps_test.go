@@ -126,7 +126,7 @@ func TestStepsGoWithTheirFuture(t *testing.T) {
 	large.Record.Value, large.Record.ValueRef, large.Record.Size = nil, &ref, ref.Size
 	write(s, large)
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{Value: []byte("v")},
-		Beside: fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, []string{"large"}, false)}}})
+		Beside: &fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, []string{"large"}, false)}}})
 	sweep(s)
 	all, err := steps.Of(s.C).List(s.Ctx, id)
 	require.NoError(t, err)
@@ -298,7 +298,7 @@ func TestUnusedStepsAreThoseOfTheLastEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, all.Unused)
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{},
-		Beside: fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, nil, false)}}})
+		Beside: &fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, nil, false)}}})
 	require.Empty(t, unused())
 	requireClean(s)
 }

@@ -35,7 +35,7 @@ func actorMutants() []mutant {
 		{name: "a turn takes more after its function", file: turn, by: calls,
 			old: "\tt.over = true\n", new: ""},
 		{name: "what is sent is left out", file: turn, by: calls,
-			old: "c.Beside, c.Submits = t.beside, t.submits", new: "c.Beside = t.beside"},
+			old: "\tbeside.Submits = t.submits\n", new: ""},
 		{name: "a state in memory outlives a conflict", file: turn, by: suites{{of: "workers", run: "Warm"}},
 			old: "if version != kv.NoVersion && s.Exists()", new: "if s.Exists()"},
 		{name: "a step sends", file: "futures/actor.go", by: calls,
