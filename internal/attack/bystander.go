@@ -220,12 +220,13 @@ func (c *client) submit(ctx context.Context, over http.RoundTripper, kind string
 	return nil
 }
 
-// attempts is how often a request is sent on connections that are closed.
-const attempts = 5
+// replacing is for how long a request is sent again on connections that are closed: who has a token is
+// served within that time.
+const replacing = time.Second
 
 func (c *client) send(ctx context.Context, over http.RoundTripper, method, path, body, key string) ([]byte, error) {
 	var errs []error
-	for range attempts {
+	for start := time.Now(); len(errs) == 0 || time.Since(start) < replacing; {
 		r, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader([]byte(body)))
 		if err != nil {
 			return nil, err
@@ -238,7 +239,7 @@ func (c *client) send(ctx context.Context, over http.RoundTripper, method, path,
 		response, err := over.RoundTrip(r)
 		if err != nil {
 			if errs = append(errs, err); ctx.Err() != nil {
-				break
+				return nil, fmt.Errorf("%s %s: %w", method, path, err)
 			}
 			continue
 		}
@@ -252,7 +253,7 @@ func (c *client) send(ctx context.Context, over http.RoundTripper, method, path,
 		}
 		return content, nil
 	}
-	return nil, fmt.Errorf("%s %s: %w", method, path, errors.Join(errs...))
+	return nil, fmt.Errorf("%s %s: %d connections were closed within %v: %w", method, path, len(errs), replacing, errs[0])
 }
 
 // Store returns the steps of a client of a served store.
