@@ -1,28 +1,11 @@
 package fdbmodel
 
 import (
-	"context"
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
-
-// LearnPauses reads what is paused, at least at a version, and has the workers of this
-// Cluster obey.
-func (c *Cluster) LearnPauses(ctx context.Context, version kv.Version) error {
-	return c.View(ctx, func(tx kv.Attempt) error {
-		if tx.Number == 1 && version != kv.NoVersion {
-			tx.SetReadVersion(version)
-		}
-		seen, err := pause.Ask(tx, pause.Keys(c.keys)).Wait(ctx)
-		if err == nil {
-			c.learnPauses(seen)
-		}
-		return err
-	})
-}
 
 // learnPauses wakes idle workers if something was resumed.
 func (c *Cluster) learnPauses(seen *pause.Seen) {

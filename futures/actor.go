@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/actors"
-	"github.com/futura-run/futura/fdbmodel/lanes"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
 
@@ -33,7 +30,6 @@ type Actor[S any] struct {
 	name    string
 	schema  int
 	migrate func(from int, state []byte) (S, error)
-	known   atomic.Pointer[Client] // the client whose cluster has its kind of lanes
 }
 
 // DefineActor names a type of actors, of 1 to 48 characters of A-Z, a-z, 0-9 and . _ -. S is encoded
@@ -117,8 +113,8 @@ func (a *Actor[S]) join(ctx context.Context, keys []string) ([]*joined[S], error
 	for i := range seen {
 		j, is := seen[i].(*joined[S])
 		if !is {
-			return nil, actorError{fmt.Errorf("actor %s is in this turn with another type than %v: define each type of actors "+
-				"once", refs[i], reflect.TypeFor[S]())}
+			return nil, permanentError{fmt.Errorf("actor %s is in this turn with another type than %v: define each type of "+
+				"actors once", refs[i], reflect.TypeFor[S]())}
 		}
 		all[i] = j
 	}
@@ -160,26 +156,17 @@ func (a *Actor[S]) decode(s *actors.State, into *S) (migrated bool, err error) {
 			a.schema)
 	case of < a.schema:
 		if *into, err = a.migrate(of, s.Value); err != nil {
-			err = actorError{fmt.Errorf("actor %s: its state of schema %d does not migrate to %d: %w", s.Ref, of, a.schema,
+			err = permanentError{fmt.Errorf("actor %s: its state of schema %d does not migrate to %d: %w", s.Ref, of, a.schema,
 				err)}
 		}
 		return true, err
 	}
 	if err := decode(s.Head.Codec, s.Value, into); err != nil {
-		return false, actorError{fmt.Errorf("actor %s: %d bytes of state do not decode as %v: %w; change the type so that "+
-			"it does, or give the new one a higher schema with Migrate", s.Ref, len(s.Value), reflect.TypeFor[S](), err)}
+		return false, permanentError{fmt.Errorf("actor %s: %d bytes of state do not decode as %v: %w; change the type so "+
+			"that it does, or give the new one a higher schema with Migrate", s.Ref, len(s.Value), reflect.TypeFor[S](), err)}
 	}
 	return false, nil
 }
-
-// actorError makes workers fail the future without a retry.
-type actorError struct{ error }
-
-// Permanent returns true: no further attempt can succeed.
-func (actorError) Permanent() bool { return true }
-
-// Unwrap returns the cause.
-func (e actorError) Unwrap() error { return e.error }
 
 func turnOf(ctx context.Context) (taskcontext.Turn, error) {
 	turn, ok := ctx.Value(taskcontext.TurnKey{}).(taskcontext.Turn)
@@ -187,7 +174,7 @@ func turnOf(ctx context.Context) (taskcontext.Turn, error) {
 		return nil, fmt.Errorf("%w; elsewhere use Read, Call and Submit of actors", ErrOutsideFunction)
 	}
 	if withinStep(ctx) {
-		return nil, actorError{errors.New("futures: actors and sends in a step, whose code does not run again: a later " +
+		return nil, permanentError{errors.New("futures: actors and sends in a step, whose code does not run again: a later " +
 			"attempt would lose them; use them after the step, with what it returns")}
 	}
 	return turn, nil
@@ -210,22 +197,6 @@ func (a *Actor[S]) Read(ctx context.Context, c *Client, key string) (state S, ex
 		_, err = a.decode(&s, &state)
 	}
 	return state, s.Exists(), err
-}
-
-// ensureLanes has the cluster have the kind of lanes of a type: of width 1, unless it was set
-// otherwise.
-func (a *Actor[S]) ensureLanes(ctx context.Context, c *Client) error {
-	if a.known.Load() == c {
-		return nil
-	}
-	if err := actors.CheckType(a.name); err != nil {
-		return err
-	}
-	if err := lanes.Of(c.cluster).EnsureKind(ctx, actors.LaneKind(a.name), layout.LaneKind{Width: 1}); err != nil {
-		return fmt.Errorf("actors of type %s: %w", a.name, err)
-	}
-	a.known.Store(c)
-	return nil
 }
 
 // DecodeState decodes a state as it is given to the function of Migrate.

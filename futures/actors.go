@@ -209,11 +209,26 @@ func (c *Client) ActorTask(ctx context.Context, name, key, method string, t Task
 	if err != nil || !knows {
 		return t, err
 	}
-	if err := lanes.Of(c.cluster).EnsureKind(ctx, t.Lane.Kind, layout.LaneKind{Width: 1}); err != nil {
-		return t, fmt.Errorf("actors of type %s: %w", name, err)
+	if err := c.ensureActors(ctx, name); err != nil {
+		return t, err
 	}
 	c.methods.Store(t.Function, nil)
 	return t, nil
+}
+
+// ensureActors has the cluster have the kind of lanes of a type: of width 1, unless it was set otherwise.
+func (c *Client) ensureActors(ctx context.Context, name string) error {
+	if _, known := c.actors.Load(name); known {
+		return nil
+	}
+	if err := actors.CheckType(name); err != nil {
+		return err
+	}
+	if err := lanes.Of(c.cluster).EnsureKind(ctx, actors.LaneKind(name), layout.LaneKind{Width: 1}); err != nil {
+		return fmt.Errorf("actors of type %s: %w", name, err)
+	}
+	c.actors.Store(name, nil)
+	return nil
 }
 
 // knowMethod reports whether a worker knows a method. It returns ErrNotFound if calls of it should

@@ -71,7 +71,8 @@ type Client struct {
 	listener listener
 	objects  held.Reader
 	hints    *hints.Sender // nil without
-	methods  sync.Map      // of actors that workers know, and whose kind of lanes exists
+	actors   sync.Map      // the types of them whose kind of lanes exists
+	methods  sync.Map      // of actors, that workers know
 	unhear   func()        // ends what hears of mail within the process, nil for nothing
 
 	// base ends with Close. Work that serves no single caller runs in it.

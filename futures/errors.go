@@ -120,3 +120,12 @@ func (f failures) Error() string {
 
 // Unwrap is for errors.Is and errors.As.
 func (f failures) Unwrap() []error { return f }
+
+// permanentError makes workers fail the future of a function without a retry.
+type permanentError struct{ error }
+
+// Permanent returns true: no further attempt can succeed.
+func (permanentError) Permanent() bool { return true }
+
+// Unwrap returns the cause.
+func (e permanentError) Unwrap() error { return e.error }

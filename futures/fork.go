@@ -155,13 +155,13 @@ func (c *Client) forkRequest(o *ForkOptions) (r forks.Request, err error) {
 	return r, nil
 }
 
-// Forks returns up to limit forks of a future, at most 1,000, behind one of them, in the order of their
+// Forks returns up to limit forks of a future, at most 1,000, after one of them, in the order of their
 // ids; last is where more begin, the zero ID at the end. It returns ErrNotFound.
-func (c *Client) Forks(ctx context.Context, id, behind ID, limit int) (all []Forked, last ID, err error) {
+func (c *Client) Forks(ctx context.Context, id, after ID, limit int) (all []Forked, last ID, err error) {
 	if err := c.usable(); err != nil {
 		return nil, last, err
 	}
-	found, last, err := forks.Of(c.cluster).List(ctx, id, behind, limit)
+	found, last, err := forks.Of(c.cluster).List(ctx, id, after, limit)
 	all = make([]Forked, len(found))
 	for i := range found {
 		f := &found[i]
@@ -267,7 +267,7 @@ type manyForks struct {
 // errEnough ends a sweep at the limit of its query.
 var errEnough = errors.New("as many as were asked for")
 
-// atOnce is how many forks are asked for between two reports of progress.
+// forksAtOnce is how many forks are asked for between two reports of progress.
 const forksAtOnce = 50
 
 func (m *manyForks) wants(row *layout.Row) bool {

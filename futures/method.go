@@ -15,9 +15,8 @@ import (
 // Method is a method of a type of actors: a function that is called with a key.
 type Method[In, Out any] struct {
 	Definition[In, Out]
-	actor  string
-	ensure func(context.Context, *Client) error
-	run    func(context.Context, string, In) (Out, error)
+	actor string
+	run   func(context.Context, string, In) (Out, error)
 }
 
 // DefineMethod names a method of a type of actors, which workers register as go:TYPE.NAME with Bind. fn
@@ -28,7 +27,7 @@ type Method[In, Out any] struct {
 func DefineMethod[S, In, Out any](a *Actor[S], name string, fn func(ctx context.Context, state *S, in In) (Out, error),
 	options ...Option,
 ) Method[In, Out] {
-	return Method[In, Out]{Definition: Define[In, Out](a.name+"."+name, options...), actor: a.name, ensure: a.ensureLanes,
+	return Method[In, Out]{Definition: Define[In, Out](a.name+"."+name, options...), actor: a.name,
 		run: func(ctx context.Context, key string, in In) (out Out, err error) {
 			state, err := a.State(ctx, key)
 			if err != nil {
@@ -43,8 +42,8 @@ func (m Method[In, Out]) Bind() (name string, run func(context.Context, []byte) 
 	return m.Definition.Bind(func(ctx context.Context, in In) (out Out, err error) {
 		lane, _ := ctx.Value(taskcontext.LaneKey{}).(layout.Lane)
 		if lane.Kind != actors.LaneKind(m.actor) {
-			return out, actorError{fmt.Errorf("%w: go:%s is a method of actors: submit it in the lane %s/KEY, or by Method.Call",
-				layout.ErrBadSpec, m.Name(), actors.LaneKind(m.actor))}
+			return out, permanentError{fmt.Errorf("%w: go:%s is a method of actors: submit it in the lane %s/KEY, or by "+
+				"Method.Call", layout.ErrBadSpec, m.Name(), actors.LaneKind(m.actor))}
 		}
 		return m.run(ctx, lane.Key, in)
 	})
@@ -83,7 +82,7 @@ func (m Method[In, Out]) Submit(ctx context.Context, c *Client, key string, in I
 ) (*Typed[Out], error) {
 	t, err := m.Task(key, in, options...)
 	if err == nil {
-		err = m.ensure(ctx, c)
+		err = c.ensureActors(ctx, m.actor)
 	}
 	if err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ..
 	if err != nil {
 		return ID{}, err
 	}
-	return send(ctx, t, m.ensure)
+	return send(ctx, t, m.actor)
 }
 
 // Send has a task submitted with the result of the function that ctx was given to, in the
@@ -126,10 +125,11 @@ func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ..
 // Client.Submit that need no look at other futures. The others fail the attempt: an unknown lane or
 // module, a name that another future has, inputs that do not exist.
 func Send(ctx context.Context, t Task) (ID, error) {
-	return send(ctx, t, func(context.Context, *Client) error { return nil })
+	return send(ctx, t, "")
 }
 
-func send(ctx context.Context, t Task, ensure func(context.Context, *Client) error) (ID, error) {
+// send is Send for a task that calls an actor of a type, empty for others.
+func send(ctx context.Context, t Task, actor string) (ID, error) {
 	turn, err := turnOf(ctx)
 	if err != nil {
 		return ID{}, err
@@ -147,8 +147,10 @@ func send(ctx context.Context, t Task, ensure func(context.Context, *Client) err
 			"WaitForRoom", layout.ErrBadSpec)
 	}
 	t.NoNotify = true
-	if err := ensure(ctx, c); err != nil {
-		return ID{}, err
+	if actor != "" {
+		if err := c.ensureActors(ctx, actor); err != nil {
+			return ID{}, err
+		}
 	}
 	s, err := c.submission(ctx, &t)
 	if err != nil {

@@ -92,7 +92,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	}
 	encoded, err := encode(CodecMsgpack, &value)
 	if err != nil {
-		return none, stepError{fmt.Errorf("step %s: what it returned can't be encoded: %w", step, err)}
+		return none, permanentError{fmt.Errorf("step %s: what it returned can't be encoded: %w", step, err)}
 	}
 	err = log.Record(ctx, step, taskcontext.RecordedStep{Codec: CodecMsgpack, Value: encoded, Started: started})
 	if err != nil {
@@ -104,26 +104,26 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 // stepsOf returns the steps of a function's attempt.
 func stepsOf(ctx context.Context) (taskcontext.Steps, error) {
 	if name, is := ctx.Value(inStep{}).(string); is {
-		return nil, stepError{fmt.Errorf("futures: a step in step %s: return from that one first", name)}
+		return nil, permanentError{fmt.Errorf("futures: a step in step %s: return from that one first", name)}
 	}
 	log, ok := ctx.Value(taskcontext.StepsKey{}).(taskcontext.Steps)
 	if !ok {
 		return nil, ErrOutsideFunction
 	}
 	if log.Runs() && calledByStep() {
-		return nil, stepError{errors.New("futures: a step in a step, by the context of the function: return from that one " +
-			"first")}
+		return nil, permanentError{errors.New("futures: a step in a step, by the context of the function: return from that " +
+			"one first")}
 	}
 	return log, nil
 }
 
 func recordedValue[T any](step string, recorded *taskcontext.RecordedStep) (value T, err error) {
 	if !recorded.Wake.IsZero() {
-		return value, stepError{fmt.Errorf("step %s was recorded in attempt %d and is a sleep: give the step another name, "+
-			"or start the future over without its steps", step, recorded.Attempt)}
+		return value, permanentError{fmt.Errorf("step %s was recorded in attempt %d and is a sleep: give the step another "+
+			"name, or start the future over without its steps", step, recorded.Attempt)}
 	}
 	if err := decode(recorded.Codec, recorded.Value, &value); err != nil {
-		return value, stepError{fmt.Errorf("step %s: %d bytes of %s, recorded in attempt %d, do not decode as %v: %w; "+
+		return value, permanentError{fmt.Errorf("step %s: %d bytes of %s, recorded in attempt %d, do not decode as %v: %w; "+
 			"give the step another name, or start the future over without its steps", step, len(recorded.Value),
 			wording(recorded.Codec), recorded.Attempt, reflect.TypeFor[T](), err)}
 	}
@@ -164,15 +164,6 @@ func tryStep[T any](ctx context.Context, log taskcontext.Steps, fn func(context.
 	return value, err
 }
 
-// stepError makes workers fail the future without a retry.
-type stepError struct{ error }
-
-// Permanent returns true: no further attempt can succeed.
-func (stepError) Permanent() bool { return true }
-
-// Unwrap returns the cause.
-func (e stepError) Unwrap() error { return e.error }
-
 // Sleep has a function wait for d. The time when it ends is recorded as a step, named sleep, so
 // that a later attempt waits for the rest only. For a few seconds the function waits here, without
 // its slot. A longer sleep ends the attempt: Sleep returns an error that the function must return, the
@@ -202,7 +193,7 @@ func sleep(ctx context.Context, until func(now time.Time) time.Time) error {
 		return err
 	}
 	if recorded != nil && recorded.Wake.IsZero() {
-		return stepError{fmt.Errorf("step %s was recorded in attempt %d and is no sleep: give steps other names", step,
+		return permanentError{fmt.Errorf("step %s was recorded in attempt %d and is no sleep: give steps other names", step,
 			recorded.Attempt)}
 	}
 	if recorded == nil {

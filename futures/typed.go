@@ -70,7 +70,7 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 // What does not decode is an error that fails a future at once.
 func (d Definition[In, Out]) Decode(codec string, args []byte) (in In, err error) {
 	if err := decode(codec, args, &in); err != nil {
-		return in, badArgumentsError{fmt.Errorf("arguments of go:%s: %d bytes of %s do not decode as %v: %w", d.name,
+		return in, permanentError{fmt.Errorf("arguments of go:%s: %d bytes of %s do not decode as %v: %w", d.name,
 			len(args), wording(codec), reflect.TypeFor[In](), err)}
 	}
 	return in, nil
@@ -84,15 +84,6 @@ func (d Definition[In, Out]) Encode(codec string, out Out) ([]byte, error) {
 	}
 	return value, nil
 }
-
-// badArgumentsError makes workers fail the future without a retry.
-type badArgumentsError struct{ error }
-
-// Permanent returns true: no further attempt can succeed.
-func (badArgumentsError) Permanent() bool { return true }
-
-// Unwrap returns the cause.
-func (e badArgumentsError) Unwrap() error { return e.error }
 
 // Task returns a task that runs the function on in, for SubmitMany and
 // SubmitTx.

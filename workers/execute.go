@@ -200,7 +200,8 @@ func call(j *job, fn Function, args []byte) (value []byte, err error) {
 			err = &panicError{fmt.Sprintf("panic: %v%s%s", p, stackMark, trimStack(string(debug.Stack())))}
 		}
 	}()
-	return fn(jobContext{j.ctx, j}, args)
+	value, err = fn(jobContext{j.ctx, j}, args)
+	return value, j.overTurn(err)
 }
 
 // stackMark divides the value of a panic and its stack in a message.
@@ -216,8 +217,8 @@ func trimStack(stack string) string {
 			_, stack, _ = strings.Cut(frames, "\n")
 		}
 	}
-	for _, frame := range [...]string{"workers.(*Worker).callGo.", "workers.call("} {
-		stack, _, _ = strings.Cut(stack, "github.com/futura-run/futura/"+frame)
+	if above, _, found := strings.Cut(stack, "github.com/futura-run/futura/workers.call("); found {
+		stack = above
 	}
 	return stack[:min(len(stack), maxStack)]
 }

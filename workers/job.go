@@ -105,8 +105,7 @@ type job struct {
 	stepsMu sync.Mutex
 	steps   *stepLog // nil until the function asks for one
 
-	turnMu    sync.Mutex
-	turnSoFar *turn // nil until the function asks for it
+	turnSoFar atomic.Pointer[turn] // nil until the function asks for it
 
 	// Under the slots' mu.
 	calling   bool    // the members that a bundle has are those of its call

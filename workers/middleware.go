@@ -81,7 +81,6 @@ func (w *Worker) wraps(function string) bool {
 // callGo calls a Go function within its middleware.
 func (w *Worker) callGo(j *job, fn Function, args []byte) ([]byte, error) {
 	function := j.future.Spec.Function
-	fn = j.inTurn(fn)
 	if !w.wraps(function) {
 		return call(j, fn, args)
 	}
@@ -89,7 +88,9 @@ func (w *Worker) callGo(j *job, fn Function, args []byte) ([]byte, error) {
 	return call(j, func(ctx context.Context, args []byte) ([]byte, error) {
 		return w.around(function, func(ctx context.Context, args []byte) ([]byte, error) {
 			j.dropWritten()
-			return fn(ctx, args)
+			j.dropTurn()
+			value, err := fn(ctx, args)
+			return value, j.overTurn(err)
 		})(ctx, args)
 	}, args)
 }

@@ -50,38 +50,27 @@ type turnPart struct {
 
 // turn returns the turn of the attempt.
 func (j *job) turn() *turn {
-	j.turnMu.Lock()
-	defer j.turnMu.Unlock()
-	if j.turnSoFar == nil {
-		j.turnSoFar = &turn{job: j, byRef: map[actors.Ref]any{}}
+	if j.turnSoFar.Load() == nil {
+		j.turnSoFar.CompareAndSwap(nil, &turn{job: j, byRef: map[actors.Ref]any{}})
 	}
-	return j.turnSoFar
+	return j.turnSoFar.Load()
 }
 
-// inTurn calls a function, whose turn counts if it returns no error.
-func (j *job) inTurn(fn Function) Function {
-	return func(ctx context.Context, args []byte) ([]byte, error) {
-		j.dropTurn()
-		value, err := fn(ctx, args)
-		j.turnMu.Lock()
-		t := j.turnSoFar
-		j.turnMu.Unlock()
-		if t == nil {
-			return value, err
-		}
-		if ended := t.end(err == nil); err == nil {
-			err = ended
-		}
-		return value, err
+// overTurn ends the turn of a function that has returned: it counts if err is nil. It returns err, or
+// else what is wrong with the turn.
+func (j *job) overTurn(err error) error {
+	t := j.turnSoFar.Load()
+	if t == nil {
+		return err
 	}
+	if ended := t.end(err == nil); err == nil {
+		err = ended
+	}
+	return err
 }
 
 // dropTurn forgets the turn of a call before this one, which middleware has made.
-func (j *job) dropTurn() {
-	j.turnMu.Lock()
-	defer j.turnMu.Unlock()
-	j.turnSoFar = nil
-}
+func (j *job) dropTurn() { j.turnSoFar.Store(nil) }
 
 // Reset implements taskcontext.Turn.
 func (t *turn) Reset() { t.job.dropTurn() }
@@ -180,6 +169,9 @@ func (t *turn) Submit(subs []fdbmodel.Submission) error {
 func (t *turn) end(counts bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.over { // within middleware
+		return nil
+	}
 	t.over = true
 	if !counts {
 		t.parts, t.submits = nil, nil
@@ -220,9 +212,7 @@ func keepWarm(warm *lru.Cache[actors.Ref, actors.State], states []actors.State, 
 
 // endTurn has a result write what the turn of its attempt came to.
 func (j *job) endTurn(c *fdbmodel.Completion) {
-	j.turnMu.Lock()
-	t := j.turnSoFar
-	j.turnMu.Unlock()
+	t := j.turnSoFar.Load()
 	if t == nil {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -64,30 +63,15 @@ func (a *app) listActors(ctx context.Context, c *futures.Client, name, after str
 	if err != nil {
 		return err
 	}
-	if a.json {
-		form := map[string]any{"actors": list}
-		if next != "" {
-			form["next"] = next
-		}
-		return a.printJSON(form)
+	return showPage(a, "actors", list, next, []string{"KEY", "VERSION", "SIZE", "SCHEMA", "CHANGED", "NOTE"}, actorRow)
+}
+
+func actorRow(v *futures.ActorView) []string {
+	if v.Problem != "" {
+		return []string{v.Key, "", "", "", "", v.Problem}
 	}
-	rows := [][]string{{"KEY", "VERSION", "SIZE", "SCHEMA", "CHANGED", "NOTE"}}
-	for i := range list {
-		v := &list[i]
-		if v.Problem != "" {
-			rows = append(rows, []string{v.Key, "", "", "", "", v.Problem})
-			continue
-		}
-		rows = append(rows, []string{v.Key, fmt.Sprint(v.Version), fmt.Sprint(v.Size), fmt.Sprint(v.Schema),
-			timeText(v.ChangedAt.UnixMilli()), ""})
-	}
-	if err := a.table(rows); err != nil {
-		return err
-	}
-	if next != "" {
-		fmt.Fprintf(a.err, "more: --after %s\n", console.Printable("'"+strings.ReplaceAll(next, "'", `'\''`)+"'"))
-	}
-	return nil
+	return []string{v.Key, fmt.Sprint(v.Version), fmt.Sprint(v.Size), fmt.Sprint(v.Schema),
+		timeText(v.ChangedAt.UnixMilli()), ""}
 }
 
 func (a *app) actorShowCommand() *cobra.Command {
@@ -214,11 +198,7 @@ func (a *app) actorDeleteCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		form := map[string]string{"outcome": "deleted", "type": name, "key": key}
-		if err := c.DeleteActor(ctx, name, key); err != nil {
-			return err
-		}
-		return a.say(form, "deleted", args[0])
+		return a.done(c.DeleteActor(ctx, name, key), "deleted", "actor", args[0])
 	})
 }
 

@@ -286,7 +286,7 @@ func (a *app) printForks(d *forkedMany) error {
 
 func (a *app) forksCommand() *cobra.Command {
 	limit := 100
-	var behind string
+	var after string
 	cmd := a.onCluster(&cobra.Command{
 		Use: "forks ID", Short: "List the forks of a future",
 		Long: "forks lists the futures that were made from a future with futura fork, in the order of their ids.",
@@ -301,8 +301,8 @@ func (a *app) forksCommand() *cobra.Command {
 			return err
 		}
 		var last futures.ID
-		if behind != "" {
-			if last, err = futures.ParseID(behind); err != nil {
+		if after != "" {
+			if last, err = futures.ParseID(after); err != nil {
 				return err
 			}
 		}
@@ -310,15 +310,14 @@ func (a *app) forksCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		heading := []string{"FORK", "STATE", "SUBMITTED", "GOES ON", "NAME"}
-		err = showAll(a, "forks", all, func(f *futures.Forked) futures.Forked { return *f }, heading, forkRow)
-		if err == nil && !last.IsZero() {
-			fmt.Fprintf(a.err, "more: --behind %s\n", last)
+		next := ""
+		if !last.IsZero() {
+			next = last.String()
 		}
-		return err
+		return showPage(a, "forks", all, next, []string{"FORK", "STATE", "SUBMITTED", "GOES ON", "NAME"}, forkRow)
 	})
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many to print, at most 1000")
-	cmd.Flags().StringVar(&behind, "behind", "", "continue behind this fork")
+	cmd.Flags().StringVar(&after, "after", "", "continue after this fork, where an earlier list ended")
 	return cmd
 }
 

@@ -62,9 +62,9 @@ func TestForkFromTheCommandLine(t *testing.T) {
 	all := listed[futures.Forked](t, "forks", s.ok("forks", ids[0], "--json"))
 	require.Len(t, all, 2)
 	_, e = s.run(exitOK, "", "forks", ids[0], "--limit", "1")
-	_, behind, found := strings.Cut(strings.TrimSpace(e), "--behind ")
+	_, after, found := strings.Cut(strings.TrimSpace(e), "--after ")
 	require.True(t, found)
-	require.Equal(t, 1, strings.Count(s.ok("forks", ids[0], "--behind", behind), "\n"))
+	require.Equal(t, 1, strings.Count(s.ok("forks", ids[0], "--after", strings.Trim(after, "'")), "\n"))
 	view := httpapi.Future{}
 	require.NoError(t, json.Unmarshal([]byte(s.ok("get", made, "--json")), &view))
 	require.Equal(t, ids[0], view.Fork.Source.String())
@@ -76,7 +76,7 @@ func TestForkFromTheCommandLine(t *testing.T) {
 		{"fork " + ids[0] + " --set sleep=1", "sleep"}, {"fork " + ids[0] + " --yes", "selection"},
 		{"fork " + ids[0] + " --limit 1", "selection"}, {"fork " + ids[0] + " " + ids[1], "one ID"}, {"fork", "name futures"},
 		{"fork " + ids[0] + " --state failed", "name futures"}, {"fork x", "id"}, {"forks x", "id"},
-		{"forks " + ids[0] + " --limit 0", "--limit"}, {"forks " + ids[0] + " --behind x", "id"},
+		{"forks " + ids[0] + " --limit 0", "--limit"}, {"forks " + ids[0] + " --after x", "id"},
 		{"fork --state ready", "--state ready"}, {"fork --state failed --limit -1", "--limit"},
 	} {
 		_, e := s.run(exitUsage, "", strings.Fields(c.args)...)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/console"
 )
 
 // group is a command that has others below it.
@@ -58,6 +59,18 @@ func showAll[T, V any](a *app, name string, all []T, form func(*T) V, heading []
 		rows = append(rows, row(&all[i]))
 	}
 	return a.show(map[string]any{name: forms}, rows)
+}
+
+// showPage is showAll for a page: next is what --after takes for the next one, empty at the end.
+func showPage[T any](a *app, name string, all []T, next string, heading []string, row func(*T) []string) error {
+	if a.json && next != "" {
+		return a.printJSON(map[string]any{name: all, "next": next})
+	}
+	err := showAll(a, name, all, func(one *T) T { return *one }, heading, row)
+	if err == nil && next != "" {
+		fmt.Fprintf(a.err, "more: --after %s\n", console.Printable("'"+strings.ReplaceAll(next, "'", `'\''`)+"'"))
+	}
+	return err
 }
 
 // done says what has become of a thing that is named by pairs of a word and a name.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -141,10 +139,6 @@ func Text(of *layout.Fork) string {
 		where += fmt.Sprintf(", with %d given", of.Set)
 	}
 	return where
-}
-
-func isPrintable(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) })
 }
 
 // nextNumber is the number of a step behind others.

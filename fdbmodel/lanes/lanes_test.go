@@ -335,6 +335,11 @@ func TestUnknownResultsOfLanes(t *testing.T) {
 			_, _, err := s.L.AdmitDue(s.Ctx)
 			require.NoError(t, err)
 			play("futura-lanes", func() { require.NoError(t, s.L.RemoveKind(s.Ctx, "k")) })
+			play("futura-lanes", func() { require.NoError(t, s.L.EnsureKind(s.Ctx, "k", layout.LaneKind{Width: 3})) })
+			require.NoError(t, s.L.EnsureKind(s.Ctx, "k", layout.LaneKind{Width: 4}))
+			kind, err := s.L.Kind(s.Ctx, "k")
+			require.NoError(t, err)
+			require.Equal(t, 3, kind.Width, "it was set before")
 		})
 	}
 }

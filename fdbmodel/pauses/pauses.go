@@ -127,7 +127,16 @@ func (p *Pauses) change(ctx context.Context, fn func(kv.Attempt) error) error {
 	if err != nil {
 		return err
 	}
-	return p.cluster.LearnPauses(ctx, result.Version)
+	return p.cluster.View(ctx, func(tx kv.Attempt) error {
+		if tx.Number == 1 && result.Version != kv.NoVersion {
+			tx.SetReadVersion(result.Version)
+		}
+		seen, err := pause.Ask(tx, p.keys).Wait(ctx)
+		if err == nil && pause.Of(p.cluster).Learn(seen) {
+			p.cluster.Notifier().WakeAll()
+		}
+		return err
+	})
 }
 
 // List returns what is paused, queues last, in the order of the names.

@@ -125,15 +125,15 @@ func (s *server) forkMany(ctx context.Context, in *forkManyInput) (*struct{ Body
 }
 
 type forksInput struct {
-	ID     string `path:"id"`
-	Behind string `query:"behind" doc:"The last fork of the previous answer"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	ID    string `path:"id"`
+	After string `query:"after" doc:"The next of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
 type forksOutput struct {
 	Body struct {
 		Forks []futures.Forked `json:"forks"`
-		More  bool             `json:"more" doc:"Ask again, behind the last one of these"`
+		Next  string           `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
 	}
 }
 
@@ -142,14 +142,16 @@ func (s *server) forks(ctx context.Context, in *forksInput) (*forksOutput, error
 	if err != nil {
 		return nil, err
 	}
-	var behind futures.ID
-	if in.Behind != "" {
-		if behind, err = layout.ParseID(in.Behind); err != nil {
+	var after futures.ID
+	if in.After != "" {
+		if after, err = layout.ParseID(in.After); err != nil {
 			return nil, err
 		}
 	}
 	out := &forksOutput{}
-	all, last, err := s.client.Forks(ctx, id, behind, in.Limit)
-	out.Body.Forks, out.Body.More = all, !last.IsZero()
+	all, last, err := s.client.Forks(ctx, id, after, in.Limit)
+	if out.Body.Forks = all; !last.IsZero() {
+		out.Body.Next = last.String()
+	}
 	return out, err
 }

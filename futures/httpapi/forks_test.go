@@ -45,12 +45,12 @@ func TestForksOverHTTP(t *testing.T) {
 	require.True(t, one.Existed)
 	var list struct {
 		Forks []futures.Forked
-		More  bool
+		Next  string
 	}
 	f.send("GET", at+"/forks", "").Into(http.StatusOK, &list)
 	require.Len(t, list.Forks, 1)
-	require.False(t, list.More)
-	f.send("GET", at+"/forks?behind="+one.ID.String(), "").Into(http.StatusOK, &list)
+	require.Empty(t, list.Next)
+	f.send("GET", at+"/forks?after="+one.ID.String(), "").Into(http.StatusOK, &list)
 	require.Empty(t, list.Forks)
 	var view httpapi.Future
 	f.send("GET", path+"/"+one.ID.String(), "").Into(http.StatusOK, &view)
@@ -69,7 +69,7 @@ func TestForksOverHTTP(t *testing.T) {
 	f.send("GET", missing+"/forks", "").Problem(http.StatusNotFound, "not_found", "")
 	f.send("POST", path+"/x:fork", "").Problem(http.StatusBadRequest, "bad_id", "")
 	f.send("GET", path+"/x/forks", "").Problem(http.StatusBadRequest, "bad_id", "")
-	f.send("GET", at+"/forks?behind=x", "").Problem(http.StatusBadRequest, "bad_id", "")
+	f.send("GET", at+"/forks?after=x", "").Problem(http.StatusBadRequest, "bad_id", "")
 	f.send("POST", path+"/"+one.ID.String()+":fork", "").Problem(http.StatusConflict, "nothing_failed", "realized")
 	f.send("POST", at+":fork", `{"from": "mail"}`).Problem(http.StatusConflict, "no_step", "reserve")
 	f.send("POST", at+":fork", `{"name": "fix", "from": "start"}`).Problem(http.StatusConflict, "forked_otherwise", "")
