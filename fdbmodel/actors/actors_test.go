@@ -10,7 +10,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/actors"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -42,12 +41,6 @@ func write(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, value string, states .
 	return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte(value)}, Beside: beside}
 }
 
-func requireClean(s *modeltest.Stage) {
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	require.Empty(s.T, report.Problems)
-}
-
 // TestATurnEndsOnWhatItHasRead has two attempts read one state: the second one to end is
 // relinquished, also if both end in one transaction.
 func TestATurnEndsOnWhatItHasRead(t *testing.T) {
@@ -74,7 +67,7 @@ func TestATurnEndsOnWhatItHasRead(t *testing.T) {
 		b := read(s, "b")
 		require.Equal(t, "1", string(b.Value))
 		require.Equal(t, first.ID, b.Head.Call)
-		requireClean(s)
+		s.RequireSound()
 	}
 }
 
@@ -145,7 +138,7 @@ func TestFuturesComeWithTheResult(t *testing.T) {
 			require.Len(t, rows, map[bool]int{true: 1}[exists])
 		}
 	}
-	requireClean(s)
+	s.RequireSound()
 }
 
 func TestLimitsOfTurns(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/forks"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -81,12 +80,6 @@ func stepsOf(s *modeltest.Stage, id layout.ID) (list []string) {
 	return list
 }
 
-func requireClean(s *modeltest.Stage) {
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	require.Empty(s.T, report.Problems)
-}
-
 // TestAForkHasTheStepsBeforeItsPoint forks one future from each point.
 func TestAForkHasTheStepsBeforeItsPoint(t *testing.T) {
 	t.Parallel()
@@ -109,7 +102,7 @@ func TestAForkHasTheStepsBeforeItsPoint(t *testing.T) {
 		require.Equal(t, id, row.Spec.Fork.From)
 		require.Equal(t, len(want) > 0, row.Steps)
 	}
-	requireClean(s)
+	s.RequireSound()
 	for _, f := range s.Claim(s.Worker) {
 		all, err := steps.Of(s.C).Load(s.Ctx, s.Worker, &f)
 		require.NoError(t, err)
@@ -117,7 +110,7 @@ func TestAForkHasTheStepsBeforeItsPoint(t *testing.T) {
 		record(s, &f)
 		realize(s, &f)
 	}
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestAForkIsAsItsSource compares what a fork is submitted with.
@@ -145,7 +138,7 @@ func TestAForkIsAsItsSource(t *testing.T) {
 		got, err := s.C.Args(s.Ctx, made, row.Spec)
 		require.NoError(t, err)
 		require.Equal(t, args, got)
-		requireClean(s)
+		s.RequireSound()
 	}
 }
 
@@ -169,11 +162,11 @@ func TestLargeStepsOfAFork(t *testing.T) {
 	require.Equal(t, []string{"large=" + string(value), "given=" + string(set[0].JSON)}, stepsOf(s, made))
 	sweep(s)
 	require.Len(t, stepsOf(s, made), 2)
-	requireClean(s)
+	s.RequireSound()
 	f = s.Claim(s.Worker)[0]
 	realize(s, &f)
 	require.NoError(t, s.C.Discard(s.Ctx, made))
-	requireClean(s)
+	s.RequireSound()
 	require.Zero(t, countKeys(s, "chunks")+countKeys(s, "steps")+countKeys(s, "forks"))
 }
 
@@ -234,7 +227,7 @@ func TestWhatCannotBeForked(t *testing.T) {
 		require.ErrorIs(t, preview[0].Err, c.want, name)
 	}
 	require.Equal(t, before, countKeys(s, "futures"), "nothing was made")
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestGivenValues replaces a step, and adds others.
@@ -261,7 +254,7 @@ func TestGivenValues(t *testing.T) {
 		require.Equal(t, origin == "set", all[i].Codec == layout.CodecJSON)
 	}
 	require.Equal(t, []string{"reserve=reserve", "charge=charge"}, stepsOf(s, id), "the source is as it was")
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestAForkBeginsWithItsSteps claims forks while they are made: none is seen without its steps.
@@ -278,7 +271,7 @@ func TestAForkBeginsWithItsSteps(t *testing.T) {
 	again := fork(s, forks.Request{Source: made})
 	require.Equal(t, []string{"charge=charge"}, stepsOf(s, again), "a fork of a fork")
 	require.NoError(t, s.C.Discard(s.Ctx, made))
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestForksOfANameAreMadeOnce repeats a request, before and after its fork, and its source, are gone.
@@ -312,7 +305,7 @@ func TestForksOfANameAreMadeOnce(t *testing.T) {
 		require.ErrorIs(t, forks.CheckName(name), layout.ErrBadName)
 	}
 	require.NoError(t, forks.CheckName("fix 1"))
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestForksAreListed lists the forks of a future in pages, and removes some, and then the future.
@@ -345,12 +338,12 @@ func TestForksAreListed(t *testing.T) {
 	all, _, err := forks.Of(s.C).List(s.Ctx, id, layout.ID{}, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 4)
-	requireClean(s)
+	s.RequireSound()
 	require.NoError(t, s.C.Discard(s.Ctx, id))
 	require.Zero(t, countKeys(s, "forks"))
 	_, _, err = forks.Of(s.C).List(s.Ctx, id, layout.ID{}, 0)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestManyForks makes more forks than one transaction takes, some of which can't be made, and some
@@ -386,7 +379,7 @@ func TestManyForks(t *testing.T) {
 	preview, err := forks.Of(s.C).Preview(s.Ctx, requests)
 	require.NoError(t, err)
 	require.True(t, preview[0].Existed)
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestInputsOfForks forks futures whose inputs are there, and are gone.
@@ -410,7 +403,7 @@ func TestInputsOfForks(t *testing.T) {
 	require.ErrorIs(t, both[0].Err, layout.ErrBadSpec)
 	require.ErrorContains(t, both[0].Err, input.String())
 	require.NoError(t, both[1].Err, "it is made without the one that can't be")
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestAForkOfTooManySteps has more steps than a fork copies.

@@ -68,7 +68,7 @@ func TestWhatHappensMeanwhile(t *testing.T) {
 			made, err := forks.Of(beside).Make(s.Ctx, []forks.Request{request})
 			require.NoError(t, err)
 			c.check(t, s, made[0])
-			requireClean(s)
+			s.RequireSound()
 		})
 	}
 }

@@ -26,7 +26,7 @@ func TestUnknownResultsOfForks(t *testing.T) {
 		require.Len(s.T, all, 1)
 		require.Equal(s.T, []string{"charge=charge"}, stepsOf(s, made.ID))
 		require.Equal(s.T, int64(1), s.Counted(layout.Ready))
-		requireClean(s)
+		s.RequireSound()
 	}
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-fork of one future": func(s *modeltest.Stage, strike func()) {

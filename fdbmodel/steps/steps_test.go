@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -21,12 +20,6 @@ import (
 // relinquish ends a claim without a trace in the attempts of the future.
 func relinquish(s *modeltest.Stage, f *fdbmodel.ClaimedFuture) {
 	require.Equal(s.T, fdbmodel.Applied, s.Finish(s.Worker, fdbmodel.Completion{Future: f, Relinquish: true}))
-}
-
-func requireClean(s *modeltest.Stage) {
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	require.Empty(s.T, report.Problems)
 }
 
 // TestALaterClaimKnowsThatThereAreSteps gives a future back in the one way that leaves no trace.
@@ -45,7 +38,7 @@ func TestALaterClaimKnowsThatThereAreSteps(t *testing.T) {
 	require.Equal(t, 2, all.Last)
 	require.Equal(t, "charge", string(all.Steps["charge"].Value))
 	require.Equal(t, first.Token, all.Steps["ship"].Token)
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestWhoLostTheClaimRecordsNothing has the former and the present holder of a future, and one
@@ -72,7 +65,7 @@ func TestWhoLostTheClaimRecordsNothing(t *testing.T) {
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &third, Result: &layout.Result{Value: []byte("v")}})
 	require.Equal(t, []bool{false}, write(s, entry(&third, 2, "after", false)), "a result leaves the claim in place")
 	require.Equal(t, []string{"new"}, names(s, id))
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestTheEndOfAClaimStopsItsSteps has a claim end between the reads and the commit of a step.
@@ -136,7 +129,7 @@ func TestStepsGoWithTheirFuture(t *testing.T) {
 	require.Len(t, value, 100_000)
 	require.NoError(t, s.C.Discard(s.Ctx, id))
 	require.Zero(t, countKeys(s, "steps")+countKeys(s, "chunks"))
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestLargeValuesOfNoStepAreSwept has an attempt store a value, and end before it records the step.
@@ -198,7 +191,7 @@ func TestARetryKeepsStepsUnlessItStartsOver(t *testing.T) {
 	require.False(t, f.Steps)
 	write(s, entry(&f, 1, "charge", true))
 	require.Equal(t, []string{"charge"}, names(s, id))
-	requireClean(s)
+	s.RequireSound()
 }
 
 // TestManyLargeStepsAreReadInPart loads more bytes of values than are kept in memory.
@@ -300,5 +293,5 @@ func TestUnusedStepsAreThoseOfTheLastEnd(t *testing.T) {
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{},
 		Beside: &fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, nil, false)}}})
 	require.Empty(t, unused())
-	requireClean(s)
+	s.RequireSound()
 }
