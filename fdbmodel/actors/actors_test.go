@@ -88,6 +88,30 @@ func TestTheSameVersionOfAnotherStateIsAnother(t *testing.T) {
 	require.Equal(t, "2", string(read(s, "a").Value))
 }
 
+// TestAnEmptyValueIsNoAbsentOne has attempts expect a key to be absent, and to be there, that is there and empty.
+func TestAnEmptyValueIsNoAbsentOne(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	key := append(s.C.Keys().Incoming(), "/empty"...)
+	_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(key, nil)
+		return nil
+	})
+	require.NoError(t, err)
+	for _, expected := range []struct {
+		value []byte
+		state layout.State
+	}{{nil, layout.Ready}, {[]byte{}, layout.Realized}} {
+		f := claim(s)
+		s.Finish(s.Worker, fdbmodel.Completion{Future: f, Result: &layout.Result{},
+			Beside: &fdbmodel.Beside{Expect: []kv.KeyValue{{Key: key, Value: expected.value}}}})
+		require.Equal(t, expected.state, s.State(f.ID))
+		if expected.state == layout.Ready {
+			require.Equal(t, f.ID, s.Claim(s.Worker)[0].ID)
+		}
+	}
+}
+
 // TestALostClaimWritesNoState has the worker of an attempt lose its claim before the end.
 func TestALostClaimWritesNoState(t *testing.T) {
 	t.Parallel()

@@ -293,5 +293,6 @@ func TestUnusedStepsAreThoseOfTheLastEnd(t *testing.T) {
 	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{},
 		Beside: &fdbmodel.Beside{Write: []kv.KeyValue{steps.Of(s.C).Unused(&f, nil, false)}}})
 	require.Empty(t, unused())
+	require.Nil(t, steps.Of(s.C).Unused(&f, nil, false).Value, "nothing is kept of an attempt that asked for all")
 	s.RequireSound()
 }

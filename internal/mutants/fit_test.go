@@ -74,7 +74,7 @@ func fitMutants() []mutant {
 		{name: "a copy that comes later helps nobody", file: "fdbmodel/internal/nearby/nearby.go",
 			by:  suites{{of: "fdbmodel/results", run: "MustBeNear"}},
 			old: "len(alive) == 0 || len(able) > 0, err",
-			new: "len(alive) == 0, err"},
+			new: "len(alive) == 0 || len(able) < 0, err"},
 		{name: "what nobody has any more is waited for", file: "fdbmodel/internal/nearby/nearby.go",
 			by:  suites{{of: "fdbmodel/results", run: "MustBeNear"}},
 			old: "len(alive) == 0 || len(able) > 0, err",

@@ -55,7 +55,7 @@ func uniqueMutants() []mutant {
 			by:  suites{{of: "fdbmodel/pauses"}},
 			old: "return asked(function) && !r.cluster", new: "return !r.cluster"},
 		{name: "nobody hears that a claim has ended", file: "fdbmodel/finish.go",
-			by:  suites{{of: "fdbmodel", run: "Limit"}},
+			by:  suites{{of: "fdbmodel/quota"}, {of: "workers", run: "Limit"}},
 			old: "\tr.cluster.claims.tell(-count(f.outcomes, Applied), result.Version)\n", new: ""},
 	}
 }

@@ -21,10 +21,6 @@ import (
 // written by a newer one is not opened.
 const formatVersion = 3
 
-// formatHeadless is the last version in which a segment could be without a
-// record.
-const formatHeadless = 1
-
 const (
 	manifestName    = "MANIFEST"
 	manifestNewName = "MANIFEST.new"

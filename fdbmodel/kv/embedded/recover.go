@@ -171,9 +171,6 @@ func (j *journal) cut(s segmentRange, r *segmentReader) error {
 	if s.Sealed {
 		return j.dir.corrupt(r.name, "record %d is missing or damaged, the last one is %d", j.next, s.Last)
 	}
-	if j.manifest.Format > formatHeadless {
-		j.known.seq = max(j.known.seq, s.First)
-	}
 	return r.rest(r.end, func(b []byte) error {
 		j.known = j.known.or(promised(b, j.store))
 		if n := leftover(b); n > 0 && j.known.seq < j.next {
