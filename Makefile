@@ -63,7 +63,7 @@ batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|
 # those of make test-all for fewer packages, so that neither repeats what the other has run.
 CORE := /(fdbmodel(/($(call either,$(BUSY_ROOMS) $(CALM_ROOMS))|layout|reference|state|transfer/archive|tuple|internal/.*|$\
 kv|kv/(embedded|faultkv|kvtest(/reference)?)))?|futures(/futurestest)?|workers|batch(/(batchtest|memstore))?|$\
-internal/(budget|bubble|clock|connlimit|faultdisk|lint|ratelog|socket|timetable|trust))$$
+internal/(anomaly|budget|bubble|clock|connlimit|faultdisk|lint|ratelog|socket|timetable|trust))$$
 SCOPE := all
 UNITS = $(GO) list ./... | grep -E '$(if $(filter core,$(SCOPE)),$(CORE),.)'
 # What is tested without C, as in the binary: the processes that functions run in.

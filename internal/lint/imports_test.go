@@ -323,7 +323,7 @@ func importTable() map[string]imports {
 		},
 
 		"fdbmodel/kv/kvtest": {
-			ours:   append(slices.Clone(store), "fdbmodel/kv/kvtest/reference", "fdbmodel/kv/faultkv"),
+			ours:   append(slices.Clone(store), "fdbmodel/kv/kvtest/reference", "fdbmodel/kv/faultkv", "internal/anomaly"),
 			others: tests(),
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
@@ -344,6 +344,7 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(store), "fdbmodel/kv/fdbkv"),
 			others: append(tests(), bindings),
 		},
+		"internal/anomaly":   {},
 		"internal/careless":  {},
 		"internal/chaos":     {},
 		"internal/faultdisk": {others: []string{pebble}},
@@ -374,7 +375,7 @@ func forTests() []string {
 	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "fdbmodel/modeltest", "futures/futurestest",
 		"futures/httpapi/stack/stacktest",
 		"batch/batchtest",
-		"internal/bubble", "internal/faultdisk", "internal/fdbtest",
+		"internal/anomaly", "internal/bubble", "internal/faultdisk", "internal/fdbtest",
 		"internal/storetest", "internal/sim", "internal/attack"}
 }
 

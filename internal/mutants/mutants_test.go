@@ -49,6 +49,7 @@ func all() []mutant {
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
 		stackMutants(), wasmMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
 		promiseMutants(), stepMutants(), forkMutants(), actorMutants(), actorCallMutants(),
+		anomalyMutants(),
 	} {
 		m = append(m, table...)
 	}
