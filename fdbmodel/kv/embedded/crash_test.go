@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/kvtest"
 )
 
 const tinyValue = 400
@@ -263,4 +264,26 @@ func TestCrashUnderCommitters(t *testing.T) {
 		}
 		require.NoError(t, s.Close())
 	}
+}
+
+// TestAppendsThroughACrash looks for anomalies in what transactions saw before and after a crash. Those that ended
+// before it hold.
+func TestAppendsThroughACrash(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewCrashableMem()
+	s, err := Open(t.Context(), "store", tiny(Options{FS: mem}))
+	require.NoError(t, err)
+	a, ended := kvtest.NewAppends([]byte("appends/")), make(chan error, 1)
+	go func() { ended <- a.Run(t.Context(), s) }()
+	<-a.Half()
+	at := a.Now()
+	crashed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(1, 2))})
+	require.NoError(t, <-ended)
+	require.NoError(t, s.Close())
+	a.Doubt(at)
+	s, err = Open(t.Context(), "store", tiny(Options{FS: crashed}))
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, a.Run(t.Context(), s))
+	a.Require(t.Context(), t, s)
 }

@@ -17,6 +17,7 @@ func concurrencyCases() []testCase {
 		{name: "Concurrent/Bank", run: concurrentBank},
 		{name: "Concurrent/PhantomWriteSkew", run: concurrentPhantoms},
 		{name: "Concurrent/StampsFollowVersions", run: concurrentStamps},
+		{name: "Concurrent/Appends", run: concurrentAppends},
 	}
 }
 

@@ -9,6 +9,7 @@ func reopenCases() []testCase {
 	return []testCase{
 		{name: "Reopen/KeepsCommits", run: reopenKeeps},
 		{name: "Reopen/EndsWhatIsOpen", exact: true, run: reopenEnds},
+		{name: "Reopen/Appends", run: reopenAppends},
 	}
 }
 

@@ -229,6 +229,21 @@ func TestConformanceOverBreakingConnections(t *testing.T) {
 	}})
 }
 
+// TestAppendsOfSeveralClients looks for anomalies in what the process of a store and two clients see, of which one has
+// a connection that breaks.
+func TestAppendsOfSeveralClients(t *testing.T) {
+	t.Parallel()
+	seed := kvtest.FirstSeed()
+	t.Log("seed", seed)
+	store, p, db := behindProxy(t)
+	p.setBudget(seed, 2000)
+	a := kvtest.NewAppends([]byte("appends/"))
+	require.NoError(t, a.Run(t.Context(), store, dial(t, p.server), db))
+	require.Positive(t, p.count())
+	p.setBudget(0, 0)
+	a.Require(t.Context(), t, store)
+}
+
 // rounds is how many transactions each goroutine of the counting test commits.
 func rounds() int {
 	if os.Getenv("FUTURA_LONG") == "1" {
