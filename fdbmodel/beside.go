@@ -164,6 +164,15 @@ func (f *finishing) submit(ctx context.Context, w *WriteSet,
 	return answers, lined, err
 }
 
+// flush writes what the attempts change, and puts in line what they submit.
+func (f *finishing) flush(ctx context.Context, w *WriteSet) error {
+	err := w.Flush(ctx)
+	if f.pinned && errors.Is(err, ErrLaneFull) {
+		return fmt.Errorf("%w: %w", errMayBeNewer, err)
+	}
+	return err
+}
+
 // firstOf returns the first index with the value that is at another one.
 func firstOf(values []int, at int) int {
 	for at > 0 && values[at-1] == values[at] {
@@ -189,10 +198,15 @@ func (f *finishing) refuse(ctx context.Context, err error) bool {
 func (f *finishing) atFault(err error) (completion int, cause error) {
 	var one *submitError
 	var damaged *lane.DamagedError
+	var full *lane.FullError
 	switch {
 	case err == nil, kv.Retryable(err), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrStoreFailed):
 	case errors.As(err, &one):
 		return one.completion, one.error
+	case errors.As(err, &full):
+		at := slices.IndexFunc(f.submits, func(s Submission) bool { return s.ID == full.ID })
+		return f.submitter[at], fmt.Errorf("future %d of those that are submitted with the result: %w",
+			1+at-firstOf(f.submitter, at), err)
 	case errors.As(err, &damaged):
 		for i := range f.completions {
 			if f.completions[i].Beside.submitsTo(damaged.Lanes) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/state"
 )
@@ -27,6 +28,9 @@ var (
 	// ErrTooManyKinds is returned by making a kind of lanes in a cluster that has
 	// layout.MaxLaneKinds.
 	ErrTooManyKinds = errors.New("too many kinds of lanes")
+	// ErrLaneFull is returned by a submit to a lane in which as many futures wait as its kind
+	// allows. It may succeed later.
+	ErrLaneFull = lane.ErrFull
 	// ErrTransition is returned when a future is in a state that does not allow
 	// the request, such as a retry of one that is running.
 	ErrTransition = state.ErrTransition

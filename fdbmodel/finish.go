@@ -302,7 +302,7 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	if err != nil {
 		return err
 	}
-	if err := w.Flush(ctx); err != nil {
+	if err := f.flush(ctx, w); err != nil {
 		return err
 	}
 	placeInLanes(answers, lined, notify.Demands{})

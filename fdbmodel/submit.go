@@ -88,7 +88,8 @@ type Submitted struct {
 // It returns ErrBadSpec, ErrBadName and ErrTooLarge for invalid submissions,
 // before anything is written, ErrIDInUse if an id or key belongs to a future
 // with other content, a NotUniqueError if another future has the name of a unique
-// one, and for an assigned future the errors of Assign. An
+// one, ErrLaneFull if more would be in line for a lane than its kind lets wait, and for an
+// assigned future the errors of Assign. An
 // unknown commit is resolved by looking for the future's spec, so that no
 // future is made ready twice.
 func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {

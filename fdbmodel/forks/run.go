@@ -160,7 +160,7 @@ func (r *run) store(ctx context.Context, missing *absent) error {
 // isRefusal reports whether an error is about one fork, so that others may be made.
 func isRefusal(err error) bool {
 	for _, one := range []error{ErrUnforkable, ErrNoStep, ErrNothingFailed, ErrAmbiguous, ErrForked,
-		fdbmodel.ErrNotFound} {
+		fdbmodel.ErrNotFound, fdbmodel.ErrLaneFull} {
 		if errors.Is(err, one) {
 			return true
 		}

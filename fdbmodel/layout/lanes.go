@@ -95,6 +95,9 @@ type LaneKind struct {
 	// next in line, and gets in line again when it is due. Defaults to false: it
 	// keeps the slot, so that no other overtakes it.
 	Aside bool `msgpack:"a,omitempty" json:"aside,omitempty"`
+	// MaxWaiting is how many futures may be in line for one lane: a submit of more is refused. One
+	// that was submitted before always gets in line. Defaults to 0, no bound.
+	MaxWaiting int `msgpack:"n,omitempty" json:"max_waiting,omitempty"`
 	// Paused says that no future of the kind is admitted.
 	Paused bool `msgpack:"p,omitempty" json:"paused,omitempty"`
 	// Sweep is not 0 while lanes may have room for futures in line since the settings
@@ -107,6 +110,8 @@ const (
 	maxLaneWidth = 1_000_000
 	maxLaneRate  = 1_000_000
 	maxLaneEvery = 31 * 24 * time.Hour
+	// maxLaneWaiting bounds what a submit to a lane reads.
+	maxLaneWaiting = 10_000
 
 	// MaxMembers is the most members of a bundle.
 	MaxMembers     = 100
@@ -140,6 +145,9 @@ func (k LaneKind) Validate() error {
 			maxLaneRate)
 	case k.Every < 0 || k.Every > maxLaneEvery:
 		return fmt.Errorf("%w: a rate of %d in %v: use a time of up to %v", ErrBadConfig, k.Rate, k.Every, maxLaneEvery)
+	case k.MaxWaiting < 0 || k.MaxWaiting > maxLaneWaiting:
+		return fmt.Errorf("%w: at most %d futures in line: use 1 to %d, or 0 for no bound", ErrBadConfig, k.MaxWaiting,
+			maxLaneWaiting)
 	}
 	return k.validateBundles()
 }
@@ -150,7 +158,7 @@ func DecodeLaneKind(key, value []byte, k *LaneKind) error {
 	if err := Decode(key, value, k); err != nil {
 		return err
 	}
-	negative := k.Total < 0 || k.Rate < 0 || k.Every < 0 || k.Linger < 0
+	negative := k.Total < 0 || k.Rate < 0 || k.Every < 0 || k.Linger < 0 || k.MaxWaiting < 0
 	if k.Width < 1 || negative || k.Bundle != "" && (k.Most < 1 || k.Bytes < 1) {
 		return fmt.Errorf("%s: %w: settings of lanes that can't be obeyed: %+v", tuple.String(key), ErrBadRecord, *k)
 	}
@@ -201,6 +209,11 @@ type LaneRecord struct {
 	Turn bool `msgpack:"t,omitempty" json:"turn,omitempty"`
 	// Called is how many bundles are admitted that have not taken their members yet.
 	Called int `msgpack:"c,omitempty" json:"called,omitempty"`
+	// Counted is how many futures are in line for a lane that lets only so many wait. It holds within
+	// the transaction of a caller that reads at the version CountedAt and has written it: that can't
+	// read what it has put in line.
+	Counted   int   `msgpack:"w,omitempty" json:"-"`
+	CountedAt int64 `msgpack:"v,omitempty" json:"-"`
 }
 
 // Idle reports whether nothing is known that the absence of the record does not say:

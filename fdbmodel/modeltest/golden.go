@@ -155,11 +155,11 @@ func goldenLanes() []GoldenRecord {
 		{"pace", &quota.PaceRecord{Next: 1}, false, empty[quota.PaceRecord]()},
 		{"lane kind", &layout.LaneKind{
 			Width: 1, Total: 2, Rate: 3, Every: time.Second, Aside: true, Paused: true, Sweep: 4,
-			Bundle: "go:b", Most: 5, Bytes: 6, Linger: 7, Target: "/t",
+			Bundle: "go:b", Most: 5, Bytes: 6, Linger: 7, Target: "/t", MaxWaiting: 8,
 		}, false, empty[layout.LaneKind]()},
 		{"lane total", &layout.LaneTotal{Open: 1, Lined: true}, false, empty[layout.LaneTotal]()},
-		{"lane", &layout.LaneRecord{Open: 1, Lined: true, Paused: true, Due: 2, Spent: 3, Turn: true, Called: 4}, false,
-			empty[layout.LaneRecord]()},
+		{"lane", &layout.LaneRecord{Open: 1, Lined: true, Paused: true, Due: 2, Spent: 3, Turn: true, Called: 4,
+			Counted: 5, CountedAt: 6}, false, empty[layout.LaneRecord]()},
 		{"line", &layout.LineEntry{ID: GoldenID}, false, empty[layout.LineEntry]()},
 		{"in line", &layout.LineRecord{Order: 1, Incarnation: 2}, true, empty[layout.LineRecord]()},
 	}

@@ -204,7 +204,7 @@ func (m *Machine) Step() {
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report, m.recordStep, m.recordStep, m.recordStep, m.startOver, m.fork, m.fork,
 		m.promise, m.promise, m.complete, m.complete, m.act, m.act, m.act,
-		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
+		m.gather, m.gather, m.setLaneKind, m.crowd, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
 		m.beatMany, m.beatMany, m.forceReap, m.meter, m.meter, m.reservePace,
 	}
 	if m.random.IntN(80) == 0 {
@@ -243,6 +243,7 @@ func (m *Machine) verify(allowed change) {
 		now[rows[i].ID] = &rows[i]
 	}
 	m.verifyLanes(now)
+	m.verifyBounds(now)
 	allowed = admitted(allowed)
 	for i := range rows {
 		rows[i].Attempts.Slot, rows[i].Attempts.Taken = false, false // an audit has compared them with the lanes

@@ -52,6 +52,8 @@ func (m *Machine) judgeFork(r *forks.Request, source *layout.Row, made *forks.Ma
 	existing := m.Rows[r.ID]
 	switch {
 	case errors.Is(made.Err, fdbmodel.ErrNotFound) && source == nil, errors.Is(made.Err, layout.ErrBadSpec):
+	case errors.Is(made.Err, fdbmodel.ErrLaneFull):
+		m.refusedAsFull(made.Err, []fdbmodel.Submission{{Spec: *source.Spec}})
 	case errors.Is(made.Err, forks.ErrForked) && existing != nil:
 	case made.Existed != (existing != nil && made.Err == nil):
 		m.fail("a fork existed: %t", made.Existed)

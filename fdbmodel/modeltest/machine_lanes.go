@@ -3,6 +3,7 @@ package modeltest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -12,11 +13,12 @@ import (
 
 // The kinds of lanes of a machine, and the settings that they may have.
 var laneKinds = map[string][]layout.LaneKind{
-	"narrow": {{Width: 1}, {Width: 2}, {Width: 1, Paused: true}},
-	"aside":  {{Width: 1, Aside: true}, {Width: 3, Aside: true}},
+	"narrow": {{Width: 1, MaxWaiting: 1}, {Width: 2}, {Width: 1, MaxWaiting: 2, Paused: true}},
+	"aside":  {{Width: 1, Aside: true, MaxWaiting: 1}, {Width: 3, Aside: true}},
 	"turns":  {{Width: 1, Total: 1}, {Width: 2, Total: 2}, {Width: 2, Total: 3, Paused: true}},
-	"bundle": {{Width: 1, Bundle: "go:f"}, {Width: 2, Bundle: "go:f", Most: 2}, {Width: 1, Bundle: "go:f", Paused: true}},
-	"rated":  {{Width: 2, Rate: 1, Every: time.Second}, {Width: 1, Rate: 100, Every: time.Second}, {Width: 1}},
+	"bundle": {{Width: 1, Bundle: "go:f", MaxWaiting: 1}, {Width: 2, Bundle: "go:f", Most: 2},
+		{Width: 1, Bundle: "go:f", Paused: true}},
+	"rated": {{Width: 2, Rate: 1, Every: time.Second}, {Width: 1, Rate: 100, Every: time.Second}, {Width: 1}},
 }
 
 // The names of the kinds, in an order, and the keys of their lanes.
@@ -62,6 +64,81 @@ func (m *Machine) setLaneKind(ctx context.Context) (change, error) {
 	}
 	m.logf("set kind %s to %+v: %v", name, k, err)
 	return none, err
+}
+
+// crowd submits futures to one lane, some of them with the same name.
+func (m *Machine) crowd(ctx context.Context) (change, error) {
+	lane := m.lane()
+	subs := make([]fdbmodel.Submission, 1+m.random.IntN(3))
+	ids := map[layout.ID]bool{}
+	drawn, err := m.C.DrawIDs(len(subs))
+	m.require(err)
+	for i := range subs {
+		subs[i] = fdbmodel.Submission{ID: drawn[i], Drawn: true, Spec: layout.Spec{Function: "go:f", Lane: lane}}
+		m.drawUnique(&subs[i])
+		ids[drawn[i]] = true
+	}
+	answers, err := m.C.Submit(ctx, subs)
+	m.logf("submit %d to lane %s: %v %v", len(subs), lane, answers, err)
+	if m.refusedAsNotUnique(err) || m.refusedAsFull(err, subs) {
+		return none, nil
+	}
+	return func(before, after *layout.Row) bool {
+		isNew := before == nil && ids[after.ID] && after.State() == layout.Ready
+		return isNew || isReplaced(before, after, subs)
+	}, err
+}
+
+// refusedAsFull requires that a lane that is said to be full has as many in line as may wait, with
+// those of a refused submit.
+func (m *Machine) refusedAsFull(err error, subs []fdbmodel.Submission) bool {
+	if !errors.Is(err, fdbmodel.ErrLaneFull) {
+		return false
+	}
+	m.Faults.Pause()
+	defer m.Faults.Resume()
+	kinds, failed := lanes.Of(m.C).Kinds(context.Background())
+	m.require(failed)
+	lined := map[layout.Lane]int{}
+	for _, row := range m.Rows {
+		if row.InLine() {
+			lined[row.Spec.Lane]++
+		}
+	}
+	full := false
+	for i := range subs {
+		lane := subs[i].Spec.Lane
+		lined[lane]++
+		most := kinds[lane.Kind].MaxWaiting
+		full = full || most > 0 && lined[lane] > most
+	}
+	if !full && len(m.loose) == 0 {
+		m.fail("a lane is said to be full, and none of those of a submit is: %v", err)
+	}
+	return true
+}
+
+// verifyBounds requires that nothing new is in line beyond the bound of its lane. What was submitted
+// before may be.
+func (m *Machine) verifyBounds(now map[layout.ID]*layout.Row) {
+	kinds, err := lanes.Of(m.C).Kinds(context.Background())
+	m.require(err)
+	lined, fresh, others := map[layout.Lane]int{}, map[layout.Lane]bool{}, map[layout.Lane]bool{}
+	for id, row := range now {
+		if !row.InLine() {
+			continue
+		}
+		before := m.Rows[id]
+		lined[row.Spec.Lane]++
+		fresh[row.Spec.Lane] = fresh[row.Spec.Lane] || before == nil && !row.Spec.HasInputs()
+		others[row.Spec.Lane] = others[row.Spec.Lane] || before != nil && !before.InLine() ||
+			before == nil && row.Spec.HasInputs()
+	}
+	for lane := range fresh {
+		if most := kinds[lane.Kind].MaxWaiting; most > 0 && fresh[lane] && !others[lane] && lined[lane] > most {
+			m.fail("lane %s has %d in line, one of them new, and %d may be", lane, lined[lane], most)
+		}
+	}
 }
 
 func (m *Machine) pauseLane(ctx context.Context) (change, error) {

@@ -67,7 +67,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 	}
 	m.logf("submit %d: %v %v", len(subs), answers, err)
 	cut := err != nil
-	if m.refusedAsNotUnique(err) || errors.Is(err, fdbmodel.ErrNotFound) {
+	if m.refusedAsNotUnique(err) || m.refusedAsFull(err, subs) || errors.Is(err, fdbmodel.ErrNotFound) {
 		return none, nil // or the module is not stored
 	}
 	if errors.Is(err, layout.ErrBadSpec) && len(m.loose) > 0 {

@@ -142,7 +142,7 @@ func (l *Schedules) fire(ctx context.Context, name string, now time.Time,
 			}
 			return nil
 		})
-		if refusal == nil && err != nil && (fdbmodel.IsMistake(err) || errors.Is(err, fdbmodel.ErrNotFound)) {
+		if refusal == nil && err != nil && isRefusal(err) {
 			refusal = err
 			continue
 		}
@@ -151,6 +151,12 @@ func (l *Schedules) fire(ctx context.Context, name string, now time.Time,
 		}
 		return fired, again, err
 	}
+}
+
+// isRefusal reports whether futures of a schedule can't be submitted now, so that their times pass
+// without them.
+func isRefusal(err error) bool {
+	return fdbmodel.IsMistake(err) || errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrLaneFull)
 }
 
 // moveOn writes a schedule that fired, if it changed. Its state was read, so that of

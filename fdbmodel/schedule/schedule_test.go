@@ -322,6 +322,23 @@ func TestRefusedFiring(t *testing.T) {
 	require.Greater(t, state.Next, s.Clock.Now().UnixMilli())
 }
 
+// TestAFullLaneRefusesAFiring has a schedule submit to a lane in which no more may wait.
+func TestAFullLaneRefusesAFiring(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	lane := layout.Lane{Kind: "k", Key: "x"}
+	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "k", layout.LaneKind{MaxWaiting: 1}))
+	for range 2 {
+		s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = lane })
+	}
+	put(s, func(r *schedule.Record) { r.Spec.Lane = lane })
+	require.Zero(t, fire(s))
+	state := stateOf(s)
+	require.EqualValues(t, 1, state.Refused)
+	require.Contains(t, state.Runs[0].Error, "lane k/x: the lane is full")
+	require.Greater(t, state.Next, s.Clock.Now().UnixMilli(), "the next time comes")
+}
+
 // TestLookAtSchedulesCosts counts reads: one when nothing is due.
 func TestLookAtSchedulesCosts(t *testing.T) {
 	t.Parallel()

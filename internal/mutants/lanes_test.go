@@ -13,6 +13,8 @@ func lanes() suites {
 func laneMutants() []mutant {
 	const admission, turns = "fdbmodel/internal/lane/admission.go", "fdbmodel/internal/lane/turns.go"
 	const kinds = "fdbmodel/lanes/kinds.go"
+	const full = "fdbmodel/internal/lane/full.go"
+	fullLanes := suites{{of: "fdbmodel/lanes", run: "Full|LastPlace|NoPlace"}}
 	serializers := suites{{of: "fdbmodel", run: "TestSerializer"}}
 	return []mutant{
 		{name: "a cluster may have a kind of lanes more", file: kinds,
@@ -121,5 +123,23 @@ func laneMutants() []mutant {
 			by:  suites{{of: "fdbmodel/state"}},
 			old: "\tcase layout.Delayed:\n\t\tslot",
 			new: "\tcase layout.Delayed, layout.Blocked:\n\t\tslot"},
+		{name: "the last place of a full lane is taken twice", file: full, by: fullLanes,
+			old: "a.Tx.GetRange(line,",
+			new: "a.Tx.Snapshot().GetRange(line,"},
+		{name: "a lane lets one more wait", file: full, by: fullLanes,
+			old: "if w.n >= w.kind.Settings.MaxWaiting {",
+			new: "if w.n > w.kind.Settings.MaxWaiting {"},
+		{name: "a full lane refuses what was submitted before", file: "fdbmodel/internal/lane/lane.go", by: fullLanes,
+			old: "joining{after, before == nil}",
+			new: "joining{after, true}"},
+		{name: "a lane counts as an earlier transaction did", file: full, by: fullLanes,
+			old: "case a.Shared && w.was.CountedAt == int64(version):",
+			new: "case a.Shared && w.was.CountedAt != 0:"},
+		{name: "a caller's transaction forgets what it has put in line", file: full, by: fullLanes,
+			old: "w.record.Counted, w.record.CountedAt = w.n,",
+			new: "w.record.Counted, w.record.CountedAt = 0,"},
+		{name: "the attempt that fails is not the one whose send finds no place", file: "fdbmodel/beside.go", by: fullLanes,
+			old: "return s.ID == full.ID })",
+			new: "return s.ID != full.ID })"},
 	}
 }

@@ -91,6 +91,9 @@ func (x *Index) Flush(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.refuse(ctx); err != nil {
+		return err
+	}
 	for _, l := range a.lanes {
 		a.write(l)
 	}

@@ -71,7 +71,7 @@ type Change struct {
 // joining is a future that gets in line.
 type joining struct {
 	row *layout.Row
-	// submitted says that the submitter wakes a worker for it.
+	// submitted says that it is new: the submitter wakes a worker for it, and a full lane refuses it.
 	submitted bool
 }
 
