@@ -32,10 +32,12 @@ type ActorView struct {
 	CreatedAt time.Time `json:"created_at"`
 	ChangedAt time.Time `json:"changed_at"`
 	Call      ID        `json:"call"`
-	// Waiting is how many calls wait for their turn, up to 1,000; MoreWaiting is set if there are
-	// others. Running is the call that runs, if there is one and it was found. None of them is in lists.
+	// Waiting is how many calls wait for their turn, up to 1,000 or MaxWaiting; MoreWaiting is set if there
+	// are others. MaxWaiting is how many may, 0 for no bound: LaneSettings.MaxWaiting of the type.
+	// Running is the call that runs, if there is one and it was found. None of them is in lists.
 	Waiting     int  `json:"waiting,omitempty"`
 	MoreWaiting bool `json:"more_waiting,omitempty"`
+	MaxWaiting  int  `json:"max_waiting,omitempty"`
 	Running     ID   `json:"running,omitzero"`
 	// Problem says why the record of an actor in a list can't be read. The others are zero then.
 	Problem string `json:"problem,omitempty"`
@@ -142,7 +144,12 @@ func (c *Client) ActorState(ctx context.Context, name, key string) (ActorView, e
 	}
 	v := actorView(ref, &s.Head)
 	v.Value = s.Value
-	line, err := lanes.Of(c.cluster).View(ctx, ref.Lane(), maxLanes)
+	k, err := lanes.Of(c.cluster).Kind(ctx, actors.LaneKind(name))
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return ActorView{}, err
+	}
+	v.MaxWaiting = k.MaxWaiting
+	line, err := lanes.Of(c.cluster).View(ctx, ref.Lane(), max(maxLanes, k.MaxWaiting))
 	if err != nil {
 		return ActorView{}, err
 	}

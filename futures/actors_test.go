@@ -131,6 +131,42 @@ func TestPagesOfActors(t *testing.T) {
 	require.ErrorIs(t, err, futures.ErrBadName)
 }
 
+// TestAFullMailboxRefusesCalls has a call of an actor send more calls to another one than may wait.
+func TestAFullMailboxRefusesCalls(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	c, ctx := cluster.Client, t.Context()
+	require.NoError(t, c.SetLaneKind(ctx, "actor.account", futures.LaneSettings{MaxWaiting: 2}))
+	attempts := 0
+	pour := futures.DefineMethod(b.account, "pour", func(ctx context.Context, s *account, n int) (int, error) {
+		attempts++
+		s.Balance += n
+		for range n {
+			if _, err := b.deposit.Send(ctx, "bob", 1); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	}, futures.Retries(1))
+	cluster.Register(pour.Bind())
+	_, err := pour.Call(ctx, c, "alice", 4)
+	require.ErrorContains(t, err, "actor.account/bob: the lane is full")
+	require.Equal(t, 2, attempts, "its retries decide")
+	for _, key := range []string{"alice", "bob"} {
+		_, err = c.ActorState(ctx, "account", key)
+		require.ErrorIs(t, err, futures.ErrNotFound, "a refused turn changes and sends nothing")
+	}
+	_, err = pour.Call(ctx, c, "alice", 3)
+	require.NoError(t, err)
+	cluster.Run()
+	bob, _, err := b.account.Read(ctx, c, "bob")
+	require.NoError(t, err)
+	require.Equal(t, 3, bob.Balance)
+	v, err := c.ActorState(ctx, "account", "bob")
+	require.NoError(t, err)
+	require.Equal(t, [2]int{0, 2}, [2]int{v.Waiting, v.MaxWaiting})
+}
+
 // TestAnActorSaysWhatItIsAbout has a call run while others wait.
 func TestAnActorSaysWhatItIsAbout(t *testing.T) {
 	t.Parallel()

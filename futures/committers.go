@@ -117,7 +117,7 @@ func (q *committers) run(calls []*submitCall) {
 		switch {
 		case i < len(made):
 			call.future = made[i]
-		case isMistake(err):
+		case isMistake(err), errors.Is(err, ErrLaneFull):
 			call.future, call.err = q.submitOne(ctx, subs[i])
 		default:
 			call.err = err

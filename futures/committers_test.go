@@ -171,6 +171,29 @@ func TestMistakeIsNotTheNeighbours(t *testing.T) {
 	})
 }
 
+// TestASubmitToAFullLaneIsNotTheNeighbours has calls share a transaction, one of them to a full lane.
+func TestASubmitToAFullLaneIsNotTheNeighbours(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := hold(newBubble())
+		c := newClient(t, store)
+		full := futures.Task{Function: "go:upper", Lane: futures.Lane{Kind: "k", Key: "x"}}
+		require.NoError(t, c.SetLaneKind(context.Background(), "k", futures.LaneSettings{MaxWaiting: 1}))
+		errs, wait := submitAll(t, context.Background(), c, store, []futures.Task{full, full, full, {Function: "go:upper"}})
+		close(store.open)
+		wait()
+		refused := 0
+		for _, err := range errs[:3] {
+			if err != nil {
+				require.ErrorIs(t, err, futures.ErrLaneFull)
+				refused++
+			}
+		}
+		require.Equal(t, 1, refused)
+		require.NoError(t, errs[3])
+	})
+}
+
 func TestSubmitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -23,6 +23,9 @@ var (
 	ErrInUse = fdbmodel.ErrInUse
 	// ErrTooManyKinds is returned by making a kind of lanes in a cluster that has 1,000.
 	ErrTooManyKinds = fdbmodel.ErrTooManyKinds
+	// ErrLaneFull is returned by a submit if more futures would be in line for a lane than
+	// LaneSettings.MaxWaiting. Nothing of its transaction was written.
+	ErrLaneFull = fdbmodel.ErrLaneFull
 )
 
 // LaneSettings are what all lanes of a kind obey, whichever worker runs their futures.
@@ -42,6 +45,11 @@ type LaneSettings struct {
 	// line, and get in line again when it is due. By default it keeps the slot, so that
 	// no other overtakes it.
 	Aside bool
+	// MaxWaiting is how many futures may be in line for one lane, up to 10,000: a submit of more
+	// returns ErrLaneFull. Those that were submitted before always get in line: retries, and what
+	// waited for a time or for inputs. A submit to a full lane that has this bound reads its line.
+	// Defaults to 0, no bound.
+	MaxWaiting int
 	// Bundle is the Go function, as go:NAME, that runs the futures of a lane together, in
 	// bundles of up to Most futures (100 at most, and by default) and Bytes bytes of
 	// arguments (4 MiB at most, 1 MB by default). A bundle that is not full, and has more
@@ -76,6 +84,9 @@ type LaneView struct {
 	Lined bool
 	Line  []ID
 	More  bool
+	// Waiting is how many are in line, up to the MaxWaiting of the kind; 0 for a kind without one.
+	// Lanes leaves both out.
+	Waiting, MaxWaiting int
 	// Paused says that it admits none until it is resumed. The pause of its kind is not
 	// shown here.
 	Paused bool
@@ -95,7 +106,7 @@ func (c *Client) SetLaneKind(ctx context.Context, name string, s LaneSettings) e
 		return err
 	}
 	return lanes.Of(c.cluster).SetKind(ctx, name, layout.LaneKind{
-		Width: s.Width, Total: s.Total, Rate: s.Rate, Every: s.Every, Aside: s.Aside,
+		Width: s.Width, Total: s.Total, Rate: s.Rate, Every: s.Every, Aside: s.Aside, MaxWaiting: s.MaxWaiting,
 		Bundle: s.Bundle, Most: s.Most, Bytes: s.Bytes, Linger: s.Linger, Target: s.Target,
 	})
 }
@@ -126,8 +137,8 @@ func (c *Client) LaneKind(ctx context.Context, name string) (LaneKind, error) {
 }
 
 func laneKindOf(name string, k layout.LaneKind) LaneKind {
-	return LaneKind{name, LaneSettings{k.Width, k.Total, k.Rate, k.Every, k.Aside, k.Bundle, k.Most, k.Bytes, k.Linger,
-		k.Target}, k.Paused}
+	return LaneKind{name, LaneSettings{k.Width, k.Total, k.Rate, k.Every, k.Aside, k.MaxWaiting, k.Bundle, k.Most,
+		k.Bytes, k.Linger, k.Target}, k.Paused}
 }
 
 // PauseLaneKind keeps all lanes of a kind from admitting futures until ResumeLaneKind is
@@ -170,11 +181,20 @@ func (c *Client) Lane(ctx context.Context, lane Lane, limit int) (LaneView, erro
 	if err := lane.Check(); err != nil {
 		return LaneView{}, err
 	}
-	if _, err := c.LaneKind(ctx, lane.Kind); err != nil {
+	k, err := c.LaneKind(ctx, lane.Kind)
+	if err != nil {
 		return LaneView{}, err
 	}
-	v, err := lanes.Of(c.cluster).View(ctx, lane, min(max(limit, 0), maxLanes))
-	return laneView(&v), err
+	limit = min(max(limit, 0), maxLanes)
+	read, err := lanes.Of(c.cluster).View(ctx, lane, max(limit, k.MaxWaiting))
+	v := laneView(&read)
+	if k.MaxWaiting > 0 {
+		v.Waiting, v.MaxWaiting = min(len(v.Line), k.MaxWaiting), k.MaxWaiting
+	}
+	if len(v.Line) > limit {
+		v.Line, v.More = v.Line[:limit], true
+	}
+	return v, err
 }
 
 // Lanes returns up to limit lanes of a kind that futures use, or that are paused, after

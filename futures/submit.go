@@ -12,8 +12,8 @@ import (
 // Submit creates a future and returns once it is durable. Concurrent calls
 // share transactions; an invalid task fails only its own call. It returns
 // ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, ErrUnfit, a NotUniqueError, a
-// LimitError if the cluster has no room, and ErrNotFound for an unknown module or
-// alias.
+// LimitError if the cluster has no room, ErrLaneFull, and ErrNotFound for an unknown
+// module or alias.
 //
 // An unknown commit is resolved: the future is created once. If ctx ends during
 // the transaction, the error is ErrUnknownResult joined with ctx's: the future

@@ -104,10 +104,13 @@ func actorRows(v *futures.ActorView) [][]string {
 	if !v.Running.IsZero() {
 		rows = append(rows, []string{"running", v.Running.String()})
 	}
-	if v.Waiting > 0 {
+	if v.Waiting > 0 || v.MaxWaiting > 0 {
 		waiting := wording.Count(v.Waiting, "call")
 		if v.MoreWaiting {
 			waiting += " or more"
+		}
+		if v.MaxWaiting > 0 {
+			waiting += fmt.Sprintf(", at most %d", v.MaxWaiting)
 		}
 		rows = append(rows, []string{"waiting", waiting})
 	}

@@ -70,9 +70,11 @@ func (a *app) laneSetCommand() *cobra.Command {
 			"them at once. What is admitted stays so: a narrower lane admits none until enough of them have ended." +
 			"\n\nWith --total the lanes of the kind take turns, and all their admissions conflict with one another: it is " +
 			"for kinds whose futures take long. It can only be set or lifted while no future of the kind is admitted or in " +
-			"line.",
+			"line.\n\nWith --max-waiting a submit is refused, as a whole, that would have more futures in line for one " +
+			"lane. For actors, whose lanes are of the kind actor.TYPE, it bounds the calls that wait.",
 		Example: "  futura lane set mail --width 1\n  futura lane set crawl --width 2 --rate 10/s --aside\n" +
 			"  futura lane set export --total 20\n  futura lane set crawl --rate 0\n" +
+			"  futura lane set actor.account --max-waiting 1000\n" +
 			"  futura lane set write --bundle go:write --target /table --most 50 --linger 100ms",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,6 +94,8 @@ func (a *app) laneSetCommand() *cobra.Command {
 		"how many futures of one lane are admitted in a time, such as 10/s (default: no bound)")
 	flags.BoolVar(&s.Aside, "aside", false,
 		"a future that waits for its next attempt lets the next in line go first, instead of keeping its slot")
+	flags.IntVar(&s.MaxWaiting, "max-waiting", 0,
+		"how many futures may be in line for one lane: a submit of more is refused (default: no bound)")
 	flags.StringVar(&s.Bundle, "bundle", "",
 		"the function, as go:NAME, that runs futures of a lane together; workers register it for bundles (default: none)")
 	flags.IntVar(&s.Most, "most", 0, "how many futures a bundle has at most (default 100, which is the most)")
@@ -112,7 +116,7 @@ func (a *app) setLaneKind(ctx context.Context, flags *pflag.FlagSet, name string
 			eachFlag(flags, false, map[string]func(){
 				"width": func() { s.Width = was.Width }, "total": func() { s.Total = was.Total },
 				"rate":  func() { s.Rate, s.Every = was.Rate, was.Every },
-				"aside": func() { s.Aside = was.Aside },
+				"aside": func() { s.Aside = was.Aside }, "max-waiting": func() { s.MaxWaiting = was.MaxWaiting },
 			})
 			keepBundle(&s, &was, flags)
 		case !errors.Is(err, futures.ErrNotFound):
@@ -166,6 +170,9 @@ func describeKind(k *futures.LaneKind) string {
 	}
 	if k.Aside {
 		text += ", retries step aside"
+	}
+	if k.MaxWaiting > 0 {
+		text += fmt.Sprintf(", at most %d in line", k.MaxWaiting)
 	}
 	if k.Bundle != "" {
 		text += fmt.Sprintf(", %s runs up to %d together, of %d bytes", k.Bundle, k.Most, k.Bytes)
@@ -239,7 +246,10 @@ func (a *app) showLaneKind(ctx context.Context, c *futures.Client, k *futures.La
 // describeLane says in a line what a lane does.
 func describeLane(v *futures.LaneView) string {
 	text := fmt.Sprintf("%d admitted", v.Open)
-	if v.Lined {
+	switch {
+	case v.MaxWaiting > 0:
+		text += fmt.Sprintf(", %d of at most %d in line", v.Waiting, v.MaxWaiting)
+	case v.Lined:
 		text += ", others in line"
 	}
 	if v.Paused {

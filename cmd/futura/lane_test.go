@@ -30,6 +30,11 @@ func TestLanesFromTheCommandLine(t *testing.T) {
 	}
 	require.Regexp(t, `(?m)^in line 1 +`+second+`$`, s.ok("lane", "show", "mail", "acme/eu"))
 	require.Regexp(t, `(?m)^lane +acme/eu: 1 admitted, others in line$`, s.ok("lane", "show", "mail"))
+	require.Equal(t, "mail: width 1, at most 1 in line", s.ok("lane", "set", "mail", "--max-waiting", "1"))
+	_, e = s.run(exitStore, "", "submit", "go:send", "--lane", "mail/acme/eu")
+	require.Contains(t, e, "--max-waiting")
+	require.Regexp(t, `(?m)^state +1 admitted, 1 of at most 1 in line$`, s.ok("lane", "show", "mail", "acme/eu"))
+	require.Equal(t, "mail: width 1", s.ok("lane", "set", "mail", "--max-waiting", "0"))
 	require.Equal(t, "paused mail/acme/eu", s.ok("lane", "pause", "mail", "acme/eu"))
 	require.Contains(t, s.ok("explain", second), `futura lane resume mail "acme/eu" ends that`)
 	require.Equal(t, "paused mail", s.ok("lane", "pause", "mail"))

@@ -151,6 +151,7 @@ func Errors() []stack.ErrorCode {
 		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},
 		{Err: fdbmodel.ErrNotUnique, Status: http.StatusConflict, Code: "not_unique", Describe: describeNotUnique},
 		{Err: quota.ErrLimit, Status: http.StatusTooManyRequests, Code: "limit", Describe: describeLimit},
+		{Err: futures.ErrLaneFull, Status: http.StatusTooManyRequests, Code: "lane_full"},
 		{Err: futures.ErrBadPromiseToken, Status: http.StatusNotFound, Code: "bad_promise_token"},
 		{Err: futures.ErrPromiseConflict, Status: http.StatusConflict, Code: "promise_conflict"},
 		{Err: futures.ErrPromiseExpired, Status: http.StatusGone, Code: "promise_expired"},

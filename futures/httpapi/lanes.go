@@ -37,6 +37,8 @@ type LaneSettings struct {
 	EveryMS int64 `json:"every_ms,omitempty" minimum:"0" doc:"The time of the rate; a second by default"`
 	Aside   bool  `json:"aside,omitempty" doc:"What waits for its next attempt lets the next in line go first"`
 
+	MaxWaiting int `json:"max_waiting,omitempty" minimum:"0" maximum:"10000" doc:"Most in line for a lane; 0 for no bound"`
+
 	Bundle   string `json:"bundle,omitempty" doc:"The function, as go:NAME, that runs futures of a lane together"`
 	Most     int    `json:"most,omitempty" minimum:"0" maximum:"100" doc:"Most futures of a bundle; 100 by default"`
 	Bytes    int64  `json:"bytes,omitempty" minimum:"0" doc:"Most bytes of their arguments; 1 MB by default"`
@@ -54,6 +56,8 @@ type LaneKind struct {
 	Aside   bool   `json:"aside,omitempty"`
 	Paused  bool   `json:"paused,omitempty"`
 
+	MaxWaiting int `json:"max_waiting,omitempty" doc:"Most futures in line for one lane; a submit of more is refused"`
+
 	Bundle   string `json:"bundle,omitempty" doc:"The function that runs futures of a lane together"`
 	Most     int    `json:"most,omitempty"`
 	Bytes    int64  `json:"bytes,omitempty"`
@@ -66,28 +70,32 @@ func LaneKindOf(k *futures.LaneKind) LaneKind {
 	return LaneKind{
 		Name: k.Name, Width: k.Width, Total: k.Total, Rate: k.Rate, EveryMS: k.Every.Milliseconds(), Aside: k.Aside,
 		Paused: k.Paused, Bundle: k.Bundle, Most: k.Most, Bytes: k.Bytes, LingerMS: k.Linger.Milliseconds(),
-		Target: k.Target,
+		Target: k.Target, MaxWaiting: k.MaxWaiting,
 	}
 }
 
 // LaneView is what is known of a lane.
 type LaneView struct {
-	Kind      string       `json:"kind"`
-	Key       string       `json:"key"`
-	Open      int          `json:"open" doc:"Futures that are admitted"`
-	Lined     bool         `json:"lined" doc:"Futures are in line"`
-	Line      []futures.ID `json:"line,omitempty" doc:"The first ones; not in lists"`
-	More      bool         `json:"more,omitempty" doc:"There are others behind those"`
-	Paused    bool         `json:"paused,omitempty"`
-	HeldUntil *time.Time   `json:"held_until,omitempty" doc:"When its rate lets it admit the next one"`
-	InTurn    bool         `json:"in_turn,omitempty" doc:"It waits for its turn within the total width of its kind"`
+	Kind   string       `json:"kind"`
+	Key    string       `json:"key"`
+	Open   int          `json:"open" doc:"Futures that are admitted"`
+	Lined  bool         `json:"lined" doc:"Futures are in line"`
+	Line   []futures.ID `json:"line,omitempty" doc:"The first ones; not in lists"`
+	More   bool         `json:"more,omitempty" doc:"There are others behind those"`
+	Paused bool         `json:"paused,omitempty"`
+
+	Waiting    int `json:"waiting,omitempty" doc:"How many are in line, up to max_waiting; not in lists"`
+	MaxWaiting int `json:"max_waiting,omitempty" doc:"How many may be, if that is bounded; not in lists"`
+
+	HeldUntil *time.Time `json:"held_until,omitempty" doc:"When its rate lets it admit the next one"`
+	InTurn    bool       `json:"in_turn,omitempty" doc:"It waits for its turn within the total width of its kind"`
 }
 
 // LaneOf returns the view of a lane.
 func LaneOf(v *futures.LaneView) LaneView {
 	return LaneView{
 		Kind: v.Kind, Key: v.Key, Open: v.Open, Lined: v.Lined, Line: v.Line, More: v.More, Paused: v.Paused,
-		HeldUntil: timeIfAny(v.HeldUntil), InTurn: v.InTurn,
+		HeldUntil: timeIfAny(v.HeldUntil), InTurn: v.InTurn, Waiting: v.Waiting, MaxWaiting: v.MaxWaiting,
 	}
 }
 
@@ -147,7 +155,7 @@ func (s *server) setLaneKind(ctx context.Context, in *setLaneKindInput) (*laneKi
 	settings := futures.LaneSettings{
 		Width: b.Width, Total: b.Total, Rate: b.Rate, Every: time.Duration(b.EveryMS) * time.Millisecond, Aside: b.Aside,
 		Bundle: b.Bundle, Most: b.Most, Bytes: b.Bytes, Linger: time.Duration(b.LingerMS) * time.Millisecond,
-		Target: b.Target,
+		Target: b.Target, MaxWaiting: b.MaxWaiting,
 	}
 	if settings.Rate > 0 && settings.Every == 0 {
 		settings.Every = time.Second

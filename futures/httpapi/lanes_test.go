@@ -52,6 +52,13 @@ func TestLanesOverHTTP(t *testing.T) {
 
 	f.send("POST", lanes+"/mail:pause", "").Into(http.StatusOK, &kind)
 	require.True(t, kind.Paused)
+	f.send("PUT", lanes+"/mail", `{"max_waiting":1}`).Into(http.StatusOK, &kind)
+	require.Equal(t, 1, kind.MaxWaiting)
+	f.send("POST", path, `{"function":"go:f","lane":{"kind":"mail","key":"a/b:c d"}}`).
+		Problem(http.StatusTooManyRequests, "lane_full", "1 in line")
+	f.send("GET", lane, "").Into(http.StatusOK, &view)
+	require.Equal(t, [2]int{1, 1}, [2]int{view.Waiting, view.MaxWaiting})
+	f.send("PUT", lanes+"/mail", `{"max_waiting":10001}`).Problem(http.StatusUnprocessableEntity, "bad_request", "10000")
 	f.send("PUT", lanes+"/mail", `{"width":3}`).Into(http.StatusOK, &kind)
 	require.True(t, kind.Paused, "settings leave the pause alone")
 	kind = httpapi.LaneKind{}
