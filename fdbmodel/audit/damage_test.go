@@ -151,7 +151,7 @@ func (v *vandal) records(t require.TestingT) map[string]string {
 func TestRandomDamageIsRepaired(t *testing.T) {
 	t.Parallel()
 	seeds, steps := storetest.Fewer(36, 1), 40
-	first := uint64(94_000)
+	first := uint64(95_000)
 	if os.Getenv("FUTURA_LONG") == "1" {
 		seeds, first = 300, rand.Uint64()
 	}

@@ -59,6 +59,7 @@ func (m *Machine) judgeFork(r *forks.Request, source *layout.Row, made *forks.Ma
 		m.fail("a fork existed: %t", made.Existed)
 	case errors.Is(made.Err, fdbmodel.ErrTransition) && !source.State().Terminal():
 	case made.Existed:
+	case errors.Is(made.Err, fdbmodel.ErrNotFound) && source.Spec.Function == moduleFunction && !m.isStored():
 	case made.Err != nil && source.State().Terminal() && r.From.String() == "start" &&
 		!errors.Is(made.Err, forks.ErrUnforkable):
 		m.fail("a future that is over is not forked: %v", made.Err)

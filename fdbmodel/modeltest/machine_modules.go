@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/modules"
 )
 
@@ -21,6 +22,13 @@ func (m *Machine) store(ctx context.Context) (change, error) {
 		m.fail("the module's function is wasm:%s", module.CID)
 	}
 	return none, err
+}
+
+// isStored reports whether the module is stored.
+func (m *Machine) isStored() bool {
+	return m.C.View(context.Background(), func(tx kv.Attempt) error {
+		return m.C.RequireModule(context.Background(), tx, moduleFunction[len("wasm:"):])
+	}) == nil
 }
 
 // unstore removes the module, rarely by force.
