@@ -198,13 +198,13 @@ func (f *finishing) refuse(ctx context.Context, err error) bool {
 func (f *finishing) atFault(err error) (completion int, cause error) {
 	var one *submitError
 	var damaged *lane.DamagedError
-	var full *lane.FullError
+	var full *LaneFullError
 	switch {
 	case err == nil, kv.Retryable(err), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrStoreFailed):
 	case errors.As(err, &one):
 		return one.completion, one.error
 	case errors.As(err, &full):
-		at := slices.IndexFunc(f.submits, func(s Submission) bool { return s.ID == full.ID })
+		at := slices.IndexFunc(f.submits, func(s Submission) bool { return s.ID == full.IDs[0] })
 		return f.submitter[at], fmt.Errorf("future %d of those that are submitted with the result: %w",
 			1+at-firstOf(f.submitter, at), err)
 	case errors.As(err, &damaged):

@@ -36,6 +36,9 @@ var (
 	ErrTransition = state.ErrTransition
 )
 
+// LaneFullError is an ErrLaneFull with the lane, and the futures that find no place in it.
+type LaneFullError = lane.FullError
+
 // ErrReaped is returned to a worker that was declared dead: it has lost its
 // claims. It must stop the futures that it runs and register again.
 var ErrReaped = errors.New("worker was declared dead")

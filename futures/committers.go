@@ -104,8 +104,8 @@ func (q *committers) next() {
 	})
 }
 
-// run submits a batch. A mistake in one of its futures does not fail the
-// others: after one, each call without an answer is submitted alone.
+// run submits a batch. What is wrong with one of its futures does not fail the others: after a mistake, each
+// call without an answer is submitted alone; if a lane is full, those that find no place there, after the others.
 func (q *committers) run(calls []*submitCall) {
 	subs := make([]fdbmodel.Submission, len(calls))
 	for i := range calls {
@@ -113,20 +113,52 @@ func (q *committers) run(calls []*submitCall) {
 	}
 	ctx := q.client.base
 	made, err := q.client.commit(ctx, subs)
-	for i, call := range calls {
-		switch {
-		case i < len(made):
-			call.future = made[i]
-		case isMistake(err), errors.Is(err, ErrLaneFull):
-			call.future, call.err = q.submitOne(ctx, subs[i])
-		default:
-			call.err = err
-		}
-		if call.err != nil && ctx.Err() != nil {
-			call.err = fmt.Errorf("%w: %w", ErrClosed, call.err)
-		}
-		close(call.done)
+	for i := range made {
+		q.answer(calls[i], made[i], nil)
 	}
+	for i, call := range calls {
+		call.submission = subs[i] // with its id
+	}
+	calls = calls[len(made):]
+	var full *fdbmodel.LaneFullError
+	switch {
+	case errors.As(err, &full):
+		placed, refused := split(calls, full.IDs)
+		if len(placed) > 0 {
+			q.run(placed)
+			q.run(refused)
+			return
+		}
+	case isMistake(err):
+		for _, call := range calls {
+			future, err := q.submitOne(ctx, call.submission)
+			q.answer(call, future, err)
+		}
+		return
+	}
+	for _, call := range calls {
+		q.answer(call, nil, err)
+	}
+}
+
+// split returns the calls of other futures than those with ids, and of those.
+func split(calls []*submitCall, ids []ID) (others, those []*submitCall) {
+	for _, call := range calls {
+		if slices.Contains(ids, call.submission.ID) {
+			those = append(those, call)
+		} else {
+			others = append(others, call)
+		}
+	}
+	return others, those
+}
+
+func (q *committers) answer(call *submitCall, future *Future, err error) {
+	if err != nil && q.client.base.Err() != nil {
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	call.future, call.err = future, err
+	close(call.done)
 }
 
 // close ends the waiting calls. Those in progress end with the client's

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,7 @@ type heldStore struct {
 	answers bool
 
 	mu      sync.Mutex
+	begun   int
 	held    int
 	commits int
 }
@@ -42,6 +44,9 @@ func (h *heldStore) Begin(o kv.Options) kv.Tx {
 	if o.Tag != "futura-submit" {
 		return tx
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begun++
 	return &heldTx{tx, h}
 }
 
@@ -179,18 +184,21 @@ func TestASubmitToAFullLaneIsNotTheNeighbours(t *testing.T) {
 		c := newClient(t, store)
 		full := futures.Task{Function: "go:upper", Lane: futures.Lane{Kind: "k", Key: "x"}}
 		require.NoError(t, c.SetLaneKind(context.Background(), "k", futures.LaneSettings{MaxWaiting: 1}))
-		errs, wait := submitAll(t, context.Background(), c, store, []futures.Task{full, full, full, {Function: "go:upper"}})
+		tasks := append(slices.Repeat([]futures.Task{full}, 30), futures.Task{Function: "go:upper"})
+		errs, wait := submitAll(t, context.Background(), c, store, tasks)
 		close(store.open)
 		wait()
 		refused := 0
-		for _, err := range errs[:3] {
+		for _, err := range errs[:30] {
 			if err != nil {
 				require.ErrorIs(t, err, futures.ErrLaneFull)
 				refused++
 			}
 		}
-		require.Equal(t, 1, refused)
-		require.NoError(t, errs[3])
+		require.Equal(t, 28, refused, "one runs, and one waits")
+		require.NoError(t, errs[30])
+		require.Equal(t, futures.MaxCommitters+3, store.begun,
+			"of all together, of those that find a place, and of those that find none")
 	})
 }
 

@@ -188,7 +188,10 @@ func (t *tarjan) visit(n int) {
 	if t.low[n] != t.index[n] {
 		return
 	}
-	at := slices.Index(t.stack, n)
+	at := len(t.stack) - 1
+	for t.stack[at] != n {
+		at--
+	}
 	members := slices.Clone(t.stack[at:])
 	t.stack = t.stack[:at]
 	for _, m := range members {

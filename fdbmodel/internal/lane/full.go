@@ -18,8 +18,8 @@ type FullError struct {
 	Lane layout.Lane
 	// Max is how many may wait.
 	Max int
-	// ID is the first future that finds no place.
-	ID layout.ID
+	// IDs are the futures that find no place, if all others get theirs.
+	IDs []layout.ID
 }
 
 // Error implements error.
@@ -89,7 +89,7 @@ func (l *state) countSubmitted() (n int) {
 	return n
 }
 
-// join adds those that get in line. It returns a FullError for the first one without a place.
+// join adds those that get in line. It returns a FullError for those without a place.
 func (w *waiting) join(ctx context.Context) error {
 	if w.unknown {
 		page, err := w.all.Wait(ctx)
@@ -99,14 +99,18 @@ func (w *waiting) join(ctx context.Context) error {
 		w.n = len(page.Items)
 	}
 	w.n += len(w.joining) - w.countSubmitted()
+	full := &FullError{Lane: w.lane, Max: w.kind.Settings.MaxWaiting}
 	for i := range w.joining {
-		if !w.joining[i].submitted {
-			continue
+		switch {
+		case !w.joining[i].submitted:
+		case w.n < full.Max:
+			w.n++
+		default:
+			full.IDs = append(full.IDs, w.joining[i].row.ID)
 		}
-		if w.n >= w.kind.Settings.MaxWaiting {
-			return &FullError{w.lane, w.kind.Settings.MaxWaiting, w.joining[i].row.ID}
-		}
-		w.n++
+	}
+	if len(full.IDs) > 0 {
+		return full
 	}
 	return nil
 }
