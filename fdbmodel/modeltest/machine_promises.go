@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -77,10 +78,11 @@ func (m *Machine) complete(ctx context.Context) (change, error) {
 		id = m.some()
 	}
 	var token *promises.Token
-	last := true
+	last, replaced, perhaps := true, false, promises.Token{ID: id}
 	if drawn := m.tokens[id]; len(drawn) > 0 && m.random.IntN(2) == 0 {
 		n := m.random.IntN(len(drawn))
 		token, last = &drawn[n], n == len(drawn)-1
+		replaced = slices.ContainsFunc(drawn[n+1:], func(later promises.Token) bool { return later != perhaps })
 	}
 	reject, value, message := m.random.IntN(3) == 0, make([]byte, []int{3, 4, 5000}[m.random.IntN(3)]), ""
 	if m.random.IntN(2) == 0 {
@@ -92,13 +94,13 @@ func (m *Machine) complete(ctx context.Context) (change, error) {
 	row, settled := m.Rows[id], len(m.loose) == 0
 	open := settled && m.isPromise(id) && row.State() == layout.Blocked
 	switch {
-	case err == nil && !last && settled:
+	case err == nil && replaced && settled:
 		m.fail("a token opens a promise after another one was drawn")
 	case err == nil && settled && (already == open || !m.isPromise(id)):
 		m.fail("promise %s was completed: already %t", id, already)
 	case err == nil && already && settled && reject != (row.State() == layout.Failed):
 		m.fail("promise %s is %s, and that was said to be the same", id, row.State())
-	case errors.Is(err, promises.ErrBadToken) && settled && last && token != nil && *token != (promises.Token{ID: id}) &&
+	case errors.Is(err, promises.ErrBadToken) && settled && last && token != nil && *token != perhaps &&
 		row != nil:
 		m.fail("the last token of promise %s does not open it", id)
 	case errors.Is(err, promises.ErrConflict) && open, errors.Is(err, promises.ErrNoPromise) && m.isPromise(id) && settled:
