@@ -70,6 +70,7 @@ type ClaimedFuture struct {
 	at       time.Time  // of the claim
 	begun    bool       // Begin recorded it
 	gathered gathered   // by a bundle
+	inRow    inRow      // of its lane
 }
 
 // Requirements are what the future requires, with what attempts have made of it.

@@ -110,26 +110,8 @@ func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]
 // End is Finish for callers that call ResolveMarked after it, so that others may
 // already use what it has ended.
 func (r *Registration) End(ctx context.Context, completions []Completion) ([]Outcome, error) {
-	for i := range completions {
-		if err := completions[i].check(); err != nil {
-			return nil, err
-		}
-	}
-	outcomes := make([]Outcome, 0, len(completions))
-	for len(completions) > 0 {
-		n, size := 0, 0
-		for n < len(completions) && n < MaxFinish && (n == 0 || size < maxFinishTx) {
-			size += completions[n].size()
-			n++
-		}
-		part, err := r.finishBatch(ctx, completions[:n])
-		if err != nil {
-			return outcomes, err
-		}
-		r.countEnds(completions[:n], part)
-		outcomes, completions = append(outcomes, part...), completions[n:]
-	}
-	return outcomes, nil
+	outcomes, _, err := r.EndAndClaim(ctx, completions, ClaimRequest{})
+	return outcomes, err
 }
 
 func (c *Completion) check() error {
@@ -190,9 +172,11 @@ func (c *Completion) event(now time.Time, jitter float64) state.Event {
 	return e
 }
 
-func (r *Registration) finishBatch(ctx context.Context, completions []Completion) ([]Outcome, error) {
+func (r *Registration) finishBatch(ctx context.Context, completions []Completion, req ClaimRequest,
+) ([]Outcome, []ClaimedFuture, error) {
 	c := r.cluster
-	f := finishing{r: r, completions: completions, events: make([]state.Event, len(completions)), now: c.clock.Now()}
+	f := finishing{r: r, completions: completions, events: make([]state.Event, len(completions)), now: c.clock.Now(),
+		succession: r.succeed(completions, req)}
 	for i := range completions {
 		f.events[i] = completions[i].event(f.now, c.random.float())
 	}
@@ -207,16 +191,19 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 			return err
 		})
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		f.done(result.Version)
 	}
-	f.done(result.Version)
+	claimed := f.succession.end(ctx, result, err)
+	if err != nil {
+		return nil, nil, err
+	}
 	r.release(completions, f.exhausted)
 	r.cluster.claims.tell(-count(f.outcomes, Applied), result.Version)
 	r.noteLost(completions, f.outcomes)
 	r.noteRefused(completions)
 	c.announce(ctx, result.Version, f.after)
-	return f.outcomes, nil
+	return f.outcomes, claimed, nil
 }
 
 // finishing is one transaction of Finish.
@@ -231,6 +218,7 @@ type finishing struct {
 	after           postCommit
 	submits         []Submission // of all completions, and the index of the completion of each
 	submitter       []int
+	succession      *succession
 	pinned          bool // it reads at a version that newer ones may have followed
 }
 
@@ -252,6 +240,7 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	if err := seeClaims(ctx, tx, max(claimed, last, f.seen()), recent); err != nil {
 		return err
 	}
+	f.succession.ask(tx)
 	present, err := r.presentFor(ctx, tx, completions)
 	if err != nil {
 		return err
@@ -261,6 +250,9 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 		return err
 	}
 	w := c.write(tx)
+	if err := f.succession.begin(ctx, tx, w, completions, ends); err != nil {
+		return err
+	}
 	dependants := edge.Dependants{Edges: &w.edges, Checks: true}
 	if !f.leaveDependants {
 		if err := dependants.Find(ctx, realized(ends)); err != nil {
@@ -270,6 +262,33 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	if err := dependants.Read(ctx); err != nil {
 		return err
 	}
+	f.apply(tx, w, ends)
+	dependants.Notify(func(row *layout.Row, e state.Event) {
+		e.Now = c.clock.Now()
+		if after, outcome := state.Next(*row, e); outcome == Applied {
+			w.Apply(row, &after)
+		}
+	})
+	for _, sequence := range f.exhausted {
+		tx.Clear(c.keys.Claims(r.info.ID, sequence))
+	}
+	answers, lined, err := f.submit(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := f.flush(ctx, w); err != nil {
+		return err
+	}
+	f.succession.write(tx)
+	placeInLanes(answers, lined, notify.Demands{})
+	f.after = w.postCommit()
+	f.after.offer(c.afterSubmit(answers))
+	return nil
+}
+
+// apply writes what becomes of the completions.
+func (f *finishing) apply(tx kv.Tx, w *WriteSet, ends []ending) {
+	r, c, completions := f.r, f.r.cluster, f.completions
 	for i := range ends {
 		e := &ends[i]
 		if e.held && completions[i].Future.begun {
@@ -289,26 +308,6 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 			completions[i].After.refusedUntil = time.UnixMilli(last.Until)
 		}
 	}
-	dependants.Notify(func(row *layout.Row, e state.Event) {
-		e.Now = c.clock.Now()
-		if after, outcome := state.Next(*row, e); outcome == Applied {
-			w.Apply(row, &after)
-		}
-	})
-	for _, sequence := range f.exhausted {
-		tx.Clear(c.keys.Claims(r.info.ID, sequence))
-	}
-	answers, lined, err := f.submit(ctx, w)
-	if err != nil {
-		return err
-	}
-	if err := f.flush(ctx, w); err != nil {
-		return err
-	}
-	placeInLanes(answers, lined, notify.Demands{})
-	f.after = w.postCommit()
-	f.after.offer(c.afterSubmit(answers))
-	return nil
 }
 
 // ending is what becomes of a completion.

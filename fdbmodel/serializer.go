@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -68,14 +69,14 @@ func (c *Cluster) transactIn(ctx context.Context, k *serializer, o kv.Options,
 	if k == nil {
 		return c.Transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, kv.NoVersion) })
 	}
-	hasTurn := false
+	hasTurn, others := false, 0
 	defer func() {
 		if hasTurn {
 			<-k.turn
 		}
 	}()
 	result, err := c.Transact(ctx, o, func(tx kv.Attempt) error {
-		if !hasTurn && k.isOn(c.clock.Now(), tx.Number) {
+		if !hasTurn && k.isOn(c.clock.Now(), tx.Number-others) {
 			select {
 			case k.turn <- struct{}{}:
 				hasTurn = true
@@ -83,7 +84,11 @@ func (c *Cluster) transactIn(ctx context.Context, k *serializer, o kv.Options,
 				return ctx.Err()
 			}
 		}
-		return fn(ctx, tx, k.seen(c.clock.Now()))
+		err := fn(ctx, tx, k.seen(c.clock.Now()))
+		if errors.Is(err, kv.ErrFutureVersion) {
+			others++ // it reads again, and has met nobody
+		}
+		return err
 	})
 	k.note(result.Version, c.clock.Now())
 	return result, err

@@ -37,6 +37,9 @@ type WriteSet struct {
 	calls    index.Calls
 	pool     pool
 	lost     []layout.Row
+
+	// take claims a future that its lane admits, and reports whether it did. Defaults to nil: none.
+	take func(row *layout.Row) bool
 }
 
 // Change runs fn in a transaction that changes futures through w, and repeats it as
@@ -273,6 +276,9 @@ func (m laneModel) DrawID() (id layout.ID, err error) {
 
 func (m laneModel) Admit(row layout.Row, now time.Time) (layout.Row, bool) {
 	after, outcome := state.Next(row, state.Event{Kind: state.EventAdmit, Now: now})
+	if outcome == Applied && m.w.take != nil {
+		m.w.take(&after)
+	}
 	return after, outcome == Applied
 }
 

@@ -135,7 +135,7 @@ func (m *membership) finishLoop(ctx context.Context) error {
 		err := m.worker.freeze.wait(ctx)
 		rest := batch
 		if err == nil {
-			rest, err = m.finish(ctx, batch)
+			rest, err = m.finishAndClaim(ctx, batch)
 		}
 		m.worker.acknowledge(batch[:len(batch)-len(rest)])
 		m.endings.done(rest)
@@ -156,6 +156,12 @@ func (m *membership) finishLoop(ctx context.Context) error {
 // record that can't be written costs its own future only.
 func (m *membership) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmodel.Completion, error) {
 	outcomes, err := m.reg.End(ctx, batch)
+	return m.ended(ctx, batch, outcomes, err)
+}
+
+// ended counts what an End has written, and returns what it could not write.
+func (m *membership) ended(ctx context.Context, batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome, err error,
+) ([]fdbmodel.Completion, error) {
 	m.count(batch[:len(outcomes)], outcomes)
 	m.endings.forget(batch[:len(outcomes)])
 	batch = batch[len(outcomes):]
@@ -186,7 +192,7 @@ func (m *membership) flush(ctx context.Context) error {
 		if len(batch) == 0 {
 			return nil
 		}
-		rest, err := m.finish(ctx, batch)
+		rest, err := m.finishAndClaim(ctx, batch)
 		m.worker.acknowledge(batch[:len(batch)-len(rest)])
 		m.endings.done(rest)
 		m.worker.cluster.ResolveMarked(ctx)

@@ -7,10 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
@@ -26,8 +23,6 @@ type membership struct {
 	progress *reports
 	// stepWrites are steps that functions record.
 	stepWrites stepWrites
-	// warm are states of actors as turns here have left them.
-	warm *lru.Cache[actors.Ref, actors.State]
 	// values is what functions' contexts come from: it never ends.
 	values context.Context
 	runs   func(function string) bool // whether it can run a function
@@ -67,7 +62,6 @@ func (w *Worker) newMembership(ctx context.Context, reg *fdbmodel.Registration, 
 	m.endings.lazy = w.options.Fleet != nil && !w.manual()
 	m.progress = newReports(m)
 	m.stepWrites.membership = m
-	m.warm, _ = lru.New[actors.Ref, actors.State](maxWarm) // the size alone could be wrong
 	m.store, m.stop = context.WithCancel(m.values)
 	return m
 }

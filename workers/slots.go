@@ -37,6 +37,7 @@ type slots struct {
 	held       func([]*job)     // gives back what waits too long; nil to leave it
 	closed     bool
 	claiming   bool // a claim is under way
+	offered    int  // how many futures may come with what ends
 	owners     owners
 	quarantine quarantine
 	early      map[layout.ID]struct{} // cancels that came before their claim did
@@ -93,11 +94,17 @@ func (s *slots) blocked() (n int) {
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
 	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked(s.extra())-s.blocked()
-	room := max(0, max(0, s.open())+ahead-s.beyond()) - queued
+	room := s.unused()
 	if s.closed || s.quarantine.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
 	}
 	return min(room, fdbmodel.MaxClaim)
+}
+
+// unused is how many more futures may wait or run. It is called under mu.
+func (s *slots) unused() int {
+	queued := len(s.queue) + s.offered - s.owners.blocked(s.extra()) - s.blocked()
+	return max(0, max(0, s.open())+s.ahead()-s.beyond()) - queued
 }
 
 // request says what to claim now; Max is 0 for nothing. What waits in the queue
@@ -128,10 +135,15 @@ func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 // admit queues what a claim took, or what came from the source. It returns the futures that were
 // cancelled meanwhile.
 func (s *slots) admit(m *membership, futures []fdbmodel.ClaimedFuture, sourced bool) (unwanted []*job) {
-	now := s.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.claiming = false
+	return s.enqueue(m, futures, sourced)
+}
+
+// enqueue is admit, called under mu.
+func (s *slots) enqueue(m *membership, futures []fdbmodel.ClaimedFuture, sourced bool) (unwanted []*job) {
+	now := s.clock.Now()
 	for i := range futures {
 		j := &job{membership: m, future: futures[i], claimed: now, sourced: sourced}
 		if _, cancelled := s.early[j.future.ID]; cancelled || j.future.Cancel != nil || m.closing.Load() {
@@ -141,7 +153,9 @@ func (s *slots) admit(m *membership, futures []fdbmodel.ClaimedFuture, sourced b
 		s.queue = append(s.queue, j)
 		s.owners.queue(&j.future, 1)
 	}
-	clear(s.early)
+	if !s.claiming && s.offered == 0 {
+		clear(s.early)
+	}
 	if s.pipeline || s.lazy {
 		for range s.queue {
 			s.addExecutor()
@@ -274,7 +288,7 @@ func (s *slots) cancel(id layout.ID) *job {
 	if s.cancelMember(id) {
 		return nil
 	}
-	if s.claiming {
+	if s.claiming || s.offered > 0 {
 		s.early[id] = struct{}{}
 	}
 	for g := range s.gathers {

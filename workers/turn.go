@@ -7,19 +7,10 @@ import (
 	"slices"
 	"sync"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/taskcontext"
-)
-
-const (
-	// maxWarm is how many states of actors a worker keeps in memory, and maxWarmState how many
-	// bytes the largest of them has.
-	maxWarm      = 4096
-	maxWarmState = 4 << 10
 )
 
 // errTurnOver is returned to what uses a turn once its function has returned.
@@ -133,7 +124,7 @@ func (t *turn) read(ctx context.Context, refs []actors.Ref) ([]actors.State, err
 	}
 	m := t.job.membership
 	if len(refs) == 1 {
-		if state, warm := m.warm.Get(refs[0]); warm {
+		if state, warm := actors.Of(m.worker.cluster).Warm().Get(refs[0]); warm {
 			t.versions += 2 // it is of an unknown one
 			return []actors.State{state}, nil
 		}
@@ -184,30 +175,18 @@ func (t *turn) end(counts bool) error {
 			return Permanent(fmt.Errorf("the state of actor %s: %w", p.ref, err))
 		}
 	}
-	beside, after, err := actors.Of(t.job.membership.worker.cluster).Turn(&t.job.future, changes)
+	all := actors.Of(t.job.membership.worker.cluster)
+	beside, after, err := all.Turn(&t.job.future, changes)
 	if err != nil {
 		return Permanent(err)
 	}
 	if t.versions == 1 && len(beside.Write) == 0 && len(t.submits) == 0 {
 		beside.Expect = nil // it has seen one version of the store, and changes nothing
 	}
-	warm := t.job.membership.warm
-	beside.Done = func(version kv.Version) { keepWarm(warm, after, version) }
+	beside.Done = func(version kv.Version) { all.Warm().Keep(after, version) }
 	beside.Submits = t.submits
 	t.beside = beside
 	return nil
-}
-
-// keepWarm keeps the states that a turn has left, or forgets what it has read: after a conflict, a
-// lost claim and an unknown commit.
-func keepWarm(warm *lru.Cache[actors.Ref, actors.State], states []actors.State, version kv.Version) {
-	for _, s := range states {
-		if version != kv.NoVersion && s.Exists() && len(s.Value) <= maxWarmState {
-			warm.Add(s.Ref, s.At(version))
-		} else {
-			warm.Remove(s.Ref)
-		}
-	}
 }
 
 // endTurn has a result write what the turn of its attempt came to.

@@ -5,34 +5,12 @@ import (
 	"errors"
 	"testing"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/actors"
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
-
-func TestWarmStatesAreThoseThatWereWritten(t *testing.T) {
-	t.Parallel()
-	warm, err := lru.New[actors.Ref, actors.State](10)
-	require.NoError(t, err)
-	state := func(key string, size int) actors.State {
-		return actors.State{Ref: actors.Ref{Type: "account", Key: key}, Head: actors.Head{Version: 1},
-			Value: make([]byte, size)}
-	}
-	has := func(key string) bool { return warm.Contains(actors.Ref{Type: "account", Key: key}) }
-	keepWarm(warm, []actors.State{state("a", 1), state("large", maxWarmState+1)}, 7)
-	require.True(t, has("a"))
-	require.False(t, has("large"))
-	keepWarm(warm, []actors.State{state("a", 1)}, kv.NoVersion)
-	require.False(t, has("a"), "after a conflict, a lost claim or an unknown commit")
-	keepWarm(warm, []actors.State{state("a", 1)}, 7)
-	keepWarm(warm, []actors.State{{Ref: actors.Ref{Type: "account", Key: "a"}}}, 7)
-	require.False(t, has("a"), "it was deleted")
-}
 
 // TestATurnWhoseCallFailsIsDropped has middleware turn the error of a function into a result: what the
 // function made of actors, and sent, does not come with it.

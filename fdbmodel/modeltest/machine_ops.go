@@ -109,28 +109,7 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
 		err = nil
 	}
-	m.verifyClaimed(answer.Futures)
-	took, objects := map[layout.ID]bool{}, 0
-	for i := range answer.Futures {
-		f := &answer.Futures[i]
-		if f.Err != nil {
-			m.fail("claimed future can't be read: %v", f.Err)
-		}
-		if len(f.Spec.Requirements.Labels) > 0 && !hasLabel(w.Info()) {
-			m.fail("worker %s has claimed a future whose labels it lacks", w.ID())
-		}
-		if f.Spec.AsObject {
-			objects++
-		}
-		if request.Objects != nil && objects > *request.Objects {
-			m.fail("worker %s has claimed more futures with objects than %d", w.ID(), *request.Objects)
-		}
-		if has := len(m.steps.recorded[f.ID]) > 0; f.Steps != has && len(m.loose) == 0 && len(m.steps.perhaps[f.ID]) == 0 {
-			m.fail("claimed future %s says that it has steps: %t, and has some: %t", f.ID, f.Steps, has)
-		}
-		took[f.ID] = true
-		w.held = append(w.held, f)
-	}
+	took := m.hold(w, &request, answer.Futures)
 	return func(before, after *layout.Row) bool {
 		switch {
 		case before == nil || after == nil:
@@ -217,7 +196,7 @@ func (m *Machine) finish(ctx context.Context) (change, error) {
 		}
 		done, how = append(done, c), append(how, e)
 	}
-	outcomes, err := w.Finish(ctx, done)
+	outcomes, took, err := m.finishAll(ctx, w, done)
 	for i, o := range outcomes {
 		f := done[i].Future
 		m.logf("%s of %s by %s (gone %t): %v", how[i].name, f.ID, w.ID(), w.gone, o)
@@ -231,6 +210,9 @@ func (m *Machine) finish(ctx context.Context) (change, error) {
 		}
 	}
 	return func(before, after *layout.Row) bool {
+		if after != nil && m.succeeds(w, took, before, after) {
+			return true
+		}
 		for i := range done {
 			if how[i].allows(done[i].Future, before, after) {
 				return true

@@ -161,7 +161,7 @@ func importTable() map[string]imports {
 		"fdbmodel/names": {ours: append(slices.Clone(model), "fdbmodel/internal/index", "fdbmodel/internal/shards",
 			"fdbmodel/internal/unique")},
 		"fdbmodel/modules": {ours: append(slices.Clone(model), "fdbmodel/internal/pieces"), others: []string{contentID}},
-		"fdbmodel/actors":  {ours: slices.Clone(model)},
+		"fdbmodel/actors":  {ours: slices.Clone(model), others: []string{lru}},
 		"fdbmodel/promises": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/state",
 			"fdbmodel/internal/pieces")},
 		"fdbmodel/quota": {ours: slices.Clone(model)},
@@ -222,7 +222,7 @@ func importTable() map[string]imports {
 				"fdbmodel/schedule", "fdbmodel/steps", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
 				"internal/ratelog", "internal/series", "internal/socket", "internal/taskcontext"),
-			others: []string{msgpack, uuid, prometheus, system, lru},
+			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {
 			ours:   []string{"fdbmodel", "fdbmodel/layout", "workers", "internal/trust"},

@@ -15,6 +15,8 @@ func laneMutants() []mutant {
 	const kinds = "fdbmodel/lanes/kinds.go"
 	const full = "fdbmodel/internal/lane/full.go"
 	fullLanes := suites{{of: "fdbmodel/lanes", run: "Full|LastPlace|NoPlace"}}
+	const successor = "fdbmodel/successor.go"
+	successors := suites{{of: "fdbmodel/lanes", run: "Success"}, {of: "fdbmodel", run: "TestMachine$"}}
 	serializers := suites{{of: "fdbmodel", run: "TestSerializer"}}
 	return []mutant{
 		{name: "a cluster may have a kind of lanes more", file: kinds,
@@ -29,6 +31,38 @@ func laneMutants() []mutant {
 			by:  suites{{of: "fdbmodel/lanes", run: "TheLastKindOfLanes"}},
 			old: "tx.GetRange(kv.Prefix(l.keys.LaneKinds()), kv.RangeOptions{Limit: layout.MaxLaneKinds})",
 			new: "tx.(kv.Tx).Snapshot().GetRange(kv.Prefix(l.keys.LaneKinds()), kv.RangeOptions{Limit: 1000})"},
+		{name: "a dead worker claims successors", file: successor, by: successors,
+			old: "if err != nil || alive == nil {",
+			new: "if err != nil {"},
+		{name: "a worker goes on with a lane for ever", file: successor, by: successors,
+			old: "c.Future.inRow.n+1 < maxInRow && ",
+			new: ""},
+		{name: "a worker goes on with a lane that runs long", file: successor, by: successors,
+			old: " && c.Future.inRow.ran+c.RunTime < maxRunInRow",
+			new: ""},
+		{name: "a successor has a lower priority", file: successor, by: successors,
+			old: "spec.Priority < ended.Priority || ",
+			new: ""},
+		{name: "a successor is claimed again after an unknown commit", file: successor, by: successors,
+			old: "s.again = s.again || tx.MaybeCommitted",
+			new: "s.again = false"},
+		{name: "a worker forgets a successor that it could not read", file: successor, by: successors,
+			old: "r.gathers = append(r.gathers, s.token.Sequence)\n\t\treturn nil",
+			new: "return nil"},
+		{name: "a worker has no list of its successors", file: successor, by: successors,
+			old: "\t\ttx.Set(s.listKey(), list)\n",
+			new: "\t\t_ = list\n"},
+		{name: "a lane has more successors than were ended", file: successor, by: successors,
+			old: "s.free == 0 || len(ended) == 0 ||",
+			new: "len(ended) == 0 ||"},
+		{name: "what is offered does not count as used", file: "workers/slots.go",
+			by:  suites{{of: "workers", run: "TestWhatIsOffered"}},
+			old: "queued := len(s.queue) + s.offered - ",
+			new: "queued := len(s.queue) - "},
+		{name: "an older state stays warm", file: "fdbmodel/actors/warm.go",
+			by:  suites{{of: "fdbmodel/actors", run: "TestWarm"}},
+			old: "case !is || known.seen < version:",
+			new: "default:"},
 		{name: "transactions take no turns after a conflict", file: "fdbmodel/serializer.go", by: serializers,
 			old: "if attempt > 1 {",
 			new: "if attempt > 99 {"},

@@ -1,0 +1,272 @@
+package lanes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/pauses"
+)
+
+func realize(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	return fdbmodel.Completion{Future: f, Result: &layout.Result{}}
+}
+
+// succeed realizes a future, and returns what the worker claims with that.
+func (s laneStage) succeed(f *fdbmodel.ClaimedFuture, ran time.Duration) []fdbmodel.ClaimedFuture {
+	done := realize(f)
+	done.RunTime = ran
+	_, claimed, err := s.Worker.EndAndClaim(s.Ctx, []fdbmodel.Completion{done}, fdbmodel.ClaimRequest{Max: 8})
+	require.NoError(s.T, err)
+	return claimed
+}
+
+func TestSuccessorIsClaimedWithTheEndOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	first, second, third := s.submit("x"), s.submit("x"), s.submit("x")
+	f := s.Claim(s.Worker)[0]
+	require.Equal(t, first, f.ID)
+	claimed := s.succeed(&f, 0)
+	require.Len(t, claimed, 1)
+	next := claimed[0]
+	require.Equal(t, second, next.ID)
+	require.Equal(t, "x", string(next.Inline))
+	require.Equal(t, "go:f", next.Spec.Function)
+	require.Equal(t, layout.Claimed, s.State(second))
+	require.Equal(t, []layout.ID{third}, s.line("x"))
+	require.Equal(t, 1, s.open("x"))
+	require.Empty(t, s.Claim(s.Worker))
+	s.check()
+	require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, realize(&next)))
+	require.Equal(t, fdbmodel.Lost, s.Finish(s.Worker, fdbmodel.Completion{Future: &next, Relinquish: true}))
+	require.Equal(t, []layout.ID{third}, s.end(), "an End without a request leaves the next one to all")
+	s.check()
+}
+
+// TestSuccessorWithLargeArgumentsAndInputs has all that a claimed one has.
+func TestSuccessorWithLargeArgumentsAndInputs(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	input := s.Submit()
+	s.end()
+	s.submit("x")
+	second := s.submit("x", func(sub *fdbmodel.Submission) {
+		sub.Args, sub.Inputs = make([]byte, 2000), []layout.ID{input}
+	})
+	_, _, err := s.C.ResolveEdges(s.Ctx)
+	require.NoError(t, err)
+	f := s.Claim(s.Worker)[0]
+	claimed := s.succeed(&f, 0)
+	require.Len(t, claimed, 1)
+	require.Equal(t, second, claimed[0].ID)
+	require.Len(t, claimed[0].Inline, 2000)
+	require.Len(t, claimed[0].Inputs, 1)
+	s.check()
+}
+
+// TestNoSuccessor has futures that others are to take, or that the worker may not run: they go where those
+// of every lane go.
+func TestNoSuccessor(t *testing.T) {
+	t.Parallel()
+	spec := func(fn func(*layout.Spec)) func(laneStage) {
+		return func(s laneStage) { s.submit("x", func(sub *fdbmodel.Submission) { fn(&sub.Spec) }) }
+	}
+	plain := func(s laneStage) { s.submit("x") }
+	for name, c := range map[string]struct {
+		next    func(laneStage)
+		request fdbmodel.ClaimRequest
+		to      layout.State
+	}{
+		"resources": {next: spec(func(s *layout.Spec) { s.Requirements.CPU = 1 })},
+		"labels":    {next: spec(func(s *layout.Spec) { s.Requirements.Labels = map[string]string{"zone": "a"} })},
+		"queue":     {next: spec(func(s *layout.Spec) { s.Queue = "other" })},
+		"function":  {next: spec(func(s *layout.Spec) { s.Function = "go:other" })},
+		"no room":   {next: plain, request: fdbmodel.ClaimRequest{Max: -1}},
+		"no room for objects": {next: spec(func(s *layout.Spec) { s.AsObject = true }),
+			request: fdbmodel.ClaimRequest{Objects: new(int)}},
+		"lower priority": {next: spec(func(s *layout.Spec) { s.Priority = 4 })},
+		"queue paused": {next: func(s laneStage) {
+			s.submit("x")
+			_, err := pauses.Of(s.C).Pause(s.Ctx, pauses.Queue, layout.DefaultQueue, "")
+			require.NoError(s.T, err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLaneStage(t, layout.LaneKind{})
+			first := s.submit("x", prior(5))
+			f := s.Claim(s.Worker)[0]
+			require.Equal(t, first, f.ID)
+			c.next(s)
+			if c.request.Max++; c.request.Max == 1 {
+				c.request.Max = 8
+			}
+			_, claimed, err := s.Worker.EndAndClaim(s.Ctx, []fdbmodel.Completion{realize(&f)}, c.request)
+			require.NoError(t, err)
+			require.Empty(t, claimed)
+			require.Equal(t, 1, s.open("x"), "its lane has admitted it")
+			s.check()
+		})
+	}
+}
+
+// TestSuccessorsInARow has a worker go on with a lane for a bounded number of futures, and for a bounded time.
+func TestSuccessorsInARow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ran  time.Duration
+		want int
+	}{
+		"16":    {0, 16},
+		"20 ms": {6 * time.Millisecond, 4},
+		"long":  {time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLaneStage(t, layout.LaneKind{})
+			for range 20 {
+				s.submit("x")
+			}
+			for range 2 {
+				f := s.Claim(s.Worker)[0]
+				n := 1
+				for next := s.succeed(&f, c.ran); len(next) > 0; n++ {
+					next = s.succeed(&next[0], c.ran)
+				}
+				require.Equal(t, min(c.want, 20), n)
+				if c.want > 10 {
+					break
+				}
+			}
+			s.check()
+		})
+	}
+}
+
+// TestSuccessorsOfOneTransaction are as many as slots of their lane became free, up to what was asked for.
+func TestSuccessorsOfOneTransaction(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Width: 3})
+	for range 9 {
+		s.submit("x")
+		s.submit("y")
+	}
+	held := s.Claim(s.Worker)
+	require.Len(t, held, 6)
+	done := make([]fdbmodel.Completion, len(held))
+	for i := range held {
+		done[i] = realize(&held[i])
+	}
+	outcomes, claimed, err := s.Worker.EndAndClaim(s.Ctx, done, fdbmodel.ClaimRequest{Max: 5})
+	require.NoError(t, err)
+	require.Len(t, outcomes, 6)
+	require.Len(t, claimed, 5)
+	require.Len(t, s.Claim(s.Worker), 1)
+	s.check()
+	left := map[layout.ID]bool{}
+	for i := range claimed {
+		left[claimed[i].ID] = true
+		require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, realize(&claimed[i])))
+	}
+	require.Len(t, left, 5)
+	s.check()
+}
+
+// TestADeadWorkerClaimsNoSuccessor has a worker that was declared dead end what it held before it is reaped.
+func TestADeadWorkerClaimsNoSuccessor(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	s.submit("x")
+	second := s.submit("x")
+	f := s.Claim(s.Worker)[0]
+	members, err := s.C.Workers(s.Ctx)
+	require.NoError(t, err)
+	dead, err := s.C.DeclareDead(s.Ctx, s.Worker.ID(), members[0].Beat)
+	require.NoError(t, err)
+	require.True(t, dead)
+	require.Empty(t, s.succeed(&f, 0))
+	require.Equal(t, layout.Ready, s.State(second))
+	s.check()
+}
+
+func TestSuccessorsOfUnknownCommits(t *testing.T) {
+	t.Parallel()
+	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+		"futura-finish": func(stage *modeltest.Stage, strike func()) {
+			s := onStage(stage)
+			require.NoError(s.T, s.L.SetKind(s.Ctx, "k", layout.LaneKind{}))
+			s.submit("x")
+			second, third := s.submit("x"), s.submit("x")
+			f := s.Claim(s.Worker)[0]
+			strike()
+			claimed := s.succeed(&f, 0)
+			s.Faults.Flush()
+			require.Len(s.T, claimed, 1)
+			require.Equal(s.T, second, claimed[0].ID)
+			require.Equal(s.T, "x", string(claimed[0].Inline))
+			require.Equal(s.T, []layout.ID{third}, s.line("x"))
+			require.Equal(s.T, fdbmodel.Applied, s.Finish(s.Worker, realize(&claimed[0])))
+			require.Equal(s.T, []layout.ID{third}, s.end())
+			require.NoError(s.T, s.Worker.Leave(s.Ctx))
+		},
+	})
+}
+
+// TestSuccessorThatCanNotBeRead is given back by the next claim.
+func TestSuccessorThatCanNotBeRead(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	first := s.submit("x")
+	second := s.submit("x", func(sub *fdbmodel.Submission) { sub.Args = make([]byte, 2000) })
+	f := s.Claim(s.Worker)[0]
+	ctx, cancel := context.WithCancel(s.Ctx)
+	done := realize(&f)
+	done.Beside = &fdbmodel.Beside{Done: func(kv.Version) { cancel() }}
+	outcomes, claimed, err := s.Worker.EndAndClaim(ctx, []fdbmodel.Completion{done}, fdbmodel.ClaimRequest{Max: 8})
+	require.NoError(t, err)
+	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
+	require.Empty(t, claimed)
+	require.Equal(t, layout.Realized, s.State(first))
+	require.Equal(t, layout.Claimed, s.State(second))
+	again := s.Claim(s.Worker)
+	require.Len(t, again, 1)
+	require.Equal(t, second, again[0].ID)
+	s.check()
+}
+
+// TestSuccessorOfACallThatEndsWithAnError is given back by the next claim, if it was claimed.
+func TestSuccessorOfACallThatEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	first, _ := s.submit("x"), s.submit("x")
+	f := s.Claim(s.Worker)[0]
+	ctx, cancel := context.WithCancel(s.Ctx)
+	s.Faults.FailNext(faultkv.UnknownLate, func(tag string) bool {
+		if tag == "futura-finish" {
+			cancel()
+		}
+		return tag == "futura-finish"
+	})
+	_, claimed, err := s.Worker.EndAndClaim(ctx, []fdbmodel.Completion{realize(&f)}, fdbmodel.ClaimRequest{Max: 8})
+	require.Error(t, err)
+	require.Empty(t, claimed)
+	again := s.Claim(s.Worker)
+	s.Faults.Flush()
+	s.check()
+	if s.State(first) == layout.Claimed {
+		require.Empty(t, again)
+		require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, realize(&f)))
+		again = s.Claim(s.Worker)
+	}
+	require.LessOrEqual(t, len(again), 1)
+	require.NoError(t, s.Worker.Leave(s.Ctx))
+	s.check()
+}

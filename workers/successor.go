@@ -1,0 +1,75 @@
+package workers
+
+import (
+	"context"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/quota"
+)
+
+// finishAndClaim is finish that goes on with the next futures of the lanes whose slots become free, as far as
+// the worker has room for them.
+func (m *membership) finishAndClaim(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmodel.Completion, error) {
+	inLanes := 0
+	for i := range batch {
+		if spec := batch[i].Future.Spec; spec != nil && !spec.Lane.IsZero() {
+			inLanes++
+		}
+	}
+	request := m.offer(ctx, inLanes)
+	if request.Max == 0 {
+		return m.finish(ctx, batch)
+	}
+	outcomes, claimed, err := m.reg.EndAndClaim(ctx, batch, request)
+	for _, j := range m.worker.slots.accept(m, claimed, request.Max) {
+		j.relinquish()
+	}
+	m.worker.slots.watchHeld()
+	return m.ended(ctx, batch, outcomes, err)
+}
+
+// offer says what to claim with completions of which n are of lanes. What it offers counts as used until it
+// is accepted.
+func (m *membership) offer(ctx context.Context, n int) fdbmodel.ClaimRequest {
+	if n == 0 || m.closing.Load() || m.worker.paused.Load() {
+		return fdbmodel.ClaimRequest{}
+	}
+	request := m.worker.slots.offer(m.runs, n)
+	if request.Max == 0 {
+		return request
+	}
+	if may, _, err := quota.Of(m.worker.cluster).MayClaim(ctx, request.Max); err != nil || may < request.Max {
+		m.worker.slots.accept(m, nil, request.Max)
+		return fdbmodel.ClaimRequest{}
+	}
+	if m.kept != nil {
+		m.fitStore(&request)
+	}
+	return request
+}
+
+// offer is request for up to n futures that come with what ends.
+func (s *slots) offer(runs func(string) bool, n int) fdbmodel.ClaimRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	request := fdbmodel.ClaimRequest{Runs: runs, Max: max(0, min(n, s.unused(), fdbmodel.MaxClaim))}
+	if s.closed || s.lean || s.quarantine.job != nil {
+		request.Max = 0
+	}
+	if full := s.yielded.names(); full != nil {
+		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(full, function) }
+	}
+	s.offered += request.Max
+	return request
+}
+
+// accept is admit for what came of an offer.
+func (s *slots) accept(m *membership, futures []fdbmodel.ClaimedFuture, offered int) (unwanted []*job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offered -= offered
+	unwanted = s.enqueue(m, futures, false)
+	s.feed()
+	return unwanted
+}
