@@ -83,6 +83,9 @@ type inRow struct {
 	ran time.Duration
 }
 
+// IsSuccessor reports whether the future was claimed with the end of the one before it in its lane.
+func (c *ClaimedFuture) IsSuccessor() bool { return c.inRow.n > 0 }
+
 // succeed returns the succession of completions, nil if none can have a successor.
 func (r *Registration) succeed(completions []Completion, req ClaimRequest) *succession {
 	if req.Max <= 0 || !slices.ContainsFunc(completions, func(c Completion) bool { return c.mayHaveSuccessor() }) {

@@ -38,6 +38,7 @@ type slots struct {
 	closed     bool
 	claiming   bool // a claim is under way
 	offered    int  // how many futures may come with what ends
+	succeeded  int  // how many came of late, a moving average
 	owners     owners
 	quarantine quarantine
 	early      map[layout.ID]struct{} // cancels that came before their claim did

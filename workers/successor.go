@@ -49,11 +49,15 @@ func (m *membership) offer(ctx context.Context, n int) fdbmodel.ClaimRequest {
 	return request
 }
 
-// offer is request for up to n futures that come with what ends.
+// minOffer is how many successors may come while none came of late.
+const minOffer = 4
+
+// offer is request for up to n futures that come with what ends. It offers not much more than came of late: what
+// it offers can't be claimed meanwhile.
 func (s *slots) offer(runs func(string) bool, n int) fdbmodel.ClaimRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	request := fdbmodel.ClaimRequest{Runs: runs, Max: max(0, min(n, s.unused(), fdbmodel.MaxClaim))}
+	request := fdbmodel.ClaimRequest{Runs: runs, Max: max(0, min(n, s.unused(), minOffer+2*s.succeeded))}
 	if s.closed || s.lean || s.quarantine.job != nil {
 		request.Max = 0
 	}
@@ -69,6 +73,7 @@ func (s *slots) accept(m *membership, futures []fdbmodel.ClaimedFuture, offered 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.offered -= offered
+	s.succeeded += (len(futures) - s.succeeded) / 2
 	unwanted = s.enqueue(m, futures, false)
 	s.feed()
 	return unwanted

@@ -34,6 +34,28 @@ func TestWhatIsOfferedCountsAsUsed(t *testing.T) {
 	require.Zero(t, s.offer(all, 5).Max)
 }
 
+// TestOffersGrowWithWhatCame has slots offer few where nothing is in line, as others could claim them.
+func TestOffersGrowWithWhatCame(t *testing.T) {
+	t.Parallel()
+	s, m := newSlots(clock.Real{}, layout.Resources{Slots: 1000}, time.Minute, 1), &membership{}
+	all := func(string) bool { return true }
+	came, most := make([]fdbmodel.ClaimedFuture, 128), 0
+	for i := range came {
+		came[i].Spec = &layout.Spec{}
+	}
+	for n := 0; most < 64; n++ {
+		require.Less(t, n, 10)
+		offered := s.offer(all, 64).Max
+		require.Greater(t, offered, most)
+		most = offered
+		s.accept(m, came[:offered], offered)
+	}
+	for range 10 {
+		s.accept(m, nil, s.offer(all, 64).Max)
+	}
+	require.Less(t, s.offer(all, 64).Max, 8)
+}
+
 // TestACancelMeetsAnOffer has a future cancelled that comes with the end of the one before.
 func TestACancelMeetsAnOffer(t *testing.T) {
 	t.Parallel()

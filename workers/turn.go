@@ -29,6 +29,7 @@ type turn struct {
 	size    int // of the submissions, in bytes
 	// versions is at how many versions of the store states may have been read.
 	versions int
+	guessed  bool // a state is from memory, and another process may have changed it
 
 	// Set when the function has returned.
 	beside *fdbmodel.Beside
@@ -124,8 +125,10 @@ func (t *turn) read(ctx context.Context, refs []actors.Ref) ([]actors.State, err
 	}
 	m := t.job.membership
 	if len(refs) == 1 {
-		if state, warm := actors.Of(m.worker.cluster).Warm().Get(refs[0]); warm {
+		known := t.job.future.IsSuccessor()
+		if state, warm := actors.Of(m.worker.cluster).Warm().Get(refs[0], known); warm {
 			t.versions += 2 // it is of an unknown one
+			t.guessed = t.guessed || !known
 			return []actors.State{state}, nil
 		}
 	}
@@ -183,7 +186,13 @@ func (t *turn) end(counts bool) error {
 	if t.versions == 1 && len(beside.Write) == 0 && len(t.submits) == 0 {
 		beside.Expect = nil // it has seen one version of the store, and changes nothing
 	}
-	beside.Done = func(version kv.Version) { all.Warm().Keep(after, version) }
+	guessed := t.guessed
+	beside.Done = func(version kv.Version) {
+		all.Warm().Keep(after, version)
+		if guessed {
+			all.Warm().Learn(version != kv.NoVersion)
+		}
+	}
 	beside.Submits = t.submits
 	t.beside = beside
 	return nil

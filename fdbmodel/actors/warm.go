@@ -13,6 +13,11 @@ const (
 	// bytes the largest of them has.
 	maxWarm      = 4096
 	maxWarmState = 4 << 10
+	// mostMisled is the share of turns on a state from memory that may run twice, because another process had
+	// changed it. Above that one turn in misledAgain finds out whether it still is so, and the others read.
+	mostMisled  = 0.25
+	misledAgain = 8
+	misledOver  = 16 // turns that the share is an average of
 )
 
 // Warm are states of actors as turns in this process have left them. One may have changed since in
@@ -20,6 +25,8 @@ const (
 type Warm struct {
 	mu     sync.Mutex
 	states *lru.Cache[Ref, State]
+	misled float64
+	asked  int
 }
 
 // Warm returns the warm states of the cluster.
@@ -31,8 +38,31 @@ func (a *Actors) Warm() *Warm {
 	}).(*Warm)
 }
 
-// Get returns the state that was kept of an actor, and false for none.
-func (w *Warm) Get(r Ref) (State, bool) { return w.states.Get(r) }
+// Get returns the state that was kept of an actor, and false for none, and if too many of them were old ones of
+// late. known says that this process has made the turn before: then it is no old one.
+func (w *Warm) Get(r Ref, known bool) (State, bool) {
+	s, kept := w.states.Get(r)
+	if !kept || known {
+		return s, kept
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.misled > mostMisled {
+		w.asked++
+		kept = w.asked%misledAgain == 0
+	}
+	return s, kept
+}
+
+// Learn is told whether a turn on a state from Get, which was not known, came to count.
+func (w *Warm) Learn(counts bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.misled -= w.misled / misledOver
+	if !counts {
+		w.misled += 1. / misledOver
+	}
+}
 
 // Keep keeps the states that a turn has left with a commit. With kv.NoVersion, as after a conflict,
 // a lost claim and an unknown commit, it forgets what is known of them.
