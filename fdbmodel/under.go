@@ -89,16 +89,23 @@ func (r *Registration) View(ctx context.Context, f *ClaimedFuture, fn func(kv.At
 // recentClaim is how long after a claim its version is certain to be readable.
 const recentClaim = time.Second
 
-// lastClaim returns the highest version at which one of n futures was claimed, and whether that
-// was a short while ago. It passes over those that are nil.
+// lastClaim returns the highest version at which one of n futures was claimed, and whether all were
+// claimed at it or before, and it a short while ago. It passes over those that are nil. The version of
+// a claim whose commit was unknown is not known, and may be a higher one.
 func lastClaim(n int, future func(i int) *ClaimedFuture, now time.Time) (version kv.Version, recent bool) {
 	version = kv.NoVersion
+	known := true
 	for i := range n {
-		if f := future(i); f != nil && f.version > version {
+		f := future(i)
+		if f == nil {
+			continue
+		}
+		if f.version > version {
 			version, recent = f.version, now.Sub(f.at) < recentClaim
 		}
+		known = known && f.version != kv.NoVersion
 	}
-	return version, recent
+	return version, recent && known
 }
 
 // seeClaims makes a transaction read at a version that includes the claims: a

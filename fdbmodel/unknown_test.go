@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/fit"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -40,6 +41,23 @@ func TestUnknownResults(t *testing.T) {
 			id := after(s, input)
 			require.Equal(s.T, layout.Blocked, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Blocked))
+		},
+		"futura-claim that ends with an older one which has ended": func(s *modeltest.Stage, strike func()) {
+			inLane := func(sub *fdbmodel.Submission) { sub.Spec.Lane = layout.Lane{Kind: "l", Key: "k"} }
+			require.NoError(s.T, lanes.Of(s.C).SetKind(s.Ctx, "l", layout.LaneKind{Width: 2}))
+			s.Submit(inLane)
+			older := s.Claim(s.Worker)
+			require.Equal(s.T, fdbmodel.Applied, s.Finish(s.Worker, failForGood(&older[0])))
+			s.Submit(inLane)
+			s.Submit(inLane)
+			strike()
+			newer := s.Claim(s.Worker)
+			require.Len(s.T, newer, 2, "so that the list of the claim stays, and nothing is written if it is not seen")
+			outcomes, err := s.Worker.Finish(s.Ctx, []fdbmodel.Completion{
+				failForGood(&older[0]), {Future: &newer[0], Result: &layout.Result{}},
+			})
+			require.NoError(s.T, err)
+			require.Equal(s.T, []fdbmodel.Outcome{fdbmodel.Lost, fdbmodel.Applied}, outcomes)
 		},
 		"futura-resolve": func(s *modeltest.Stage, strike func()) {
 			input := s.Submit()

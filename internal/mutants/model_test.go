@@ -54,6 +54,8 @@ func claimMutants() []mutant {
 		{name: "a completion is lost by a store that shows claims late", file: "fdbmodel/under.go", by: model(),
 			old: "if claimed == kv.NoVersion {\n\t\treturn nil",
 			new: "if claimed != kv.NoVersion || recent {\n\t\treturn nil"},
+		{name: "a claim whose commit was unknown is taken for one at the version of another", file: "fdbmodel/under.go",
+			by: model(), old: "return version, recent && known", new: "return version, recent"},
 		{name: "workers of a process compete", file: "fdbmodel/internal/claim/cache.go",
 			by:  suites{{of: "fdbmodel/internal/claim"}},
 			old: "if c.taken[id].hides(snapshot, now) {\n\t\treturn false",
