@@ -124,6 +124,14 @@ func (s *Server) command(ctx context.Context, commands string) error {
 	return fmt.Errorf("fdbcli %q: %w: %s", commands, err, strings.TrimSpace(string(output)))
 }
 
+// Signal sends a signal to a process, counted from 0: SIGSTOP and SIGCONT stop it for a while.
+func (s *Server) Signal(process int, signal os.Signal) error {
+	if running := s.processes[process].running; running != nil {
+		return running.Signal(signal)
+	}
+	return fmt.Errorf("fdbtest: server %d does not run", process)
+}
+
 // Kill ends a process, counted from 0, as kill -9 does.
 func (s *Server) Kill(process int) { s.processes[process].kill() }
 
