@@ -73,7 +73,7 @@ COLD  := ./fdbmodel $(addprefix ./fdbmodel/,lanes read results transfer)
 COLDS  = $(shell grep -rl --include='*_test.go' 'internal/storetest"' ./fdbmodel ./futures ./workers ./batch | \
 	xargs -n1 dirname | sort -u | grep -v mongostore)
 # Packages with files for FoundationDB; vet has seen the others.
-FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/chaos ./internal/fdbtest \
+FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/bank ./internal/chaos ./internal/fdbtest \
 	./internal/sim ./internal/storetest ./cmd/futura ./cmd/futura-bench
 # Tests that fail the power at every call of a workload; they run in one goroutine and print how often.
 IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages
@@ -175,7 +175,7 @@ ifeq ($(FDB_FOUND),yes)
 	$(call VET,$(FDB_TAGS)) $(FDB_TAGGED)
 	$(GO) test -tags $(FDB_TAGS) $(SHORT) -p 2 -skip '$(FDB_LATER)' $(filter-out ./internal/sim,$(FDB_PACKAGES))
 	$(GO) test -tags $(FDB_TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
-	$(GO) test -tags $(FDB_TAGS) $(SHORT) -run FoundationDB ./cmd/futura
+	$(GO) test -tags $(FDB_TAGS) $(SHORT) -run FoundationDB ./cmd/futura ./internal/bank
 	@echo "SKIP: $(words $(subst |, ,$(FDB_LATER))) tests ran on the embedded store alone; make long-fdb has all on FoundationDB"
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
@@ -229,7 +229,7 @@ long-fdb:
 ifeq ($(FDB_FOUND),yes)
 	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -p 2 $(filter-out ./internal/sim,$(FDB_PACKAGES))
 	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -run TestSimOnServer ./internal/sim
-	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -run FoundationDB ./cmd/futura
+	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -run FoundationDB ./cmd/futura ./internal/bank
 	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) $(BUGGIFY_TESTS)
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }

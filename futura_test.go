@@ -20,19 +20,14 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// TestMain is the main of a process that TestStepsOfKilledProcesses or TestMoneyOfKilledProcesses starts, too.
+// TestMain is the main of a process that TestStepsOfKilledProcesses starts, too.
 func TestMain(m *testing.M) {
-	var err error
-	switch steps, bank := os.Getenv(killedVariable), os.Getenv(bankVariable); {
-	case steps != "":
-		err = beKilled(steps, killedProgramsOf(os.Getenv(killedPrograms)))
-	case bank != "":
-		err = beBank(bank, os.Getenv(bankProcess))
-	default:
+	steps := os.Getenv(killedVariable)
+	if steps == "" {
 		goleak.VerifyTestMain(m)
 		return
 	}
-	if err != nil {
+	if err := beKilled(steps, killedProgramsOf(os.Getenv(killedPrograms))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

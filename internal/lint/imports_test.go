@@ -345,6 +345,7 @@ func importTable() map[string]imports {
 			others: append(tests(), bindings),
 		},
 		"internal/anomaly":   {},
+		"internal/bank":      {},
 		"internal/careless":  {},
 		"internal/chaos":     {},
 		"internal/faultdisk": {others: []string{pebble}},

@@ -49,7 +49,7 @@ func all() []mutant {
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
 		stackMutants(), wasmMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
 		promiseMutants(), stepMutants(), forkMutants(), actorMutants(), actorCallMutants(),
-		anomalyMutants(),
+		anomalyMutants(), bankMutants(),
 	} {
 		m = append(m, table...)
 	}
