@@ -99,10 +99,10 @@ func (s *Server) start(ctx context.Context, processes int) error {
 func (s *Server) command(ctx context.Context, commands string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	first := s.processes[0]
+	first, exited := s.processes[0], s.processes[0].exited // a restart makes a new one
 	go func() {
 		select {
-		case <-first.exited:
+		case <-exited:
 			cancel()
 		case <-ctx.Done():
 		}
