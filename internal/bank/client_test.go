@@ -131,11 +131,8 @@ func (c *client) finish(ctx context.Context, p *tale) error {
 		} else {
 			p.paid, err = transfer.Call(ctx, c.node.client, p.payment, futures.Key(p.Name))
 		}
-		if errors.Is(err, futures.ErrFailed) {
-			return errors.Join(fmt.Errorf("payment %s: %w", p.Name, err), c.journal.write(&entry{Do: entryFailed, Name: p.Name}))
-		}
 		if err != nil {
-			return err
+			return fmt.Errorf("payment %s: %w", p.Name, err)
 		}
 		if err := c.journal.write(&entry{Do: entryPaid, Name: p.Name, Paid: p.paid}); err != nil {
 			return err

@@ -75,7 +75,7 @@ func (c *crew) killStore() {
 // stop stops a process for longer than it takes to be declared dead.
 func (c *crew) stop(signal func(os.Signal) error) {
 	require.NoError(c.t, signal(syscall.SIGSTOP))
-	<-time.After(deadAfter + heartbeat + time.Duration(c.random.Int64N(int64(deadAfter))))
+	<-time.After(2*deadAfter + time.Duration(c.random.Int64N(int64(deadAfter))))
 	require.NoError(c.t, signal(syscall.SIGCONT))
 }
 

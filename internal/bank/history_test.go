@@ -13,7 +13,6 @@ const (
 	entryBegin  = "begin"  // of a payment
 	entryPaid   = "paid"   // it was acknowledged, or refused
 	entryCame   = "came"   // what it has sent was acknowledged
-	entryFailed = "failed" // it will never be applied
 	entryRead   = "read"   // of an account
 	entrySurvey = "survey" // of all accounts
 	entryAgain  = "again"  // a worker that was declared dead is a member again
@@ -38,7 +37,6 @@ type tale struct {
 	began, paidAt, cameAt int64 // 0 for what did not happen
 	paid                  paid
 	came                  seen
-	failed                bool
 }
 
 // look is a read of an account that clients made.
@@ -112,8 +110,6 @@ func (h *history) add(e *entry) error {
 		}
 	case entryCame:
 		p.came, p.cameAt = e.Seen, e.At
-	case entryFailed:
-		p.failed = true
 	default:
 		return errors.New("it is of no kind")
 	}
@@ -122,5 +118,5 @@ func (h *history) add(e *entry) error {
 
 // over reports whether nothing of the payment is open.
 func (p *tale) over() bool {
-	return p.failed || p.paidAt > 0 && (p.cameAt > 0 || p.paid.Refused)
+	return p.paidAt > 0 && (p.cameAt > 0 || p.paid.Refused)
 }

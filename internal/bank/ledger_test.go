@@ -28,7 +28,7 @@ func checkLedger(h *history, all []*account) error {
 		case !p.over():
 			wrong("payment %s has no end", name)
 			continue
-		case !p.failed && !p.paid.Refused:
+		case !p.paid.Refused:
 			want = []string{place(p.From, p.paid.From.Moves, -p.Amount), place(p.To, p.came.Moves, p.Amount)}
 		}
 		if !sameTexts(want, places[name]) {

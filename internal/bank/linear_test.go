@@ -46,7 +46,7 @@ func model() porcupine.Model {
 	}
 }
 
-// operations returns what happened to accounts, a refused or failed payment to none that receives.
+// operations returns what happened to accounts, a refused payment that was to be sent to none that receives.
 func (h *history) operations() (all []porcupine.Operation) {
 	add := func(c call, out told, began, at int64) {
 		all = append(all, porcupine.Operation{Input: c, Output: out, Call: began, Return: at})
@@ -55,9 +55,6 @@ func (h *history) operations() (all []porcupine.Operation) {
 		add(call{l.account, 0}, told{l.seen, false}, l.began, l.at)
 	}
 	for _, p := range h.payments {
-		if p.failed {
-			continue
-		}
 		add(call{p.From, -p.Amount}, told{p.paid.From, p.paid.Refused}, p.began, p.paidAt)
 		switch {
 		case !p.paid.Refused:

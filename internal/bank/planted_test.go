@@ -190,7 +190,6 @@ func TestCheckersFindPlantedFaults(t *testing.T) {
 		}, []string{"ledger"}},
 		{"an account pays what it has not", func(b *honest) {
 			most := b.all[5].balance() + 1
-			b.history.payments["x"] = &tale{payment: payment{"x", 5, 6, most, false}, failed: true}
 			b.all[5].apply(move{"x", -most, false})
 			b.all[6].apply(move{"x", most, false})
 		}, []string{"sum", "ledger"}},
