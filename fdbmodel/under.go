@@ -13,15 +13,17 @@ import (
 // stay as they are: it is how a room writes under the fence of claims. futures is called in each
 // attempt and returns what write is for, in the same order each time; nil stands for a future whose
 // claim the worker has begun to end, and that makes the fence complete. write is told which claims
-// are held. The commit waits for the disk unless o says otherwise. It returns what Transact
-// returns; an unknown commit is retried, with claims that may have ended since.
-func (r *Registration) Under(ctx context.Context, o kv.Options, futures func() []*ClaimedFuture,
+// are held. fresh has it read at a new version, for what others may have written since the claims. The
+// commit waits for the disk unless o says otherwise. It returns the version of the commit, and
+// what Transact returns; an unknown commit is retried, with claims that may have ended since.
+func (r *Registration) Under(ctx context.Context, o kv.Options, fresh bool, futures func() []*ClaimedFuture,
 	write func(ctx context.Context, tx kv.Attempt, held []bool) error,
-) error {
+) (kv.Version, error) {
 	keys := r.cluster.keys
-	_, err := r.cluster.Transact(ctx, o, func(tx kv.Attempt) error {
+	result, err := r.cluster.Transact(ctx, o, func(tx kv.Attempt) error {
 		all := futures()
-		if err := r.see(ctx, tx, all...); err != nil {
+		claimed, recent := lastClaim(len(all), func(i int) *ClaimedFuture { return all[i] }, r.cluster.clock.Now())
+		if err := seeClaims(ctx, tx, claimed, recent && !fresh); err != nil {
 			return err
 		}
 		asked := make([]askedClaim, len(all))
@@ -42,7 +44,7 @@ func (r *Registration) Under(ctx context.Context, o kv.Options, futures func() [
 		}
 		return write(ctx, tx, held)
 	})
-	return err
+	return result.Version, err
 }
 
 // askedClaim is a read of what says whether a claim is held: a result leaves it in place.
@@ -70,16 +72,11 @@ func (a askedClaim) holds(ctx context.Context, f *ClaimedFuture) (bool, error) {
 	return err == nil && claim.Token == f.Token, nil
 }
 
-// see has a transaction read what was written before futures were claimed.
-func (r *Registration) see(ctx context.Context, tx kv.Attempt, futures ...*ClaimedFuture) error {
-	claimed, recent := lastClaim(len(futures), func(i int) *ClaimedFuture { return futures[i] }, r.cluster.clock.Now())
-	return seeClaims(ctx, tx, claimed, recent)
-}
-
 // View is View of the cluster, for reads that see all that was written before the claim.
 func (r *Registration) View(ctx context.Context, f *ClaimedFuture, fn func(kv.Attempt) error) error {
 	return r.cluster.View(ctx, func(tx kv.Attempt) error {
-		if err := r.see(ctx, tx, f); err != nil {
+		recent := r.cluster.clock.Now().Sub(f.at) < recentClaim
+		if err := seeClaims(ctx, tx, f.version, recent); err != nil {
 			return err
 		}
 		return fn(tx)

@@ -1,11 +1,13 @@
 // Command steps books a trip in steps: the flight, the hotel, and a reminder a second before it
-// begins. The hotel fails twice, and the flight is booked once. docs/guide/steps.md goes through it.
+// begins. The hotel fails twice, and the flight is booked once. Then it counts the trip.
+// docs/guide/steps.md goes through it.
 //
 //	go run ./examples/steps
 package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,7 +20,10 @@ import (
 	"github.com/futura-run/futura/futures"
 )
 
-var book = futures.Define[Trip, Booking]("book", futures.Retries(5), futures.Backoff(time.Millisecond, time.Second))
+var (
+	book  = futures.Define[Trip, Booking]("book", futures.Retries(5), futures.Backoff(time.Millisecond, time.Second))
+	thank = futures.Define[int, string]("thank")
+)
 
 // Trip is what is booked.
 type Trip struct {
@@ -27,7 +32,10 @@ type Trip struct {
 }
 
 // Booking is what came of it.
-type Booking struct{ Flight, Hotel, Mail string }
+type Booking struct {
+	Flight, Hotel, Mail string
+	Trips               int
+}
 
 // agency is where trips are booked: its hotels answer from the third call on.
 type agency struct {
@@ -69,7 +77,31 @@ func trip(ctx context.Context, a *agency, t Trip) (b Booking, err error) {
 	}
 	b.Mail, err = futures.Step(ctx, "remind", func(context.Context) (string, error) { return a.remind(t.To) },
 		futures.StepRetries(3, time.Second, time.Minute), futures.StepTimeout(10*time.Second))
+	if err != nil {
+		return b, err
+	}
+	b.Trips, err = countTrip(ctx)
 	return b, err
+}
+
+// countTrip counts a trip in a row of the application, and submits a thank-you: both together with the record of
+// the step, or neither.
+func countTrip(ctx context.Context) (int, error) {
+	return futures.StepTx(ctx, "count", func(ctx context.Context, tx *futures.Tx) (int, error) {
+		row := []byte("agency/trips")
+		value, err := tx.Get(row).Wait(ctx)
+		if err != nil {
+			return 0, err
+		}
+		before, _ := binary.Varint(value)
+		tx.Set(row, binary.AppendVarint(nil, before+1))
+		task, err := thank.Task(int(before) + 1)
+		if err != nil {
+			return 0, err
+		}
+		_, err = tx.Submit(ctx, task)
+		return int(before) + 1, err
+	})
 }
 
 func main() {
@@ -85,6 +117,8 @@ func run(ctx context.Context, store string, out io.Writer) (err error) {
 	a := &agency{out: out}
 	node, err := futura.Open(ctx, store, futura.Function(book.Bind(func(ctx context.Context, t Trip) (Booking, error) {
 		return trip(ctx, a, t)
+	})), futura.Function(thank.Bind(func(_ context.Context, trips int) (string, error) {
+		return fmt.Sprintf("thanks for trip %d", trips), nil
 	})))
 	if err != nil {
 		return err
@@ -98,7 +132,7 @@ func run(ctx context.Context, store string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s, %s, mail %s\n", b.Flight, b.Hotel, b.Mail)
+	fmt.Fprintf(out, "%s, %s, mail %s, trip %d\n", b.Flight, b.Hotel, b.Mail, b.Trips)
 	return show(ctx, node.Client, f.ID(), out)
 }
 

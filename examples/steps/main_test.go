@@ -17,10 +17,11 @@ no answer from Oslo
 no answer from Oslo
 a room in Oslo
 a mail: pack for Oslo
-LX Oslo, Hotel Oslo, mail sent
+LX Oslo, Hotel Oslo, mail sent, trip 1
 1 flight in attempt 1
 2 hotel in attempt 3
 3 sleep in attempt 3
 4 remind in attempt 3
+5 count in attempt 3
 `, out.String())
 }

@@ -122,7 +122,7 @@ func (s *Steps) Write(ctx context.Context, r *fdbmodel.Registration, entries []E
 		}
 		return all
 	}
-	err = r.Under(ctx, kv.Options{Tag: "futura-step"}, futures,
+	_, err = r.Under(ctx, kv.Options{Tag: "futura-step"}, false, futures,
 		func(ctx context.Context, tx kv.Attempt, held []bool) error {
 			recorded = held
 			for i := range entries {
@@ -166,15 +166,11 @@ func (s *Steps) recognise(ctx context.Context, tx kv.Reader, entries []Entry, re
 		if recorded[i] {
 			continue
 		}
-		e := &entries[i]
-		key := s.keys.Step(e.Future.ID, e.Name)
-		value, err := tx.Get(key).Wait(ctx)
+		value, err := s.recorded(ctx, tx, &entries[i])
 		if err != nil {
 			return err
 		}
-		var found Record
-		recorded[i] = value != nil && layout.Decode(key, value, &found) == nil &&
-			found.Token == e.Record.Token && found.Number == e.Record.Number
+		recorded[i] = value != nil
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func TestTheEndOfAClaimStopsItsSteps(t *testing.T) {
 			id := s.Submit()
 			f := s.Claim(s.Worker)[0]
 			ended := false
-			err := s.Worker.Under(s.Ctx, kv.Options{}, func() []*fdbmodel.ClaimedFuture {
+			_, err := s.Worker.Under(s.Ctx, kv.Options{}, false, func() []*fdbmodel.ClaimedFuture {
 				if ended {
 					return []*fdbmodel.ClaimedFuture{nil}
 				}

@@ -93,7 +93,7 @@ func importTable() map[string]imports {
 		"internal/signal":      {},
 		"internal/series":      {others: []string{prometheus}},
 		"internal/socket":      {},
-		"internal/taskcontext": {ours: []string{"fdbmodel", "fdbmodel/actors", "fdbmodel/layout"}},
+		"internal/taskcontext": {ours: []string{"fdbmodel", "fdbmodel/actors", "fdbmodel/kv", "fdbmodel/layout"}},
 		"internal/telemetry":   {ours: []string{"internal/ratelog"}, others: []string{openTele, otlp, protobuf}},
 		"internal/timetable":   {others: []string{crontab}},
 		"internal/wording":     {},

@@ -3,9 +3,16 @@ package mutants
 // stepMutants are faults in what steps record and find.
 func stepMutants() []mutant {
 	const room, index, under = "fdbmodel/steps/steps.go", "fdbmodel/internal/step/step.go", "fdbmodel/under.go"
+	const effects = "fdbmodel/steps/tx.go"
 	model := suites{{of: "fdbmodel/steps"}}
 	durable := suites{{of: "futures", run: "Step|Sleep|CodeMay"}}
 	return []mutant{
+		{name: "a step with effects is not recognised", file: effects, by: model,
+			old: "\t\t\tif tx.MaybeCommitted {", new: "\t\t\tif false && tx.MaybeCommitted {"},
+		{name: "a late step with effects is beside its retry", file: effects, by: model,
+			old: "\t\t\ttx.AddReadConflictKey(key)\n", new: "\t\t\t_ = key\n"},
+		{name: "who lost the claim has effects", file: effects, by: model,
+			old: "if !held[0] {", new: "if false && !held[0] {"},
 		{name: "who lost the claim records steps", file: under, by: model,
 			old: "err == nil && claim.Token == f.Token", new: "err == nil"},
 		{name: "steps are recorded of what is realized", file: under, by: model,

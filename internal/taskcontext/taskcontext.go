@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -93,6 +94,10 @@ type Steps interface {
 	Runs() bool
 	// Record records what a step returned. It returns once that is durable.
 	Record(ctx context.Context, step string, of RecordedStep) error
+	// RecordTx records a step with what fn writes in the same transaction, and fn's value, which of has not. It
+	// returns the value that is on record, and the version of the commit.
+	RecordTx(ctx context.Context, step string, of RecordedStep, fn func(context.Context, kv.Tx) ([]byte, error),
+	) (value []byte, version kv.Version, err error)
 	// SleepUntil waits until a time. It ends the attempt if that is far off: the function is to return
 	// the error.
 	SleepUntil(ctx context.Context, t time.Time) error

@@ -1,0 +1,114 @@
+package futures
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/taskcontext"
+)
+
+// Tx is the transaction of a StepTx. Rows of the application have keys that do not begin with the tuple of the
+// cluster's name.
+type Tx struct {
+	kv.Tx
+	client    *Client
+	submitted []*TxFutures
+}
+
+// Submit creates futures if the step is recorded, each with at most 16 KiB of arguments. It returns the errors of
+// Client.SubmitTx.
+func (t *Tx) Submit(ctx context.Context, tasks ...Task) ([]*Future, error) {
+	for i := range tasks {
+		if name, calls := strings.CutPrefix(tasks[i].Lane.Kind, actors.LaneKind("")); calls {
+			if err := t.client.ensureActors(ctx, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s, err := t.client.SubmitTx(ctx, t.Tx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	t.submitted = append(t.submitted, s)
+	return s.Futures, nil
+}
+
+// end is called once it is known what became of the transaction. t may be nil.
+func (t *Tx) end(ctx context.Context, version kv.Version, committed bool) {
+	if t == nil {
+		return
+	}
+	for _, s := range t.submitted {
+		if committed {
+			s.Committed(ctx, version)
+		} else if s.done != nil {
+			s.done()
+		}
+	}
+}
+
+// StepTx is Step for effects in the store of the cluster: what fn writes with the transaction, rows of the
+// application and futures, calls of actors among them, is committed together with the record of the step. So those
+// effects happen exactly once, whatever dies: either the step is recorded and they are there, or neither, and a
+// later attempt runs it.
+//
+// fn runs again if its reads conflict with another transaction, so it must have no effects but those. It has to
+// end within five seconds and 10 MB of writes, as every transaction of FoundationDB, and the value that it returns
+// has at most 4 KiB, encoded. An error of fn is returned, and nothing is written. Otherwise it is as Step: also its
+// options, of which StepRetries makes a new transaction each time, and ErrStepLost. The worker must have access to
+// the store.
+func StepTx[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), options ...StepOption,
+) (T, error) {
+	var o stepOptions
+	for _, option := range options {
+		option(&o)
+	}
+	var none T
+	log, err := stepsOf(ctx)
+	if err != nil {
+		return none, err
+	}
+	client, err := FromContext(ctx)
+	if err != nil {
+		return none, err
+	}
+	step, recorded, err := log.Ask(ctx, name)
+	if err != nil {
+		return none, err
+	}
+	if recorded != nil {
+		return recordedValue[T](step, recorded)
+	}
+	of := taskcontext.RecordedStep{Codec: CodecMsgpack, Started: log.Now()}
+	return runStep(context.WithValue(ctx, inStep{}, step), log, func(ctx context.Context) (T, error) {
+		return recordTx(ctx, log, client, step, of, fn)
+	}, &o)
+}
+
+func recordTx[T any](ctx context.Context, log taskcontext.Steps, client *Client, step string,
+	of taskcontext.RecordedStep, fn func(context.Context, *Tx) (T, error),
+) (value T, err error) {
+	var last *Tx
+	encoded, version, err := log.RecordTx(ctx, step, of, func(ctx context.Context, tx kv.Tx) ([]byte, error) {
+		last.end(ctx, kv.NoVersion, false) // it was an attempt that did not commit
+		last = &Tx{Tx: tx, client: client}
+		made, err := fn(ctx, last)
+		if err != nil {
+			return nil, err
+		}
+		encoded, err := encode(CodecMsgpack, &made)
+		if err != nil {
+			return nil, permanentError{fmt.Errorf("step %s: what it returned can't be encoded: %w", step, err)}
+		}
+		return encoded, nil
+	})
+	last.end(ctx, version, err == nil)
+	if err != nil {
+		return value, err
+	}
+	of.Value = encoded
+	return recordedValue[T](step, &of)
+}

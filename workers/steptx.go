@@ -1,0 +1,48 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/steps"
+	"github.com/futura-run/futura/internal/taskcontext"
+)
+
+// RecordTx implements taskcontext.Steps.
+func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.RecordedStep,
+	fn func(context.Context, kv.Tx) ([]byte, error),
+) (value []byte, version kv.Version, err error) {
+	j := l.job
+	f, m := &j.future, j.membership
+	number, first, err := l.number()
+	if err != nil {
+		return nil, kv.NoVersion, err
+	}
+	record := steps.Record{Token: f.Token, Attempt: f.Attempt(), Codec: of.Codec, Number: number,
+		StartedAt: layout.Millis(of.Started), At: layout.Millis(l.Now())}
+	e := steps.Entry{Future: f, Name: step, First: first, Ended: j.settled.Load, Record: record}
+	if err := m.worker.freeze.wait(ctx); err != nil {
+		return nil, kv.NoVersion, unrecordedError{err}
+	}
+	var own error // of the function
+	value, version, err = l.rooms().WriteTx(ctx, m.reg, e, func(ctx context.Context, tx kv.Tx) (value []byte, err error) {
+		value, own = fn(ctx, tx)
+		return value, own
+	})
+	switch {
+	case err == nil:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.some = true
+		return value, version, nil
+	case own != nil && errors.Is(err, own):
+		return nil, kv.NoVersion, own
+	case errors.Is(err, fdbmodel.ErrTooLarge):
+		return nil, kv.NoVersion, Permanent(err)
+	}
+	return nil, kv.NoVersion, unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, lost(err))}
+}
