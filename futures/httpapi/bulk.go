@@ -23,6 +23,7 @@ type ListFilter struct {
 	Function string `query:"function" doc:"As submitted; an alias stands for its current module"`
 	Tag      string `query:"tag" maxLength:"64"`
 	Error    string `query:"error" maxLength:"200" doc:"A part of the last failure's message, or of its kind"`
+	Label    string `query:"label" maxLength:"64" doc:"As forks of many have their name"`
 	Lane     string `query:"lane" maxLength:"400" doc:"KIND/KEY"`
 	Worker   string `query:"worker" maxLength:"64" doc:"The id of a worker that holds them, or had an attempt at them"`
 	Batch    string `query:"batch" maxLength:"64" doc:"The batch whose items they are"`
@@ -31,11 +32,17 @@ type ListFilter struct {
 	Until string `query:"until" doc:"Submitted before this time"`
 }
 
+// errUnfiltered refuses a change of all futures.
+func errUnfiltered() error {
+	return stack.BadRequest("name the futures with state, queue, function, tag, error, label, lane, worker, since or " +
+		"until")
+}
+
 // filter returns the filter of the model.
 func (f *ListFilter) filter(ctx context.Context, c *fdbmodel.Cluster) (filter inspect.Filter, err error) {
 	filter = inspect.Filter{
 		Queue: f.Queue, Tag: f.Tag, Function: f.Function, Worker: layout.WorkerID(f.Worker), Owner: f.Batch,
-		Error: f.Error,
+		Error: f.Error, Label: f.Label,
 	}
 	if f.Lane != "" {
 		if filter.Lane, err = layout.ParseLane(f.Lane); err != nil {
@@ -139,7 +146,7 @@ func (s *server) registerBulk() {
 
 func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*bulkOutput, error) {
 	if in.ListFilter == (ListFilter{}) {
-		return nil, stack.BadRequest("name the futures with state, queue, function, tag, error, lane, worker, since or until")
+		return nil, errUnfiltered()
 	}
 	if in.Batch != "" {
 		return nil, stack.BadRequest("items of a batch are changed with it: see /api/v1/batches/{id}")

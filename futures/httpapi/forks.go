@@ -94,7 +94,7 @@ type ForkedMany struct {
 
 func (s *server) forkMany(ctx context.Context, in *forkManyInput) (*struct{ Body ForkedMany }, error) {
 	if in.ListFilter == (ListFilter{}) {
-		return nil, stack.BadRequest("name the futures with state, queue, function, tag, error, lane, worker, since or until")
+		return nil, errUnfiltered()
 	}
 	if in.Batch != "" {
 		return nil, stack.BadRequest("items of a batch are not forked: see /api/v1/batches/{id}")

@@ -63,6 +63,10 @@ func TestForksOverHTTP(t *testing.T) {
 		Into(http.StatusOK, &many)
 	require.Equal(t, [2]int{0, 1}, [2]int{many.Forked, many.Existed})
 	require.Empty(t, many.Cursor)
+	var labelled struct{ Futures []httpapi.Future }
+	f.send("GET", path+"?label=fix", "").Into(http.StatusOK, &labelled)
+	require.Len(t, labelled.Futures, 1)
+	require.Equal(t, one.ID, labelled.Futures[0].ID)
 
 	missing := path + "/01995b4e-6f3a-7c1e-9d2b-0123456789ab"
 	f.send("POST", missing+":fork", "").Problem(http.StatusNotFound, "not_found", "")
