@@ -1,6 +1,6 @@
 // Package dashboard has the web pages of a cluster: what it does now and did in the last
-// hours, what is wrong, and its futures, functions, queues, lanes, schedules, batches, job
-// logs, workers and peers.
+// hours, what is wrong, and its futures, functions, queues, lanes, actors, schedules, batches,
+// job logs, workers and peers.
 //
 // The pages are a client of the HTTP API, package futures/httpapi, and of that of batches
 // where it is served too: they show what it answers, and can do what their session's role

@@ -7,6 +7,7 @@ import { count, list } from "./views/list.js";
 import { future } from "./views/future.js";
 import { functions, pauses, queues } from "./views/functions.js";
 import { lanes, kind, lane } from "./views/lanes.js";
+import { actor, actors, actorType } from "./views/actors.js";
 import { schedules, schedule } from "./views/schedules.js";
 import { jobs, joblog } from "./views/jobs.js";
 import { batches, batch } from "./views/batches.js";
@@ -19,14 +20,15 @@ import { limits } from "./views/limits.js";
 const views = [
   [[], overview], [["futures"], list], [["futures", "*"], future], [["count", "*"], count], [["functions"], functions],
   [["queues"], queues], [["pauses"], pauses], [["promises"], promises],
-  [["lanes"], lanes], [["lanes", "*"], kind], [["lanes", "*", "*"], lane], [["schedules"], schedules],
+  [["lanes"], lanes], [["lanes", "*"], kind], [["lanes", "*", "*"], lane],
+  [["actors"], actors], [["actors", "*"], actorType], [["actors", "*", "*"], actor], [["schedules"], schedules],
   [["schedules", "*"], schedule], [["jobs"], jobs], [["jobs", "*"], joblog], [["batches"], batches],
   [["batches", "*"], batch], [["workers"], workers], [["objects"], objects], [["peers"], peers], [["limits"], limits],
 ];
 const menu = [
   ["Overview", []], ["Futures", ["futures"]], ["Functions", ["functions"]], ["Queues", ["queues"]], ["Lanes", ["lanes"]],
-  ["Schedules", ["schedules"]], ["Promises", ["promises"]], ["Batches", ["batches"]], ["Jobs", ["jobs"]], ["Workers", ["workers"]], ["Objects", ["objects"]],
-  ["Peers", ["peers"]], ["Limits", ["limits"]],
+  ["Actors", ["actors"]], ["Schedules", ["schedules"]], ["Promises", ["promises"]], ["Batches", ["batches"]], ["Jobs", ["jobs"]],
+  ["Workers", ["workers"]], ["Objects", ["objects"]], ["Peers", ["peers"]], ["Limits", ["limits"]],
 ];
 
 const main = document.getElementById("main");

@@ -35,7 +35,7 @@ function inner(data, codec, whole) {
   const text = asText(data, whole);
   if (text === null) return h("pre", { class: "value" }, hex(data));
   if (whole && (codec === "json" || /^\s*[[{]/.test(text))) {
-    try { return tree(JSON.parse(text, exact)); } catch { /* shown as text */ }
+    try { return tree(parse(text)); } catch { /* shown as text */ }
   }
   return h("pre", { class: "value" }, text);
 }
@@ -43,6 +43,9 @@ function inner(data, codec, whole) {
 // exact keeps the digits of integers that a number of a browser would round.
 const exact = (_, value, { source } = {}) =>
   (Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(source ?? "") ? BigInt(source) : value);
+
+// parse reads JSON with all digits of its numbers.
+export const parse = (text) => JSON.parse(text, exact);
 
 function asText(data, whole) {
   try {

@@ -108,8 +108,8 @@ func TestRoles(t *testing.T) {
 	id := s.fill()
 	for role, buttons := range map[stack.Permission][]string{
 		stack.Read:   {"Copy", "Copy", "Download", "Log out"},
-		stack.Submit: {"Copy", "Copy", "Download", "Log out", "Pin", "Retry"},
-		stack.Admin:  {"Copy", "Copy", "Delete …", "Download", "Log out", "Pin", "Retry"},
+		stack.Submit: {"Copy", "Copy", "Download", "Fork …", "Log out", "Pin", "Retry"},
+		stack.Admin:  {"Copy", "Copy", "Delete …", "Download", "Fork …", "Log out", "Pin", "Retry"},
 	} {
 		p := s.newTab()
 		p.login(secrets[role])

@@ -94,19 +94,25 @@ func TestViews(t *testing.T) {
 		{"limits", "td", "100,000"},
 		{"objects", "main", "No result is an object"},
 	} {
-		for _, look := range []struct {
-			name  string
-			width int64
-		}{{"light", 1280}, {"dark", 1280}, {"light", 360}} {
-			p.look(look.name, look.width)
-			p.open(view.place)
-			p.sees(view.part, view.text)
-			p.clean(view.place)
-			require.LessOrEqual(t, value[int](p, "document.documentElement.scrollWidth"), int(look.width), view.place)
-			p.picture(view.place + " " + look.name + map[bool]string{true: " narrow"}[look.width < 500])
-			if look.width > 500 {
-				p.accessible(view.place + " " + look.name)
-			}
+		p.inEachLook(view.place, view.part, view.text)
+	}
+}
+
+// inEachLook opens a view, light, dark and narrow, and checks it.
+func (p *tab) inEachLook(place, part, text string) {
+	p.Helper()
+	for _, look := range []struct {
+		name  string
+		width int64
+	}{{"light", 1280}, {"dark", 1280}, {"light", 360}} {
+		p.look(look.name, look.width)
+		p.open(place)
+		p.sees(part, text)
+		p.clean(place)
+		require.LessOrEqual(p, value[int](p, "document.documentElement.scrollWidth"), int(look.width), place)
+		p.picture(place + " " + look.name + map[bool]string{true: " narrow"}[look.width < 500])
+		if look.width > 500 {
+			p.accessible(place + " " + look.name)
 		}
 	}
 }

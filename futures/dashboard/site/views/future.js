@@ -5,6 +5,8 @@ import { bytes, duration, name, short, time, number } from "../format.js";
 import { load, view } from "../value.js";
 import { graph } from "../chart.js";
 import { act } from "../app.js";
+import { actorOfLane } from "./actors.js";
+import { fork, forksOf, forksSection } from "./forks.js";
 import { ends } from "./promises.js";
 import { timeline } from "./timeline.js";
 import { badge, copyable, doButton, functionLink, futureLink, may, progress, question, queueLink, when } from "./parts.js";
@@ -21,29 +23,30 @@ export const future = {
   async read({ path, signal, state }) {
     const at = ["futures", path[1]];
     const f = await get(at, {}, signal);
-    const [why, edges, args, result, steps] = await Promise.all([
+    const [why, edges, args, result, steps, forks] = await Promise.all([
       over(f) ? null : orNull(get([...at, "explanation"], {}, signal)),
       connected(f) ? orNull(get([...at, "graph"], { dependants: true, limit: 60, depth: 6, fan: 12 }, signal)) : null,
       state.args ?? load([...at, "arguments"], f.args_bytes).catch((err) => ({ failed: err.message })),
       f.state === "realized" ? state.result ?? load([...at, "result"], f.result?.size).catch((err) => ({ failed: err.message })) : null,
-      stepsOf(f, state, signal),
+      stepsOf(f, state, signal), over(f) ? forksOf(f.id, signal) : null,
     ]);
     if (!args.failed) state.args = args;
     if (result && !result.failed) state.result = result;
-    return { f, why, edges, args, result, steps };
+    return { f, why, edges, args, result, steps, forks };
   },
-  draw({ f, why, edges, args, result, steps }) {
+  draw({ f, why, edges, args, result, steps, forks }) {
     const at = ["futures", f.id];
     const shown = (value, size, part) => (value.failed ? h("p", { class: "bad" }, value.failed)
       : view(value, size, [...at, part], `${f.id}.${part}`));
     return [
-      actions(f),
+      actions(f, steps),
       why && h("p", { class: "why", key: "why" }, why.text),
       f.progress && f.state === "claimed" && h("p", { class: "why", key: "progress" }, progress(f.progress), " ",
         f.progress.total ? h("progress", { max: f.progress.total, value: f.progress.done, "aria-label": "Progress" }) : ""),
       f.failure && failure(f.failure),
       waits(f),
       section("Timeline", timeline(f, steps)),
+      forks && forksSection(forks, f.id),
       edges && section("Graph", graph(edges.nodes ?? [], f.id, (n) => [name(n.function) || "gone",
         `${n.state ?? "gone"} ${short(n.id)}`, () => { location.hash = to(["futures", n.id]); }]),
       h("details", null, h("summary", null, "As a table"), nodes(edges.nodes ?? [])),
@@ -70,11 +73,12 @@ async function stepsOf(f, state, signal) {
   return all;
 }
 
-function actions(f) {
+function actions(f, steps) {
   const at = ["futures", f.id];
   return may("submit", h("p", { class: "buttons", key: "actions" },
     (f.state === "failed" || f.state === "delayed") && doButton(f.state === "failed" ? "Retry" : "Run now",
       () => post(["futures", f.id + ":retry"]), f.function === "promise" ? "It waits again, by the same link." : "It runs again as soon as a worker takes it.", { kind: "primary" }),
+    over(f) && f.function !== "promise" && !f.owner && button("Fork …", () => fork(f, steps)),
     !over(f) && button("Cancel …", async () => {
       const reason = await question("Cancel this future?", "Cancel it", { field: "Reason (stored with it)" });
       if (reason === null) return;
@@ -117,7 +121,7 @@ function about(f) {
     ["Tags", f.tags?.map((t) => [link(["futures"], t, { tag: t }), " "])], ["Priority", f.priority || ""],
     ["Batch", f.owner && link(["batches", f.owner], short(f.owner))],
     ["Lane", f.lane && link(["lanes", f.lane.kind, f.lane.key], `${f.lane.kind}/${f.lane.key}`)],
-    ["In line", f.in_line && "its lane has not admitted it yet"],
+    ["Actor", actorOfLane(f.lane)], ["In line", f.in_line && "its lane has not admitted it yet"],
     ["Attempts", `${f.attempt || 0} of ${f.max_retries + 1}`], ["Failed attempts", f.failed_attempts || ""],
     ["Workers that died with it", f.deaths ? `${f.deaths}, of which it may have caused ${f.crashes}` : ""],
     ["Given back by workers", f.rejected || ""], ["Put off by itself", f.snoozes || ""],

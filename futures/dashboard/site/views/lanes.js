@@ -2,6 +2,7 @@
 import { h, section, table, facts, link } from "../dom.js";
 import { get, post, put } from "../api.js";
 import { duration, number } from "../format.js";
+import { actorOfLane } from "./actors.js";
 import { doButton, futureLink, may, when } from "./parts.js";
 
 const rate = (k) => (k.rate ? `${k.rate} in ${duration(k.every_ms)}` : "");
@@ -46,7 +47,7 @@ export const kind = {
   ],
 };
 
-const held = (l) => [l.paused && "paused ", l.in_turn && "waits for its turn ", l.held_until && ["by its rate, until ", when(l.held_until)]];
+export const held = (l) => [l.paused && "paused ", l.in_turn && "waits for its turn ", l.held_until && ["by its rate, until ", when(l.held_until)]];
 
 function pauseLane(l) {
   const set = (paused) => () => put(["lanes", l.kind, "keys", l.key], { paused });
@@ -61,7 +62,7 @@ export const lane = {
   read: ({ path, signal }) => get(["lanes", path[1], "keys", path[2]], {}, signal),
   draw: (l) => [
     h("p", { class: "buttons", key: "actions" }, pauseLane(l)),
-    facts([["Kind", link(["lanes", l.kind], l.kind)], ["Admitted", number(l.open)],
+    facts([["Kind", link(["lanes", l.kind], l.kind)], ["Actor", actorOfLane(l)], ["Admitted", number(l.open)],
       ["Futures", link(["futures"], "All of this lane", { lane: `${l.kind}/${l.key}` })], ["Held", held(l).some(Boolean) && held(l)]]),
     section("In line", table([["Future", futureLink]], l.line ?? [], { key: (id) => id, empty: "No future waits.", caption: "Line" }),
       l.more && h("p", { class: "hint" }, "There are others behind those.")),

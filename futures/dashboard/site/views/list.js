@@ -1,19 +1,21 @@
 // Futures by a filter, the newest first, and what can be done with all that it finds.
-import { h, button, link, section, table } from "../dom.js";
-import { get, post } from "../api.js";
+import { h, link, section, table } from "../dom.js";
+import { get } from "../api.js";
 import { bytes, name, number } from "../format.js";
-import { say } from "../app.js";
-import { copyable, futureTable, may, pager, question, shell, when } from "./parts.js";
+import { bulk } from "./bulk.js";
+import { copyable, futureTable, pager, shell, when } from "./parts.js";
 
 const states = ["blocked", "ready", "delayed", "claimed", "realized", "failed"];
-const fields = [["queue", "Queue"], ["function", "Function"], ["tag", "Tag"], ["lane", "Lane"], ["worker", "Worker"],
-  ["since", "Since"], ["until", "Until"]];
+const fields = [["queue", "Queue"], ["function", "Function"], ["tag", "Tag"], ["error", "Error"], ["label", "Label"], ["lane", "Lane"],
+  ["worker", "Worker"], ["since", "Since"], ["until", "Until"]];
 const groups = ["tag", "lane", "function", "queue", "state", "worker", "batch"];
 
 // The filter of an address. A time is one of this browser's, the API's have a zone.
 function filterOf(query) {
   const filter = {};
-  for (const name of ["state", "queue", "function", "tag", "lane", "worker", "batch"]) if (query[name]) filter[name] = query[name];
+  for (const name of ["state", "queue", "function", "tag", "error", "label", "lane", "worker", "batch"]) {
+    if (query[name]) filter[name] = query[name];
+  }
   for (const name of ["since", "until"]) {
     const at = new Date(query[name] ?? "");
     if (query[name] && !Number.isNaN(at.valueOf())) filter[name] = at.toISOString();
@@ -84,54 +86,3 @@ function form(query) {
     }))),
     h("button", { type: "submit" }, "Filter"));
 }
-
-// bulk changes all that the filter finds, after it was counted and shown.
-function bulk(filter) {
-  if (filter.batch) return may("submit", h("p", { class: "hint", key: "bulk" }, "Items of a batch are changed with it: ",
-    link(["batches", filter.batch], "the batch"), "."));
-  if (!Object.keys(filter).length) return may("submit", h("p", { class: "hint", key: "bulk" }, "With a filter, all that it finds can be changed at once."));
-  const open = !filter.state || !["realized", "failed"].includes(filter.state);
-  const over = !filter.state || ["realized", "failed"].includes(filter.state);
-  const failed = !filter.state || filter.state === "failed";
-  return may("submit", section("All that the filter finds", h("p", { class: "buttons" },
-    failed && button("Retry all …", () => change("retry", "Retry", filter)),
-    open && button("Cancel all …", () => change("cancel", "Cancel", filter)),
-    over && may("admin", button("Delete all …", () => change("delete", "Delete", filter))))));
-}
-
-// sweep sends a change page after page until none is left, or until it is stopped.
-async function sweep(action, filter, more, told, stopped) {
-  const sum = { matched: 0, changed: 0, of_batches: 0 };
-  for (let cursor = ""; ;) {
-    const came = await post(["futures:" + action], undefined, { ...filter, ...more, cursor });
-    for (const name of Object.keys(sum)) sum[name] += came[name];
-    told(sum);
-    cursor = came.cursor;
-    if (!cursor || stopped()) return sum;
-  }
-}
-
-async function change(action, verb, filter) {
-  let stop = false;
-  const news = h("p", { role: "status" }, "Counting …");
-  const count = sweep(action, filter, { preview: true }, (sum) => {
-    news.textContent = `${number(sum.matched)} futures so far …`;
-  }, () => stop).then((sum) => {
-    news.textContent = `${number(sum.matched)} futures` +
-      (sum.of_batches ? `; ${number(sum.of_batches)} items of batches are left alone` : "") + ".";
-  }, (err) => { news.textContent = err.message; });
-  const filters = Object.entries(filter).map(([name, value]) => `${name} ${value}`).join(", ");
-  const yes = await question(`${verb} all futures with ${filters}?`, `${verb} them`, { content: news });
-  stop = true;
-  await count;
-  if (!yes) return;
-  stop = false;
-  const stopping = button("Stop", () => { stop = true; });
-  try {
-    const sum = await sweep(action, filter, {}, (so) => say(`${verb}: ${number(so.changed)} so far …`, false, stopping), () => stop);
-    say(`${verb}: ${number(sum.changed)} of ${number(sum.matched)} futures were changed${stop ? ", then it was stopped" : ""}.`);
-  } catch (err) {
-    say(`${err.message} What was changed before stays so.`, true);
-  }
-}
-

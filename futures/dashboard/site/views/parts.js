@@ -51,7 +51,7 @@ export function question(text, go, { field, content } = {}) {
     const dialog = h("dialog", { onclose: () => { dialog.remove(); resolve(dialog.returnValue === "yes" ? (input ? input.value : true) : null); } },
       h("form", { method: "dialog" }, h("p", null, text), content,
         field && [h("label", { for: "answer" }, field), input],
-        h("menu", null, h("button", { value: "no" }, "Back"), h("button", { value: "yes", class: "primary" }, go))));
+        h("menu", null, button("Back", () => dialog.close("no")), h("button", { value: "yes", class: "primary" }, go))));
     document.body.append(dialog);
     dialog.showModal();
   });

@@ -1,6 +1,7 @@
 // What happened to a future, and what is to come, in the order of time.
 import { h, link } from "../dom.js";
 import { bytes, duration, number, short, time } from "../format.js";
+import { futureLink } from "./parts.js";
 
 // Of more steps, only the last ones are shown.
 const shownSteps = 200;
@@ -17,7 +18,8 @@ export function timeline(f, steps) {
 }
 
 function past(f) {
-  const lines = [{ at: f.submitted_at, what: "submitted", more: f.schedule && ["by the schedule ", link(["schedules", f.schedule], f.schedule)] }];
+  const lines = [{ at: f.submitted_at, what: "submitted", more: f.schedule ?
+    ["by the schedule ", link(["schedules", f.schedule], f.schedule)] : f.fork && ["as a fork of ", futureLink(f.fork.source), ", ", f.fork.from] }];
   for (const a of f.attempts ?? []) {
     const took = a.started_at ? new Date(a.ended_at) - new Date(a.started_at) : 0;
     lines.push({ at: a.ended_at, attempt: a.attempt, what: `attempt ${a.attempt} ${a.kind ? "failed" : "ended"} ${took ? `after ${duration(took)}` : ""}`,
@@ -36,7 +38,7 @@ function stepLines(steps) {
   let last = 0;
   return steps.map((s) => {
     const took = new Date(s.recorded_at) - new Date(s.started_at);
-    const about = [`attempt ${s.attempt}`, !s.wakes_at && bytes(s.size), !s.wakes_at && `took ${duration(Math.max(took, 0))}`,
+    const about = [{ copied: "copied from its source", set: "given a value" }[s.origin] ?? `attempt ${s.attempt}`, !s.wakes_at && bytes(s.size), !s.wakes_at && `took ${duration(Math.max(took, 0))}`,
       s.wakes_at && `until ${time(s.wakes_at)}`, s.unused && "unused: the last attempt did not ask for it"];
     last = Math.max(last, new Date(s.recorded_at));
     return { at: s.recorded_at, sorted: last, what: ["step ", h("b", null, s.name)], more: about.filter(Boolean).join(", "), kind: "step",
