@@ -124,7 +124,7 @@ func (c *Client) Fork(ctx context.Context, id ID, o ForkOptions) (Forked, error)
 		return Forked{}, err
 	}
 	defer done()
-	made, err := forks.Of(c.cluster).Make(ctx, []forks.Request{request})
+	made, err := c.makeForks(ctx, []forks.Request{request})
 	if err == nil {
 		err = made[0].Err
 	}
@@ -132,6 +132,20 @@ func (c *Client) Fork(ctx context.Context, id ID, o ForkOptions) (Forked, error)
 		return Forked{}, err
 	}
 	return forkedOf(&made[0]), nil
+}
+
+// makeForks makes forks as the tracer wants, which learns their functions from no task: it gets empty ones.
+func (c *Client) makeForks(ctx context.Context, requests []forks.Request) (made []forks.Made, err error) {
+	_, _ = c.traced(ctx, make([]Task, len(requests)), func(ctx context.Context) (all []*Future, told error) {
+		made, err = forks.Of(c.cluster).Make(ctx, requests)
+		for i := range made {
+			if told = errors.Join(told, made[i].Err); made[i].Err == nil {
+				all = append(all, c.Future(made[i].ID))
+			}
+		}
+		return all, errors.Join(err, told)
+	})
+	return made, err
 }
 
 // forkRequest returns what all requests with these options have in common.
@@ -314,16 +328,15 @@ func (m *manyForks) make(ctx context.Context, ids []ID) error {
 }
 
 func (m *manyForks) some(ctx context.Context, requests []forks.Request) ([]forks.Made, error) {
-	all := forks.Of(m.client.cluster)
 	if m.query.Preview {
-		return all.Preview(ctx, requests)
+		return forks.Of(m.client.cluster).Preview(ctx, requests)
 	}
 	done, err := m.client.admit(ctx, len(requests), m.options.WaitForRoom)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return all.Make(ctx, requests)
+	return m.client.makeForks(ctx, requests)
 }
 
 func (m *manyForks) count(one *forks.Made) {

@@ -8,7 +8,7 @@ type Tracer interface {
 	// Submit is called before tasks are submitted in one call, and returns the context to submit
 	// them with: where that has layout.TraceKey, the futures of tasks without a Trace are part of
 	// that trace, if they have room for it. ended is called once, with the handles of the futures
-	// that exist then and the error of the call.
+	// that exist then and the error of the call. For forks the tasks are empty: only their number is known.
 	Submit(ctx context.Context, tasks []Task) (traced context.Context, ended func(made []*Future, err error))
 	// Await is called before a call waits for futures. ended is called once, with the error that
 	// the wait ended with: failures of futures are none. An Await or AwaitAll of futures that are

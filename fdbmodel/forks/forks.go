@@ -204,6 +204,7 @@ func (f *Forks) submission(ctx context.Context, tx kv.Reader, source *layout.Row
 	if r.Name != "" {
 		spec.Label = r.Name
 	}
+	spec.FollowTrace(ctx)
 	s.ID, s.Spec = r.ID, spec
 	return s, err
 }

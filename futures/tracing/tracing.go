@@ -60,7 +60,10 @@ func New(o Options) *Tracing {
 // Submit implements futures.Tracer: tasks of one call share a span. There is none if all have
 // a Trace of their own.
 func (t *Tracing) Submit(ctx context.Context, tasks []futures.Task) (context.Context, func([]*futures.Future, error)) {
-	function, queue, follow := tasks[0].Function, cmp.Or(tasks[0].Queue, layout.DefaultQueue), false
+	function, queue, follow := tasks[0].Function, "", false
+	if function != "" { // forks have those of their sources
+		queue = cmp.Or(tasks[0].Queue, layout.DefaultQueue)
+	}
 	for i := range tasks {
 		if tasks[i].Function != function {
 			function = ""

@@ -246,6 +246,53 @@ func TestAClientWithoutATracer(t *testing.T) {
 	require.Equal(t, f.one("process go:root").SpanContext().SpanID(), links[0].SpanContext.SpanID())
 }
 
+// TestSendsAndForks finds the attempt that sent a future, and the call that forked one.
+func TestSendsAndForks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, tracing.Options{})
+	counter := futures.DefineActor[int]("counter")
+	inc := futures.DefineMethod(counter, "inc", func(_ context.Context, n *int, by int) (int, error) {
+		*n += by
+		return *n, nil
+	})
+	root := futures.Define[int, string]("root")
+	require.NoError(t, f.worker.Register(inc.Bind()))
+	require.NoError(t, f.worker.Register(root.Bind(func(ctx context.Context, n int) (string, error) {
+		id, err := inc.Send(ctx, "a", n)
+		return id.String(), err
+	})))
+	f.run()
+	awaitSent := func(id futures.ID) {
+		text, err := root.Of(f.client.Future(id)).Await(t.Context())
+		require.NoError(t, err)
+		sent, err := layout.ParseID(text)
+		require.NoError(t, err)
+		_, err = f.client.Future(sent).Await(t.Context())
+		require.NoError(t, err)
+	}
+	made, err := root.Submit(t.Context(), f.client, 1)
+	require.NoError(t, err)
+	awaitSent(made.ID())
+
+	ctx, span := f.tracer.Start(t.Context(), "request")
+	fork, err := f.client.Fork(ctx, made.ID(), futures.ForkOptions{From: futures.ForkFromStart()})
+	require.NoError(t, err)
+	_, err = f.client.Fork(ctx, made.ID(), futures.ForkOptions{})
+	require.ErrorIs(t, err, futures.ErrNothingFailed)
+	span.End()
+	awaitSent(fork.ID)
+	roots, creates := f.named("process go:root"), f.named("create")
+	require.Len(t, roots, 2)
+	for i, sent := range f.named("process go:counter.inc") {
+		require.Equal(t, roots[i].SpanContext().SpanID(), sent.Links()[0].SpanContext.SpanID())
+	}
+	require.Len(t, creates, 2)
+	require.Equal(t, span.SpanContext().SpanID(), creates[0].Parent().SpanID())
+	require.Equal(t, creates[0].SpanContext().SpanID(), roots[1].Links()[0].SpanContext.SpanID())
+	require.Nil(t, valueOf(creates[0], "futura.queue"))
+	require.Equal(t, codes.Error, creates[1].Status().Code)
+}
+
 // TestABundleHasALinkForEachMember runs three futures of a lane in one call.
 func TestABundleHasALinkForEachMember(t *testing.T) {
 	t.Parallel()
