@@ -21,7 +21,7 @@ func TestMachine(t *testing.T) {
 		sequences = 60
 	}
 	if os.Getenv("FUTURA_LONG") != "" {
-		sequences, steps, first = 4000, 120, rand.Uint64()
+		sequences, steps, first = 2000, 120, rand.Uint64()
 		t.Logf("first seed %d", first)
 	}
 	if storetest.OnServer {

@@ -55,6 +55,9 @@ type actorWorker struct {
 // is nil for a new future, the second for a removed one.
 type change func(before, after *layout.Row) bool
 
+// operation runs one operation and says which changes it may make.
+type operation func(context.Context) (change, error)
+
 // Machine runs random operations on a cluster and predicts what each may do.
 type Machine struct {
 	t      *testing.T
@@ -86,6 +89,7 @@ type Machine struct {
 	seen          map[layout.SessionID]map[string]bool
 	steps         machineSteps
 	actors        machineActors
+	rarely        []operation
 	loose         []change // interrupted operations that may still commit
 	log           []string
 }
@@ -110,6 +114,7 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 		m.watched[s], m.owed[s], m.seen[s] = map[layout.ID]bool{}, map[string]bool{}, map[string]bool{}
 	}
 	m.open()
+	m.draw()
 	return m
 }
 
@@ -190,28 +195,52 @@ func wasCut(ctx context.Context, err error) bool {
 	return ok && c.left < 0 && (kv.Retryable(err) || errors.Is(err, context.Canceled))
 }
 
-// Step runs one operation and checks everything.
-func (m *Machine) Step() {
-	ops := []func(context.Context) (change, error){
-		m.submit, m.submit, m.submit, m.put, m.claim, m.claim, m.claim, m.claim,
-		m.finish, m.finish, m.finish, m.finish, m.finish,
-		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
-		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
-		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
+// often are the operations that bring futures on from the states in which they are. Half of all steps are one
+// of them, so that the others, one of rarely, meet futures in all states.
+func (m *Machine) often() []operation {
+	ops := []operation{m.submit, m.submit, m.crowd, m.staff, m.staff, m.promote, m.resolve}
+	if _, waits := m.any(func(r *layout.Row) bool { return r.State() == layout.Ready }); waits {
+		ops = append(ops, m.claim, m.claim, m.claim, m.claim)
+	}
+	if _, runs := m.any(func(r *layout.Row) bool { return r.State() == layout.Claimed }); runs {
+		ops = append(ops, m.begin, m.gather, m.finish, m.finish, m.finish)
+	}
+	if _, found := m.any(hasObject); found {
+		ops = append(ops, m.follow, m.follow, m.lose)
+	}
+	return append(ops, m.rare()...)
+}
+
+// draw draws which of the others a machine runs: a third of them. Machines that each favour something reach
+// states that even ones hardly ever do.
+func (m *Machine) draw() {
+	m.rarely = slices.DeleteFunc([]operation{
+		m.put, m.finish, m.late, m.late, m.wreck, m.poison, m.poison, m.poison, m.reappear, m.reappear,
+		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
+		m.register, m.leave, m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
 		m.janitor, m.infeasible, m.infeasible, m.replace, m.assign, m.assign, m.unassign, m.store, m.unstore,
-		m.resolve, m.lose, m.lose, m.leaveCopies, m.leaveCopies,
-		m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
+		m.lose, m.lose, m.leaveCopies, m.leaveCopies,
+		m.block, m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report, m.recordStep, m.recordStep, m.recordStep, m.startOver, m.fork, m.fork,
 		m.promise, m.promise, m.complete, m.complete, m.act, m.act, m.act,
-		m.gather, m.gather, m.setLaneKind, m.crowd, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
+		m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
 		m.beatMany, m.beatMany, m.forceReap, m.meter, m.meter, m.reservePace,
-	}
-	if m.random.IntN(80) == 0 {
+	}, func(operation) bool { return m.random.IntN(3) > 0 })
+}
+
+// Step runs one operation and checks everything.
+func (m *Machine) Step() {
+	if m.random.IntN(160) == 0 {
 		m.crash()
 		return
 	}
 	ctx := m.context()
+	m.Clock.Advance(time.Millisecond)
+	ops := m.often()
+	if m.random.IntN(2) == 0 {
+		ops = m.rarely
+	}
 	allowed, err := ops[m.random.IntN(len(ops))](ctx)
 	if wasCut(ctx, err) {
 		m.logf("  cut off: %v", err)

@@ -33,11 +33,10 @@ func (m *Machine) leaveCopies(ctx context.Context) (change, error) {
 	}
 	slices.SortFunc(ids, func(a, b layout.ID) int { return bytes.Compare(a[:], b[:]) })
 	of := m.Rows[ids[m.random.IntN(len(ids))]].Result.Token.Worker
-	i := slices.IndexFunc(m.workers, func(w *actorWorker) bool { return w.ID() == of })
-	if i < 0 {
+	w := m.by(of)
+	if w == nil {
 		return none, nil
 	}
-	w := m.workers[i]
 	until := m.Clock.Now().Add(time.Duration(m.random.IntN(30)) * time.Second)
 	err := results.Of(m.C).LeaveCopies(ctx, w.ID(), ids, until)
 	m.logf("%s (gone %t) keeps its copies of %v: %v", w.ID(), w.gone, ids, err)

@@ -8,18 +8,21 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
+// bundleRank ranks claims of bundles: best are those that another worker holds by now.
+func (m *Machine) bundleRank(w *actorWorker, f *fdbmodel.ClaimedFuture) int {
+	row := m.Rows[f.ID]
+	switch {
+	case f.Spec == nil || !f.Spec.Bundle:
+		return -1
+	case !w.gone && row != nil && row.State() == layout.Claimed && !m.holds(f):
+		return 1
+	}
+	return 0
+}
+
 // gather has a worker take members for a bundle that it holds, or held.
 func (m *Machine) gather(ctx context.Context) (change, error) {
-	w := m.holder(false)
-	if w == nil {
-		return none, nil
-	}
-	var bundle *fdbmodel.ClaimedFuture
-	for _, f := range w.held {
-		if f.Spec.Bundle {
-			bundle = f
-		}
-	}
+	w, bundle := m.heldBest(m.bundleRank)
 	if bundle == nil {
 		return none, nil
 	}
@@ -50,11 +53,14 @@ func (m *Machine) gather(ctx context.Context) (change, error) {
 	}, err
 }
 
-// isCalled reports whether a lane has admitted a bundle, which may have been found to be
+// isCalled reports whether a lane has admitted a bundle, which may have been claimed or found to be
 // infeasible since.
 func isCalled(before, after *layout.Row) bool {
-	return before == nil && after.Spec.Bundle && !after.InLine() && (after.State() == layout.Ready ||
-		after.State() == layout.Failed && after.Exception.Kind == layout.KindInfeasible)
+	if before != nil || !after.Spec.Bundle || after.InLine() {
+		return false
+	}
+	s := after.State()
+	return s == layout.Ready || s == layout.Claimed || s == layout.Failed && after.Exception.Kind == layout.KindInfeasible
 }
 
 // gatherAll returns what a worker has claimed with all members of its bundles.

@@ -67,13 +67,10 @@ func realized(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 
 // lose reports that the result of a future could not be had from some workers.
 func (m *Machine) lose(ctx context.Context) (change, error) {
-	id := m.some()
-	for other, row := range m.Rows {
-		if row.Object() != "" && (m.Rows[id] == nil || other.String() < id.String()) {
-			id = other
-		}
+	id := m.someOr(hasObject)
+	if m.random.IntN(2) == 0 {
+		id = m.awaitedOr(id)
 	}
-	id = m.awaitedOr(id)
 	row := m.Rows[id]
 	if row == nil || row.Result == nil {
 		return none, nil
@@ -81,7 +78,7 @@ func (m *Machine) lose(ctx context.Context) (change, error) {
 	token := row.Result.Token
 	var missing []layout.WorkerID
 	for _, w := range m.workers {
-		if m.random.IntN(2) == 0 {
+		if m.random.IntN(4) > 0 {
 			missing = append(missing, w.ID())
 			m.missed[missedCopy{id, w.ID()}] = true
 		}
@@ -102,12 +99,8 @@ func (m *Machine) lose(ctx context.Context) (change, error) {
 
 // block gives a claimed future back because an input was lost.
 func (m *Machine) block(ctx context.Context) (change, error) {
-	w := m.holder(false)
-	if w == nil || len(w.held) == 0 {
-		return none, nil
-	}
-	f := w.held[m.random.IntN(len(w.held))]
-	if f.Spec == nil || !f.Spec.HasInputs() {
+	w, f := m.heldBest(m.blockRank)
+	if f == nil {
 		return none, nil
 	}
 	outcomes, err := w.Finish(ctx, []fdbmodel.Completion{{Future: f, Block: true}})
@@ -129,7 +122,8 @@ func (m *Machine) block(ctx context.Context) (change, error) {
 
 // clone adds a copy of a result.
 func (m *Machine) clone(ctx context.Context) (change, error) {
-	w, row := m.worker(false), m.Rows[m.some()]
+	id := m.someOr(func(r *layout.Row) bool { return hasObject(r) && m.placesUnplaceable(r.ID) })
+	w, row := m.worker(false), m.Rows[id]
 	if w == nil || row == nil || row.Result == nil {
 		return none, nil
 	}

@@ -72,6 +72,7 @@ func (m *Machine) Finale() {
 	m.openLanes(ctx)
 	m.verify(func(_, _ *layout.Row) bool { return true })
 	m.reapAll(ctx)
+	m.verify(func(_, _ *layout.Row) bool { return true })
 	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f", unknownFunction, layout.AnyModule},
 		Labels:   zoneA,
 		Capacity: layout.Resources{Slots: 100, CPU: 1000, RAM: 1000}})

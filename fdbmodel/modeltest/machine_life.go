@@ -77,11 +77,17 @@ func remembers(before, after *layout.Row) bool {
 	if after.History != nil {
 		is = after.History.Past
 	}
-	added := len(is) - len(was)
-	if len(was) == layout.MaxHistory && !slices.Equal(was, is) {
-		return len(is) == layout.MaxHistory && slices.Equal(was[1:], is[:len(is)-1])
+	most := 1
+	if before.Spec.MustBeNear {
+		most = 2 // it may be blocked, and fail with an input at once
 	}
-	return (added == 0 || added == 1) && slices.Equal(was, is[:len(was)])
+	for added := range most + 1 {
+		gone := len(was) + added - len(is) // the oldest
+		if gone == max(0, len(was)+added-layout.MaxHistory) && slices.Equal(was[gone:], is[:len(is)-added]) {
+			return true
+		}
+	}
+	return false
 }
 
 // tags returns some tags, mostly none, not in their order.

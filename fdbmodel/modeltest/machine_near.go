@@ -75,10 +75,21 @@ func (m *Machine) waitsForUnplaceable(r *layout.Row) bool {
 	return false
 }
 
+// placesUnplaceable reports whether a future must be near the result of another one and no holder could
+// run it.
+func (m *Machine) placesUnplaceable(id layout.ID) bool {
+	_, found := m.any(func(r *layout.Row) bool { return r.Attempts.Unplaceable && r.Spec.Near == id })
+	return found
+}
+
 // replace looks for workers again for what no holder of an object could run.
 func (m *Machine) replace(ctx context.Context) (change, error) {
-	n, next, err := results.Of(m.C).ReplaceUnplaceable(ctx, &m.unplaceable)
-	m.logf("replace: %d, goes on %t: %v", n, !next.IsZero(), err)
+	var err error
+	for next := m.Clock.Now(); err == nil && !next.IsZero(); {
+		var n int
+		n, next, err = results.Of(m.C).ReplaceUnplaceable(ctx, &m.unplaceable)
+		m.logf("replace: %d, goes on %t: %v", n, !next.IsZero(), err)
+	}
 	return func(before, after *layout.Row) bool {
 		return before != nil && before.Attempts.Unplaceable && after != nil && after.State() == layout.Blocked
 	}, err

@@ -18,7 +18,6 @@ func none(_, _ *layout.Row) bool { return false }
 // submit submits some futures of all kinds.
 func (m *Machine) submit(ctx context.Context) (change, error) {
 	subs := make([]fdbmodel.Submission, 1+m.random.IntN(3))
-	ids := map[layout.ID]bool{}
 	for i := range subs {
 		s := &subs[i]
 		s.Spec = layout.Spec{
@@ -29,7 +28,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		if m.random.IntN(4) == 0 {
 			s.Spec.Owner = "g"
 		}
-		s.Spec.AsObject, s.Spec.AllowReconstruction = m.random.IntN(3) == 0, m.random.IntN(3) > 0
+		s.Spec.AsObject, s.Spec.AllowReconstruction = m.random.IntN(2) == 0, m.random.IntN(3) > 0
 		switch m.random.IntN(4) {
 		case 0:
 			s.Key = fmt.Sprint(m.random.IntN(6))
@@ -61,6 +60,11 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 			}
 		}
 	}
+	return m.submitAll(ctx, subs)
+}
+
+func (m *Machine) submitAll(ctx context.Context, subs []fdbmodel.Submission) (change, error) {
+	ids := map[layout.ID]bool{}
 	answers, err := m.C.Submit(ctx, subs)
 	for _, a := range answers {
 		ids[a.ID] = true
@@ -87,6 +91,9 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 
 func (m *Machine) claim(ctx context.Context) (change, error) {
 	w := m.worker(false)
+	if id, waits := m.any(isAssigned); waits && m.random.IntN(2) == 0 && m.by(m.Rows[id].Attempts.Assigned) != nil {
+		w = m.by(m.Rows[id].Attempts.Assigned)
+	}
 	if w == nil {
 		return none, nil
 	}
@@ -132,6 +139,8 @@ type ending struct {
 }
 
 var endings = []ending{
+	{"realize", []layout.State{layout.Realized}, 0, 0, realized},
+	{"realize", []layout.State{layout.Realized}, 0, 0, realized},
 	{"realize", []layout.State{layout.Realized}, 0, 0, realized},
 	{"realize", []layout.State{layout.Realized}, 0, 0, realized},
 	{"fail", []layout.State{layout.Delayed, layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
@@ -186,10 +195,20 @@ func (m *Machine) finish(ctx context.Context) (change, error) {
 	if w == nil || len(w.held) == 0 {
 		return none, nil
 	}
+	some := []*fdbmodel.ClaimedFuture{w.held[m.random.IntN(len(w.held))]}
+	if m.random.IntN(2) == 0 {
+		some = append(some, w.held[m.random.IntN(len(w.held))])
+	}
+	return m.end(ctx, w, some, endings)
+}
+
+// end has a worker end claims that it has, or had, in one of some ways each.
+func (m *Machine) end(ctx context.Context, w *actorWorker, some []*fdbmodel.ClaimedFuture, ways []ending,
+) (change, error) {
 	var done []fdbmodel.Completion
 	var how []*ending
-	for range 1 + m.random.IntN(2) {
-		f, e := w.held[m.random.IntN(len(w.held))], &endings[m.random.IntN(len(endings))]
+	for _, f := range some {
+		e := &ways[m.random.IntN(len(ways))]
 		c := e.give(f)
 		if m.random.IntN(3) == 0 {
 			c.Progress = &fdbmodel.Progress{Future: f, Done: int64(m.random.IntN(9)), Text: e.name, At: m.Clock.Now()}
@@ -228,7 +247,10 @@ func (m *Machine) finish(ctx context.Context) (change, error) {
 }
 
 func (m *Machine) cancel(ctx context.Context) (change, error) {
-	id := m.some()
+	isUser := m.random.IntN(2) == 0
+	id := m.someOr(func(r *layout.Row) bool {
+		return r.State() == layout.Claimed && (r.Spec.HasInputs() || !isUser)
+	})
 	outcome, state, err := m.C.Cancel(ctx, id, "no more")
 	m.logf("cancel %s: %v %v %v", id, outcome, state, err)
 	if errors.Is(err, fdbmodel.ErrNotFound) {
@@ -246,7 +268,7 @@ func (m *Machine) cancel(ctx context.Context) (change, error) {
 }
 
 func (m *Machine) retry(ctx context.Context) (change, error) {
-	id := m.some()
+	id := m.retried()
 	var err error
 	if m.random.IntN(2) == 0 {
 		err = m.C.Retry(ctx, id)
@@ -334,7 +356,10 @@ func (m *Machine) unassign(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
-	id := m.some()
+	id := m.someOr(isAssigned)
+	if row := m.Rows[id]; row != nil && m.by(row.Attempts.Assigned) != nil {
+		w = m.by(row.Attempts.Assigned)
+	}
 	outcomes, err := m.C.Unassign(ctx, w.ID(), []layout.ID{id})
 	m.logf("unassign %s from %s (gone %t): %v %v", id, w.ID(), w.gone, outcomes, err)
 	return func(before, after *layout.Row) bool {

@@ -29,7 +29,20 @@ func (m *Machine) pauseWork(ctx context.Context) (change, error) {
 	if m.pausing.paused == nil {
 		m.pausing = pausing{map[pausable]bool{}, map[pausable]bool{}}
 	}
-	p, pause := pausables[m.random.IntN(len(pausables))], m.random.IntN(3) == 0
+	p := pausables[m.random.IntN(len(pausables))]
+	return m.setPaused(ctx, p, m.random.IntN(3) == 0)
+}
+
+// resumeWork resumes a queue or a function that may be paused.
+func (m *Machine) resumeWork(ctx context.Context) (change, error) {
+	p := pausables[m.random.IntN(len(pausables))]
+	if !m.pausing.paused[p] && !m.pausing.doubted[p] {
+		return none, nil
+	}
+	return m.setPaused(ctx, p, false)
+}
+
+func (m *Machine) setPaused(ctx context.Context, p pausable, pause bool) (change, error) {
 	var err error
 	if pause {
 		_, err = pauses.Of(m.C).Pause(ctx, p.what, p.name, "why")

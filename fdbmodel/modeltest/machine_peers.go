@@ -72,6 +72,10 @@ func (m *Machine) forceReap(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
+	return m.forceReapOf(ctx, w)
+}
+
+func (m *Machine) forceReapOf(ctx context.Context, w *actorWorker) (change, error) {
 	n, err := m.C.ForceReap(ctx, w.ID())
 	m.logf("force reap %s (gone %t): %d %v", w.ID(), w.gone, n, err)
 	w.gone = err == nil || m.aliveNow(w.ID()) == nil

@@ -70,13 +70,8 @@ func (m *Machine) newToken(ctx context.Context, id layout.ID) (change, error) {
 // complete completes a promise by its id, or by a token of it: the last one that was drawn,
 // an earlier one, or that of another promise.
 func (m *Machine) complete(ctx context.Context) (change, error) {
-	id := m.some()
-	for range 8 {
-		if m.isPromise(id) {
-			break
-		}
-		id = m.some()
-	}
+	isFailed := m.random.IntN(3) == 0
+	id := m.someOr(func(r *layout.Row) bool { return r.Spec.IsPromise() && (!isFailed || r.State() == layout.Failed) })
 	var token *promises.Token
 	last, replaced, perhaps := true, false, promises.Token{ID: id}
 	if drawn := m.tokens[id]; len(drawn) > 0 && m.random.IntN(2) == 0 {
@@ -87,6 +82,9 @@ func (m *Machine) complete(ctx context.Context) (change, error) {
 	reject, value, message := m.random.IntN(3) == 0, make([]byte, []int{3, 4, 5000}[m.random.IntN(3)]), ""
 	if m.random.IntN(2) == 0 {
 		message = "why"
+	}
+	if row := m.Rows[id]; isFailed && row != nil && row.State() == layout.Failed {
+		reject, message = true, row.Exception.Message // as it was
 	}
 	already, err := m.completeBy(ctx, id, token, reject, value, message)
 	m.logf("complete %s (token %t, the last %t, reject %t %q, %d bytes): %t %v", id, token != nil, last, reject, message,

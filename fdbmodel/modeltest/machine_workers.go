@@ -15,7 +15,7 @@ func (m *Machine) register(ctx context.Context) (change, error) {
 	m.require(err)
 	info := layout.WorkerInfo{
 		ID: id, Functions: []string{"go:f", layout.AnyModule}, Capacity: layout.Resources{Slots: 4, CPU: 2, RAM: mostRAM},
-		Address: []string{"", "10.0.0.1:1", "10.0.0.2:1"}[m.random.IntN(3)],
+		Address: []string{"", "10.0.0.1:1", "", "10.0.0.2:1", ""}[m.random.IntN(5)],
 	}
 	if m.random.IntN(2) == 0 {
 		info.Labels = zoneA
@@ -42,6 +42,20 @@ func (m *Machine) register(ctx context.Context) (change, error) {
 		w.gone = !alive[w.ID()]
 	}
 	return m.reaped(func(w layout.WorkerID) bool { return !alive[w] }), err
+}
+
+// staff registers a worker if few are alive, or resumes what is paused.
+func (m *Machine) staff(ctx context.Context) (change, error) {
+	alive := 0
+	for _, w := range m.workers {
+		if !w.gone {
+			alive++
+		}
+	}
+	if alive < 3 {
+		return m.register(ctx)
+	}
+	return m.resumeWork(ctx)
 }
 
 // begin records that a worker is about to run something that it holds, or held.

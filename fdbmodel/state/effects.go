@@ -64,6 +64,7 @@ var (
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Due > layout.Millis(e.Now) }}
 	isInLine   = condition{"in line", func(r *layout.Row, _ *Event) bool { return r.InLine() }}
 	isMember   = condition{"member of bundles", func(r *layout.Row, _ *Event) bool { return r.Spec.Member }}
+	isNoMember = condition{"no member of bundles", func(r *layout.Row, _ *Event) bool { return !r.Spec.Member }}
 	isBundle   = condition{"bundle", func(r *layout.Row, _ *Event) bool { return r.Spec.Bundle }}
 	isAdmitted = condition{"not in line", func(r *layout.Row, _ *Event) bool { return !r.InLine() }}
 	othersMay  = condition{"others may take it", func(r *layout.Row, e *Event) bool {

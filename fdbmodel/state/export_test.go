@@ -7,7 +7,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// MetTransition is a row of the table of transitions, and how often it was met.
+// MetTransition is a row of the table of transitions, or of what fits none of them, and how often it was met.
 type MetTransition struct {
 	From      layout.State
 	Event     EventKind
@@ -17,9 +17,9 @@ type MetTransition struct {
 }
 
 // CountTransitions counts in the table itself which rows are met, until restore
-// is called.
+// is called. What fits no row counts where its outcome is said, with no state.
 func CountTransitions() (rows []MetTransition, restore func()) {
-	rows = make([]MetTransition, len(transitions))
+	rows = make([]MetTransition, len(transitions)+len(otherwise))
 	applied := make([]func(*layout.Row, *Event), len(transitions))
 	for i := range transitions {
 		t := &transitions[i]
@@ -31,9 +31,26 @@ func CountTransitions() (rows []MetTransition, restore func()) {
 			apply(r, e)
 		}
 	}
+	held := make([]func(*layout.Row, *Event) bool, len(otherwise))
+	for i := range otherwise {
+		o, row := &otherwise[i], &rows[len(transitions)+i]
+		*row = MetTransition{Event: o.event, Condition: o.when.text, Outcome: o.outcome}
+		holds := o.when.holds
+		held[i] = holds
+		o.when.holds = func(r *layout.Row, e *Event) bool {
+			fits := holds == nil || holds(r, e)
+			if fits {
+				row.Met++
+			}
+			return fits
+		}
+	}
 	return rows, func() {
 		for i := range transitions {
 			transitions[i].then.apply = applied[i]
+		}
+		for i := range otherwise {
+			otherwise[i].when.holds = held[i]
 		}
 	}
 }

@@ -200,11 +200,8 @@ var transitions = []transition{
 	{layout.Ready, EventExpire, isOver, layout.Failed, failOver, Applied},
 	{layout.Ready, EventReappear, diedWithWorker, layout.Ready, forgetDeath, Applied},
 	{layout.Ready, EventCancel, always, layout.Failed, failCancelled, Applied},
-	{layout.Ready, EventPromote, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventTake, isInLine.and(isMember), layout.Claimed, leaveLineWithClaim, Applied},
-	{layout.Ready, EventAdmit, isMember, layout.Ready, nothing, Refused},
-	{layout.Ready, EventAdmit, isInLine, layout.Ready, leaveLine, Applied},
-	{layout.Ready, EventAdmit, always, layout.Ready, nothing, Already},
+	{layout.Ready, EventAdmit, isInLine.and(isNoMember), layout.Ready, leaveLine, Applied},
 	{layout.Ready, EventAssign, unassigned.and(isAdmitted), layout.Ready, setAssigned, Applied},
 	{layout.Ready, EventAssign, assignedToWorker.and(sameReason), layout.Ready, nothing, Already},
 	{layout.Ready, EventUnassign, assignedToWorker.and(mustBeNear), layout.Blocked, lookAgain, Applied},
@@ -223,7 +220,6 @@ var transitions = []transition{
 	{layout.Delayed, EventRetry, always, layout.Ready, becomeReady, Applied},
 	{layout.Delayed, EventAssign, isHeld, layout.Ready, setAssigned, Applied},
 
-	{layout.Claimed, EventClaim, holdsClaim, layout.Claimed, nothing, Already},
 	{layout.Claimed, EventRealize, holdsClaim, layout.Realized, setResult, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(permanent), layout.Failed, failAttempt, Applied},
@@ -280,7 +276,6 @@ var otherwise = []struct {
 	when    condition
 	outcome Outcome
 }{
-	{EventClaim, isClaimed, Lost},
 	{EventRealize, always, Lost},
 	{EventFail, always, Lost},
 	{EventRelinquish, always, Lost},
@@ -289,7 +284,6 @@ var otherwise = []struct {
 	{EventBlock, always, Lost},
 	{EventReap, always, Lost},
 	{EventGather, isClaimed, Lost},
-	{EventLose, always, Already},
 	{EventReappear, isOpen, Already},
 	{EventExpire, isTerminal, Already},
 	{EventCancel, isTerminal, Already},
