@@ -36,19 +36,14 @@ type Bundle struct {
 // shows what it took; after an error, the next Claim gives that back. Members that a
 // newer version of Futura has written stay in line.
 func (r *Registration) Gather(ctx context.Context, bundle *ClaimedFuture, most int) (Bundle, error) {
-	r.mu.Lock()
-	r.sequence++
-	token := layout.Token{Worker: r.info.ID, Sequence: r.sequence}
-	r.mu.Unlock()
+	token := r.nextToken()
 	g := gathering{r: r, bundle: bundle, token: token, most: most}
 	result, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-gather", NoSync: true}, func(tx kv.Attempt) error {
 		g.got, g.then = Bundle{Settings: layout.LaneKind{Width: 1, Most: 1}}, postCommit{}
 		return g.run(ctx, tx)
 	})
 	if err != nil {
-		r.mu.Lock()
-		r.gathers = append(r.gathers, token.Sequence)
-		r.mu.Unlock()
+		r.doubt(token)
 		return Bundle{}, err
 	}
 	now := r.cluster.clock.Now()

@@ -109,10 +109,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	if err := r.resolveClaims(ctx); err != nil {
 		return ClaimAnswer{}, err
 	}
-	r.mu.Lock()
-	r.sequence++
-	token := layout.Token{Worker: r.info.ID, Sequence: r.sequence}
-	r.mu.Unlock()
+	token := r.nextToken()
 	r.claims++
 
 	r.wakes.Claims()
@@ -144,11 +141,26 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	return answer, nil
 }
 
+// nextToken returns the token of a new claim.
+func (r *Registration) nextToken() layout.Token {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sequence++
+	return layout.Token{Worker: r.info.ID, Sequence: r.sequence}
+}
+
+// doubt has the next Claim give back what a claim of members or of successors took, if it took something.
+func (r *Registration) doubt(token layout.Token) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doubted = append(r.doubted, token.Sequence)
+}
+
 // resolveClaims gives back the futures of claims that ended with an error. A
 // commit of theirs that is still to be made conflicts with this one.
 func (r *Registration) resolveClaims(ctx context.Context) error {
 	r.mu.Lock()
-	r.unresolved, r.gathers = append(r.unresolved, r.gathers...), nil
+	r.unresolved, r.doubted = append(r.unresolved, r.doubted...), nil
 	r.mu.Unlock()
 	for len(r.unresolved) > 0 {
 		key := r.cluster.keys.Claims(r.info.ID, r.unresolved[0])

@@ -69,14 +69,14 @@ func (c *Cluster) transactIn(ctx context.Context, k *serializer, o kv.Options,
 	if k == nil {
 		return c.Transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, kv.NoVersion) })
 	}
-	hasTurn, others := false, 0
+	hasTurn, again := false, 0 // how often it read again without a conflict
 	defer func() {
 		if hasTurn {
 			<-k.turn
 		}
 	}()
 	result, err := c.Transact(ctx, o, func(tx kv.Attempt) error {
-		if !hasTurn && k.isOn(c.clock.Now(), tx.Number-others) {
+		if !hasTurn && k.isOn(c.clock.Now(), tx.Number-again) {
 			select {
 			case k.turn <- struct{}{}:
 				hasTurn = true
@@ -86,7 +86,7 @@ func (c *Cluster) transactIn(ctx context.Context, k *serializer, o kv.Options,
 		}
 		err := fn(ctx, tx, k.seen(c.clock.Now()))
 		if errors.Is(err, kv.ErrFutureVersion) {
-			others++ // it reads again, and has met nobody
+			again++
 		}
 		return err
 	})

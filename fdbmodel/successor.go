@@ -43,15 +43,30 @@ func (r *Registration) EndAndClaim(ctx context.Context, completions []Completion
 			size += completions[n].size()
 			n++
 		}
-		req.Max -= len(claimed)
 		part, more, err := r.finishBatch(ctx, completions[:n], req)
 		if err != nil {
 			return outcomes, claimed, err
 		}
 		r.countEnds(completions[:n], part)
+		req.take(more)
 		outcomes, claimed, completions = append(outcomes, part...), append(claimed, more...), completions[n:]
 	}
 	return outcomes, claimed, nil
+}
+
+// take takes from a request what was claimed by it.
+func (q *ClaimRequest) take(claimed []ClaimedFuture) {
+	q.Max -= len(claimed)
+	if q.Objects == nil {
+		return
+	}
+	left := *q.Objects
+	for i := range claimed {
+		if spec := claimed[i].Spec; spec != nil && spec.AsObject {
+			left--
+		}
+	}
+	q.Objects = &left
 }
 
 // succession claims successors within a transaction that ends completions. Nil claims none.
@@ -91,10 +106,7 @@ func (r *Registration) succeed(completions []Completion, req ClaimRequest) *succ
 	if req.Max <= 0 || !slices.ContainsFunc(completions, func(c Completion) bool { return c.mayHaveSuccessor() }) {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sequence++
-	return &succession{r: r, req: req, token: layout.Token{Worker: r.info.ID, Sequence: r.sequence}}
+	return &succession{r: r, req: req, token: r.nextToken()}
 }
 
 func (c *Completion) mayHaveSuccessor() bool {
@@ -224,9 +236,7 @@ func (s *succession) end(ctx context.Context, result kv.Result, err error) []Cla
 		futures, err = r.readClaimed(ctx, s.token, taken, result.Version)
 	}
 	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.gathers = append(r.gathers, s.token.Sequence)
+		r.doubt(s.token)
 		return nil
 	}
 	for i := range s.taken {

@@ -44,7 +44,7 @@ type Registration struct {
 	held     map[int64][]layout.ID // futures of each claim batch that have not ended
 	emptied  []int64               // empty batches whose records still exist
 	lost     []layout.ID           // futures whose claims were gone when they ended
-	gathers  []int64               // claims of members and of successors that ended with an error
+	doubted  []int64               // claims of members and of successors that ended with an error
 	beats    int64
 	refused  refusals
 }

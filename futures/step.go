@@ -69,36 +69,59 @@ type inStep struct{}
 // of a bundle, and on a peer.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error), options ...StepOption,
 ) (T, error) {
-	var o stepOptions
+	return step(ctx, name, options, func(within context.Context, s *asked) (none T, err error) {
+		started := s.log.Now()
+		value, err := runStep(within, s.log, fn, &s.options)
+		if err != nil {
+			return none, err
+		}
+		encoded, err := encodeStep(s.name, &value)
+		if err != nil {
+			return none, err
+		}
+		err = s.log.Record(ctx, s.name, taskcontext.RecordedStep{Codec: CodecMsgpack, Value: encoded, Started: started})
+		if err != nil {
+			return none, err
+		}
+		return value, nil
+	})
+}
+
+// asked is a step that is to run, with its numbered name.
+type asked struct {
+	log     taskcontext.Steps
+	name    string
+	options stepOptions
+}
+
+// step returns the recorded value of a step, or what run returns, which gets the context of the step.
+func step[T any](ctx context.Context, name string, options []StepOption,
+	run func(context.Context, *asked) (T, error),
+) (none T, err error) {
+	var s asked
 	for _, option := range options {
-		option(&o)
+		option(&s.options)
 	}
-	var none T
-	log, err := stepsOf(ctx)
-	if err != nil {
+	if s.log, err = stepsOf(ctx); err != nil {
 		return none, err
 	}
-	step, recorded, err := log.Ask(ctx, name)
-	if err != nil {
+	var recorded *taskcontext.RecordedStep
+	if s.name, recorded, err = s.log.Ask(ctx, name); err != nil {
 		return none, err
 	}
 	if recorded != nil {
-		return recordedValue[T](step, recorded)
+		return recordedValue[T](s.name, recorded)
 	}
-	started := log.Now()
-	value, err := runStep(context.WithValue(ctx, inStep{}, step), log, fn, &o)
+	return run(context.WithValue(ctx, inStep{}, s.name), &s)
+}
+
+// encodeStep encodes what a step returned.
+func encodeStep(name string, value any) ([]byte, error) {
+	encoded, err := encode(CodecMsgpack, value)
 	if err != nil {
-		return none, err
+		return nil, permanentError{fmt.Errorf("step %s: what it returned can't be encoded: %w", name, err)}
 	}
-	encoded, err := encode(CodecMsgpack, &value)
-	if err != nil {
-		return none, permanentError{fmt.Errorf("step %s: what it returned can't be encoded: %w", step, err)}
-	}
-	err = log.Record(ctx, step, taskcontext.RecordedStep{Codec: CodecMsgpack, Value: encoded, Started: started})
-	if err != nil {
-		return none, err
-	}
-	return value, nil
+	return encoded, nil
 }
 
 // stepsOf returns the steps of a function's attempt.

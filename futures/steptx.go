@@ -2,8 +2,6 @@ package futures
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -22,8 +20,8 @@ type Tx struct {
 // Client.SubmitTx.
 func (t *Tx) Submit(ctx context.Context, tasks ...Task) ([]*Future, error) {
 	for i := range tasks {
-		if name, calls := strings.CutPrefix(tasks[i].Lane.Kind, actors.LaneKind("")); calls {
-			if err := t.client.ensureActors(ctx, name); err != nil {
+		if ref, calls := actors.OfLane(tasks[i].Lane); calls {
+			if err := t.client.ensureActors(ctx, ref.Type); err != nil {
 				return nil, err
 			}
 		}
@@ -57,58 +55,41 @@ func (t *Tx) end(ctx context.Context, version kv.Version, committed bool) {
 //
 // fn runs again if its reads conflict with another transaction, so it must have no effects but those. It has to
 // end within five seconds and 10 MB of writes, as every transaction of FoundationDB, and the value that it returns
-// has at most 4 KiB, encoded. An error of fn is returned, and nothing is written. Otherwise it is as Step: also its
+// has at most 4 KiB, encoded. An error of fn is returned, and nothing is written. A commit with an unknown result is
+// tried again, unless the step turns out to be on record. Otherwise it is as Step: also its
 // options, of which StepRetries makes a new transaction each time, and ErrStepLost. The worker must have access to
 // the store.
 func StepTx[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), options ...StepOption,
 ) (T, error) {
-	var o stepOptions
-	for _, option := range options {
-		option(&o)
-	}
-	var none T
-	log, err := stepsOf(ctx)
-	if err != nil {
-		return none, err
-	}
-	client, err := FromContext(ctx)
-	if err != nil {
-		return none, err
-	}
-	step, recorded, err := log.Ask(ctx, name)
-	if err != nil {
-		return none, err
-	}
-	if recorded != nil {
-		return recordedValue[T](step, recorded)
-	}
-	of := taskcontext.RecordedStep{Codec: CodecMsgpack, Started: log.Now()}
-	return runStep(context.WithValue(ctx, inStep{}, step), log, func(ctx context.Context) (T, error) {
-		return recordTx(ctx, log, client, step, of, fn)
-	}, &o)
+	return step(ctx, name, options, func(ctx context.Context, s *asked) (value T, err error) {
+		client, err := FromContext(ctx)
+		if err != nil {
+			return value, err
+		}
+		of := taskcontext.RecordedStep{Codec: CodecMsgpack, Started: s.log.Now()}
+		return runStep(ctx, s.log, func(ctx context.Context) (T, error) {
+			return recordTx(ctx, s, client, of, fn)
+		}, &s.options)
+	})
 }
 
-func recordTx[T any](ctx context.Context, log taskcontext.Steps, client *Client, step string,
-	of taskcontext.RecordedStep, fn func(context.Context, *Tx) (T, error),
+func recordTx[T any](ctx context.Context, s *asked, client *Client, of taskcontext.RecordedStep,
+	fn func(context.Context, *Tx) (T, error),
 ) (value T, err error) {
 	var last *Tx
-	encoded, version, err := log.RecordTx(ctx, step, of, func(ctx context.Context, tx kv.Tx) ([]byte, error) {
+	encoded, version, err := s.log.RecordTx(ctx, s.name, of, func(ctx context.Context, tx kv.Tx) ([]byte, error) {
 		last.end(ctx, kv.NoVersion, false) // it was an attempt that did not commit
 		last = &Tx{Tx: tx, client: client}
 		made, err := fn(ctx, last)
 		if err != nil {
 			return nil, err
 		}
-		encoded, err := encode(CodecMsgpack, &made)
-		if err != nil {
-			return nil, permanentError{fmt.Errorf("step %s: what it returned can't be encoded: %w", step, err)}
-		}
-		return encoded, nil
+		return encodeStep(s.name, &made)
 	})
 	last.end(ctx, version, err == nil)
 	if err != nil {
 		return value, err
 	}
 	of.Value = encoded
-	return recordedValue[T](step, &of)
+	return recordedValue[T](s.name, &of)
 }

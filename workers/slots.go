@@ -94,18 +94,20 @@ func (s *slots) blocked() (n int) {
 // room is how many futures to claim now: enough to refill what may wait, once
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
-	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked(s.extra())-s.blocked()
-	room := s.unused()
+	ahead, queued := s.ahead(), s.unblocked()
+	room := s.unused(ahead, queued)
 	if s.closed || s.quarantine.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
 	}
 	return min(room, fdbmodel.MaxClaim)
 }
 
-// unused is how many more futures may wait or run. It is called under mu.
-func (s *slots) unused() int {
-	queued := len(s.queue) + s.offered - s.owners.blocked(s.extra()) - s.blocked()
-	return max(0, max(0, s.open())+s.ahead()-s.beyond()) - queued
+// unblocked is how many queued futures don't wait for others of their owner or function. It is called under mu.
+func (s *slots) unblocked() int { return len(s.queue) - s.owners.blocked(s.extra()) - s.blocked() }
+
+// unused is how many more futures may wait or run beside those that are queued. It is called under mu.
+func (s *slots) unused(ahead, queued int) int {
+	return max(0, max(0, s.open())+ahead-s.beyond()) - queued - s.offered
 }
 
 // request says what to claim now; Max is 0 for nothing. What waits in the queue

@@ -57,7 +57,8 @@ const minOffer = 4
 func (s *slots) offer(runs func(string) bool, n int) fdbmodel.ClaimRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	request := fdbmodel.ClaimRequest{Runs: runs, Max: max(0, min(n, s.unused(), minOffer+2*s.succeeded))}
+	room := min(s.unused(s.ahead(), s.unblocked()), minOffer+2*s.succeeded)
+	request := fdbmodel.ClaimRequest{Runs: runs, Max: max(0, min(n, room))}
 	if s.closed || s.lean || s.quarantine.job != nil {
 		request.Max = 0
 	}

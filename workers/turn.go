@@ -125,7 +125,7 @@ func (t *turn) read(ctx context.Context, refs []actors.Ref) ([]actors.State, err
 	}
 	m := t.job.membership
 	if len(refs) == 1 {
-		known := t.job.future.IsSuccessor()
+		known := t.job.future.IsSuccessor() && t.job.future.Spec.Lane == refs[0].Lane()
 		if state, warm := actors.Of(m.worker.cluster).Warm().Get(refs[0], known); warm {
 			t.versions += 2 // it is of an unknown one
 			t.guessed = t.guessed || !known

@@ -180,6 +180,47 @@ func TestSuccessorsOfOneTransaction(t *testing.T) {
 	s.check()
 }
 
+// TestSuccessorsOfSeveralTransactions are together as many as were asked for, and as many of them with objects.
+func TestSuccessorsOfSeveralTransactions(t *testing.T) {
+	t.Parallel()
+	const ended = 3 * fdbmodel.MaxFinish
+	for name, c := range map[string]struct{ most, objects, want, wantObjects int }{
+		"number":  {ended - 20, ended, ended - 20, (ended - 20) / 2},
+		"objects": {ended, 100, ended/2 + 100, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLaneStage(t, layout.LaneKind{Width: ended})
+			subs := make([]fdbmodel.Submission, 2*ended)
+			for i := range subs {
+				subs[i].Spec = layout.Spec{Function: "go:f", Lane: s.lane("x"), AsObject: i >= ended && i%2 == 0}
+			}
+			_, err := s.C.Submit(s.Ctx, subs)
+			require.NoError(t, err)
+			var done []fdbmodel.Completion
+			for len(done) < ended {
+				answer, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: ended}, Max: ended})
+				require.NoError(t, err)
+				for i := range answer.Futures {
+					done = append(done, realize(&answer.Futures[i]))
+				}
+			}
+			room, objects := c.objects, 0
+			_, claimed, err := s.Worker.EndAndClaim(s.Ctx, done, fdbmodel.ClaimRequest{Max: c.most, Objects: &room})
+			require.NoError(t, err)
+			for i := range claimed {
+				if claimed[i].Spec.AsObject {
+					objects++
+				}
+			}
+			require.Len(t, claimed, c.want)
+			require.Equal(t, c.wantObjects, objects)
+			require.Equal(t, c.objects, room, "the number is the caller's")
+			s.check()
+		})
+	}
+}
+
 // TestADeadWorkerClaimsNoSuccessor has a worker that was declared dead end what it held before it is reaped.
 func TestADeadWorkerClaimsNoSuccessor(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func bundleMutants() []mutant {
 			old: "\t\tif candidate {\n",
 			new: "\t\tif candidate && more != true {\n"},
 		{name: "members of a gather that ended with an error stay claimed", file: file, by: bundles(),
-			old: "\t\tr.gathers = append(r.gathers, token.Sequence)\n",
+			old: "\t\tr.doubt(token)\n",
 			new: ""},
 		{name: "claims of members stay on the list", file: file, by: bundles(),
 			old: "\t\tr.hold(token.Sequence, taken)\n",
