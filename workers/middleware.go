@@ -112,6 +112,7 @@ type moduleRun struct {
 	job     *job
 	call    ModuleCall
 	streams *moduleStreams
+	host    *moduleHost
 	// out, failed and failure are what the last call came to.
 	out     ModuleOutcome
 	failed  error        // of the runner
@@ -123,6 +124,7 @@ type moduleRun struct {
 func (m *moduleRun) once(ctx context.Context, stdin []byte) ([]byte, error) {
 	m.streams.close() // what an earlier call has left
 	m.streams.failed, m.failure = nil, nil
+	m.host.begin()
 	c := m.call
 	c.Stdin = stdin
 	if m.out, m.failed = runModule(ctx, m.worker.options.Modules, c); m.failed != nil {

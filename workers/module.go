@@ -35,7 +35,9 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 		},
 	}
 	streams.stream(&call)
-	run := moduleRun{worker: w, job: j, call: call, streams: &streams}
+	host := moduleHost{job: j}
+	call.Host = host.answer
+	run := moduleRun{worker: w, job: j, call: call, streams: &streams, host: &host}
 	if c := run.run(args); c != nil {
 		return *c
 	}
@@ -47,6 +49,9 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	case failed && missing.Load() != nil:
 		out.Kind, out.Message = layout.KindUnloadable, (*missing.Load()).Error()
 	case err != nil:
+		if host.failed != nil {
+			return j.failure(host.failed)
+		}
 		if c := streams.failure(); c != nil {
 			return *c
 		}

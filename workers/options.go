@@ -46,12 +46,22 @@ type ModuleCall struct {
 	// RunModule. With OutputBound it is bounded like output that is in memory.
 	Output      io.Writer
 	OutputBound bool
+	// Host answers what the module asks. If it returns an error, so does RunModule.
+	Host ModuleHost
 	// Timeout is the longest that the call may run, 0 for as long as ctx allows.
 	Timeout time.Duration
 	// MemoryLimit is the most memory that it may have, in bytes, 0 for what the
 	// runner allows. That is at most MaxMemory, if it is not 0.
 	MemoryLimit, MaxMemory int64
 }
+
+// ModuleHost answers what a module asks by what it imports from "futura":
+//
+//   - step_get, by a name, for what an earlier attempt has recorded of the next step of that name;
+//   - step_put for the record of the step that step_get has not found, before it returns.
+//
+// The value is valid until it returns. An error ends the call.
+type ModuleHost func(ctx context.Context, function, name string, value []byte) (answer []byte, found bool, err error)
 
 // ModuleOutcome is the outcome of a call.
 type ModuleOutcome struct {

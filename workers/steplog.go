@@ -190,7 +190,9 @@ func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.Record
 	}
 	record.Number = number
 	e := steps.Entry{Future: f, Name: step, Record: record, First: first, Ended: j.settled.Load}
-	if !j.membership.worker.manual() { // others use the slot meanwhile, and their steps join the commit
+	// Others use the slot meanwhile, and their steps join the commit. That of a module stays: the runner may have no
+	// place for another one before this one has ended.
+	if !j.membership.worker.manual() && !isModule(f.Spec.Function) {
 		defer j.membership.worker.slots.await(ctx, j, nil)()
 	}
 	if err := j.membership.stepWrites.write(ctx, e); err != nil {

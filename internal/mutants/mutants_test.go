@@ -47,7 +47,7 @@ func all() []mutant {
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
-		stackMutants(), wasmMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
+		stackMutants(), wasmMutants(), askMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
 		promiseMutants(), stepMutants(), forkMutants(), actorMutants(), actorCallMutants(),
 		anomalyMutants(), bankMutants(),
 	} {

@@ -25,6 +25,7 @@ type importedFunction struct {
 	module, name string
 	parameters   int // all of i32
 	results      int
+	wide         bool // its result is of i64
 }
 
 type function struct {
@@ -62,7 +63,11 @@ func (a assembler) module() []byte {
 	number := func(n int) []byte { return unsigned(uint64(n)) }
 	for _, f := range a.imports {
 		imports = append(imports, bytes.Join([][]byte{named(f.module), named(f.name), {0}, number(len(types))}, nil))
-		types = append(types, functionType(f.parameters, f.results))
+		kind := functionType(f.parameters, f.results)
+		if f.wide {
+			kind[len(kind)-1] = 0x7e
+		}
+		types = append(types, kind)
 	}
 	for i, f := range a.functions {
 		functions = append(functions, number(len(types)))

@@ -72,7 +72,7 @@ func ownEngine(b *testing.B, name string, module, stdin []byte) func() {
 	c, err := config.newCall(&Invocation{CID: name, Stdin: stdin})
 	require.NoError(b, err)
 	return func() {
-		if ran := e.run(ctx, p, c, newStreams(ctx, config.limits(), nil)); ran.kind != "" {
+		if ran := e.run(ctx, p, c, newStreams(ctx, config.limits(), nil, nil)); ran.kind != "" {
 			b.Error(ran.message)
 		}
 	}

@@ -3,6 +3,8 @@
 package wasm
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -51,22 +53,14 @@ func (i *childInput) more() error {
 }
 
 // childOutput sends the standard output of a call to the parent.
-type childOutput struct {
-	child *child
-	frame []byte // of all parts, since nothing is collected during a call
-}
+type childOutput struct{ child *child }
 
 // Write implements io.Writer.
 func (o *childOutput) Write(p []byte) (int, error) {
-	if o.frame == nil {
-		o.frame = make([]byte, 0, frameHeader+framePart)
-	}
 	written := 0
 	for written < len(p) {
 		part := p[written:min(len(p), written+framePart)]
-		frame := binary.LittleEndian.AppendUint32(o.frame[:0], uint32(len(part)))
-		frame = append(append(frame, frameOutput), part...)
-		if err := o.child.send(frame); err != nil {
+		if err := o.child.send(frameOutput, nil, part); err != nil {
 			return written, err
 		}
 		written += len(part)
@@ -74,9 +68,65 @@ func (o *childOutput) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-func (c *child) send(frame []byte) error {
+// send sends a part by a buffer that stays, since nothing is collected during a call.
+func (c *child) send(kind byte, head, part []byte) error {
+	frame := binary.LittleEndian.AppendUint32(c.part[:0], uint32(len(head)+len(part)))
+	c.part = append(append(append(frame, kind), head...), part...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := c.answers.Write(frame)
+	_, err := c.answers.Write(c.part)
 	return err
+}
+
+// childHost asks the parent what a call asks.
+type childHost struct {
+	child *child
+	head  []byte
+}
+
+// ask implements asker.
+func (h *childHost) ask(_ context.Context, function, name string, value []byte) (size int64, err error) {
+	if in := h.child.input; in != nil {
+		in.rest = bytes.Clone(in.rest) // the answer comes by the same buffer
+	}
+	for more := true; more; {
+		part := value[:min(len(value), framePart)]
+		value = value[len(part):]
+		more = len(value) > 0
+		h.head = appendAsk(h.head[:0], &askPart{function: function, name: name, left: uint64(len(value))})
+		if err := h.child.send(frameAsk, h.head, part); err != nil {
+			return 0, err
+		}
+	}
+	body, err := h.answer()
+	frame := &content{bytes: body}
+	if size = int64(frame.number()) - 1; err == nil {
+		err = frame.err
+	}
+	return size, err
+}
+
+// read implements asker.
+func (h *childHost) read(p []byte) (n int, err error) {
+	for n < len(p) {
+		h.head = binary.AppendUvarint(h.head[:0], uint64(min(len(p)-n, framePart)))
+		if err := h.child.send(frameFetch, h.head, nil); err != nil {
+			return n, err
+		}
+		part, err := h.answer()
+		if err != nil || len(part) == 0 {
+			return n, err
+		}
+		n += copy(p[n:], part)
+	}
+	return n, nil
+}
+
+// answer waits for the parent. No other request comes while a call runs.
+func (h *childHost) answer() ([]byte, error) {
+	kind, body, err := h.child.frames.next()
+	if err == nil && kind != frameAnswer {
+		err = fmt.Errorf("%w: kind %q instead of an answer", errFrame, kind)
+	}
+	return body, err
 }

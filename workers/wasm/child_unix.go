@@ -3,6 +3,7 @@
 package wasm
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -71,6 +72,8 @@ type child struct {
 	frames   *frameReader
 	garbage  garbage
 	guard    memoryGuard
+	part     []byte      // of a stream or a question, the last one that was sent
+	input    *childInput // of the call that runs, or nil
 	// standing and missing are what raiseWalls returned.
 	standing, missing []string
 
@@ -135,12 +138,15 @@ func (c *child) handle(kind byte, body []byte) error {
 			return err
 		}
 		if streaming&streamsInput != 0 {
-			call.input = func(context.Context) io.Reader { return &childInput{child: c} }
+			c.input = &childInput{child: c}
+			call.input = func(context.Context) io.Reader { return c.input }
 		}
 		if streaming&streamsOutput != 0 {
 			call.output = &childOutput{child: c}
 		}
-		return c.run(c.loaded[number], call)
+		err = c.run(c.loaded[number], call)
+		c.input = nil
+		return err
 	}
 	return fmt.Errorf("%w: kind %q is unknown", errFrame, kind)
 }
@@ -207,7 +213,10 @@ func (c *child) run(p *program, call *call) error {
 		return fmt.Errorf("%w: call of a module that is not loaded", errFrame)
 	}
 	c.guard.allow(call.memoryLimit, c.settings.limits)
-	out := newStreams(context.Background(), c.settings.limits, call.output)
+	out := newStreams(context.Background(), c.settings.limits, call.output, &childHost{child: c})
+	if p.asks {
+		call.stdin = bytes.Clone(call.stdin) // answers come by the same buffer
+	}
 	c.mu.Lock()
 	c.current = out
 	c.user, c.sys = processorTime()

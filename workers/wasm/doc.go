@@ -8,6 +8,8 @@
 //   - the environment of the invocation and nothing of the host's
 //   - standard input from memory, so that a read never blocks
 //   - the machine's clocks, sleep, and randomness from the kernel
+//   - from the module "futura", what Invocation.Host answers: step_get, step_put and
+//     read. The time that this takes counts, and its failure ends the call
 //
 // It has no files, no directories and no network. The functions of WASI that
 // deal with them may be imported, because compilers import them unasked; they
@@ -27,8 +29,8 @@
 // thrown away if the call ended in another way, changed tables or segments, or
 // made references to functions. What the start drew by chance is common to the
 // calls. A call with arguments, an environment or another limit of memory begins
-// with a start of its own. So do all calls if the start reads standard input or
-// writes, and where memory, tables, globals and snapshot are larger than 64 MiB.
+// with a start of its own. So do all calls if the start reads standard input, writes or
+// asks its host, and where memory, tables, globals and snapshot are larger than 64 MiB.
 // All modules together have as much per process; the one called longest ago makes
 // room.
 //

@@ -59,6 +59,7 @@ type program struct {
 	minMemory uint64
 	name      string // that no other of the engine has
 	snapshot  bool   // it declares that calls may begin from one
+	asks      bool   // it imports from hostModule
 }
 
 // result is how a call ended: kind and message are empty if it went well.
@@ -131,7 +132,7 @@ func (e *engine) instantiateHost(ctx context.Context) error {
 		return fmt.Errorf("wasm: WASI for the functions: %w", err)
 	}
 	e.host = host.ExportedFunctionDefinitions()
-	return nil
+	return e.instantiateAsking(ctx)
 }
 
 func (e *engine) close(ctx context.Context) error {
@@ -156,17 +157,18 @@ func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*p
 	if err != nil {
 		return nil, failf(KindUnloadable, "the module can't be compiled: %v", err)
 	}
+	p := &program{module: module, exports: module.ExportedFunctions(), minMemory: minMemory}
 	for _, imported := range module.ImportedFunctions() {
-		_, name, _ := imported.Import()
+		from, name, _ := imported.Import()
+		p.asks = p.asks || from == hostModule
 		host, ok := e.host[name]
 		if !ok || !slices.Equal(host.ParamTypes(), imported.ParamTypes()) ||
 			!slices.Equal(host.ResultTypes(), imported.ResultTypes()) {
 			_ = module.Close(ctx)
 			return nil, failf(KindUnloadable, "the module imports %q from %q with parameters or results "+
-				"that it does not have there", name, wasiModule)
+				"that it does not have there", name, from)
 		}
 	}
-	p := &program{module: module, exports: module.ExportedFunctions(), minMemory: minMemory}
 	p.name, p.snapshot = strconv.FormatUint(e.loaded.Add(1), 10), p.callable(snapshotMethod) == nil
 	for name := range p.exports {
 		if p.callable(name) == nil {
@@ -240,6 +242,9 @@ func (e *engine) run(ctx context.Context, p *program, c *call, out *streams) (ra
 	}
 	if failure := p.callable(c.method); failure != nil {
 		return result{kind: failure.Kind, exitCode: -1, message: failure.Message}
+	}
+	if p.asks {
+		ctx = context.WithValue(ctx, askedBy{}, out)
 	}
 	i := e.take(p, c)
 	began := time.Now()

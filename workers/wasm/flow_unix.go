@@ -4,26 +4,26 @@ package wasm
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 )
 
-// flow is the parent's side of the streams of a call.
+// flow is the parent's side of the streams of a call, and of what it asks.
 type flow struct {
-	input  io.Reader
-	output io.Writer
-	buffer []byte
-	over   bool  // of input
-	failed error // of either
+	ctx     context.Context
+	input   io.Reader
+	output  io.Writer
+	answers answers
+	asked   []byte // with the present question, so far
+	buffer  []byte
+	over    bool  // of input
+	failed  error // of any
 }
 
-// newFlow returns nil for a call that streams nothing.
 func newFlow(ctx context.Context, c *call) *flow {
-	if c.input == nil && c.output == nil {
-		return nil
-	}
-	f := &flow{output: c.output}
+	f := &flow{ctx: ctx, output: c.output, answers: answers{host: c.host}}
 	if c.input != nil {
 		f.input = c.input(ctx)
 	}
@@ -50,6 +50,12 @@ func (f *flow) serve(w *worker, kind byte, content []byte) bool {
 		if f.failed == nil {
 			_, err = f.output.Write(content)
 		}
+	case kind == frameAsk || kind == frameFetch:
+		if f.failed == nil && kind == frameAsk {
+			err = f.ask(w, content)
+		} else if f.failed == nil {
+			err = f.fetch(w, content)
+		}
 	default:
 		return false
 	}
@@ -60,11 +66,45 @@ func (f *flow) serve(w *worker, kind byte, content []byte) bool {
 	return true
 }
 
-// more sends the next input. That the child is gone is found out by reading from it.
-func (f *flow) more(w *worker) error {
+// ask takes a part of a question, and answers after the last one.
+func (f *flow) ask(w *worker, body []byte) error {
+	part, err := decodeAsk(body)
+	if err != nil || len(part.value) > maxAsked-len(f.asked) {
+		return errFrame
+	}
+	if f.asked = append(f.asked, part.value...); part.left > 0 {
+		return nil
+	}
+	size, err := f.answers.ask(f.ctx, part.function, part.name, f.asked)
+	if f.asked = nil; err != nil {
+		return err
+	}
+	_ = writeFrame(w.input, frameAnswer, binary.AppendUvarint(nil, uint64(size+1)))
+	return nil
+}
+
+// fetch sends a part of the answer.
+func (f *flow) fetch(w *worker, body []byte) error {
+	frame := &content{bytes: body}
+	most := frame.number()
+	if frame.err != nil {
+		return frame.err
+	}
+	n, _ := f.answers.read(f.space()[:min(most, framePart)])
+	_ = writeFrame(w.input, frameAnswer, f.buffer[:n])
+	return nil
+}
+
+func (f *flow) space() []byte {
 	if f.buffer == nil {
 		f.buffer = make([]byte, framePart)
 	}
+	return f.buffer
+}
+
+// more sends the next input. That the child is gone is found out by reading from it.
+func (f *flow) more(w *worker) error {
+	f.space()
 	n := 0
 	for n == 0 && !f.over {
 		read, err := f.input.Read(f.buffer)

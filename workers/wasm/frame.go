@@ -19,12 +19,15 @@ const (
 	frameCompile = 'c' // a module; answered by frameCode or frameStatus
 	frameLoad    = 'l' // a module under a number, and its code; answered by frameStatus
 	frameDrop    = 'd' // the number of a module that is not needed any more; not answered
-	frameRun     = 'r' // a call of a module; answered by frameResult, after any number of frameMore and frameOutput
+	frameRun     = 'r' // a call of a module; answered by frameResult, after any number of frames of its streams and host
 	frameInput   = 'i' // the next standard input of the call, empty at its end; not answered
+	frameAnswer  = 'n' // one more than the size of what the host has, 0 for none, or a part of that; not answered
 	frameStatus  = 'k' // kind and message of a failure, empty if there was none
 	frameCode    = 'o' // a module's code
 	frameMore    = 'm' // the call needs more standard input; answered by frameInput
 	frameOutput  = 'w' // the next standard output of the call
+	frameAsk     = 'a' // what the call asks its host, in parts; the last one is answered by frameAnswer
+	frameFetch   = 'f' // how much of what the host has the call reads next; answered by frameAnswer
 	frameResult  = 'e' // how a call ended
 	frameHalted  = 'h' // what a call has written and used until it was halted
 )
@@ -258,6 +261,25 @@ func decodeRun(from []byte) (number uint64, made *call, streaming uint64, err er
 		return 0, nil, 0, errFrame
 	}
 	return number, made, streaming, frame.err
+}
+
+// askPart is a part of a question to the host of a call.
+type askPart struct {
+	function, name string
+	left           uint64 // bytes of the value that follow in further parts
+	value          []byte
+}
+
+// appendAsk appends the head of frameAsk; the value follows it.
+func appendAsk(to []byte, p *askPart) []byte {
+	return binary.AppendUvarint(appendString(appendString(to, p.function), p.name), p.left)
+}
+
+func decodeAsk(from []byte) (askPart, error) {
+	frame := &content{bytes: from}
+	p := askPart{function: frame.text(), name: frame.text(), left: frame.number()}
+	p.value = frame.rest()
+	return p, frame.err
 }
 
 // encodeResult returns the head of frameResult; stderr and stdout follow it.

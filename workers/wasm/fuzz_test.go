@@ -16,6 +16,8 @@ import (
 
 // seeds are modules of many shapes.
 func seeds() [][]byte {
+	asks := starting(1, code(constant(0), constant(4), callTo(stepGet), drop,
+		constant(0), constant(4), constant(0), constant(9), callTo(stepPut)), asking()...)
 	tables := starting(1, code(nullFunc, constant(1), growTable, drop))
 	tables.tables = [][2]uint32{{1, 5}, {0, 1<<32 - 1}}
 	tables.sections = [][]byte{
@@ -25,6 +27,7 @@ func seeds() [][]byte {
 	}
 	return [][]byte{
 		nil, []byte("\x00asm"), []byte("\x00asm\x01\x00\x00\x00"), smallLoop(1), printing(1, 1, "text"), tables.module(),
+		asks.module(),
 		assembler{pages: 1, functions: []function{{export: "f", results: 1, body: constant(0)}}}.module(),
 		append(starting(-1, nil).module(), section(sectionElement, []byte{1, 0, 1, 0}, []byte{5, 0x70, 1, 0xd2, 0, 0x0b})...),
 	}
@@ -80,7 +83,8 @@ func FuzzLoad(f *testing.F) {
 		defer func() { _ = p.module.Close(context.Background()) }()
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		ran := e.run(ctx, p, &call{program: "x", method: "_start", memoryLimit: 4 * mebibyte}, newStreams(ctx, limits, nil))
+		out := newStreams(ctx, limits, nil, &answers{})
+		ran := e.run(ctx, p, &call{program: "x", method: "_start", memoryLimit: 4 * mebibyte}, out)
 		require.LessOrEqual(t, ran.peak, uint64(4*mebibyte))
 		require.LessOrEqual(t, len(ran.stdout), 1000)
 	})
@@ -92,6 +96,7 @@ func FuzzFrames(f *testing.F) {
 	ran := &result{kind: KindExit, exitCode: -1, stderr: []byte("e")}
 	_ = writeFrame(&frames, frameResult, encodeResult(ran), ran.stderr)
 	_ = writeFrame(&frames, frameStatus, make([]byte, 100))
+	_ = writeFrame(&frames, frameAsk, appendAsk(nil, &askPart{function: "f", name: "n", left: 1}), []byte("v"))
 	f.Add(frames.Bytes())
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 'r'})
 	f.Add([]byte{3, 0, 0, 0, 'r', 1, 2})
@@ -112,6 +117,9 @@ func FuzzFrames(f *testing.F) {
 			taken += frameHeader + len(body)
 			if _, made, _, err := decodeRun(body); err == nil {
 				require.LessOrEqual(t, len(made.stdin), len(body))
+			}
+			if part, err := decodeAsk(body); err == nil {
+				require.LessOrEqual(t, len(part.function)+len(part.name)+len(part.value), len(body))
 			}
 			if ran, err := decodeResult(body); err == nil {
 				require.LessOrEqual(t, len(ran.stdout)+len(ran.stderr), len(body))

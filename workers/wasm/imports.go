@@ -1,6 +1,6 @@
 package wasm
 
-// wasiModule is the one module that a function may import from.
+// wasiModule is the module that a function may import from, beside hostModule.
 const wasiModule = "wasi_snapshot_preview1"
 
 // preview1 is every function of WASI preview 1. Those that deal with files and

@@ -73,7 +73,7 @@ func (b *inprocess) run(ctx context.Context, c *call, from fetch) (result, error
 	defer b.release(p)
 	ctx, cancel := withLimit(ctx, functionLimit(c))
 	defer cancel()
-	out := newStreams(ctx, b.config.limits(), c.output)
+	out := newStreams(ctx, b.config.limits(), c.output, &answers{host: c.host})
 	ran := b.engine.run(ctx, p.program, c, out)
 	if out.failed != nil && ctx.Err() == nil {
 		return result{}, out.failed

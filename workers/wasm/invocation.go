@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/futura-run/futura/workers"
 )
 
 // Invocation is one call of a function.
@@ -37,6 +39,9 @@ type Invocation struct {
 	// function. Config.MaxOutput bounds it only with OutputBound.
 	Output      io.Writer
 	OutputBound bool
+	// Host answers what the function asks by what it imports from "futura". An error of it ends
+	// the function. Defaults to none: a function that asks then fails.
+	Host workers.ModuleHost
 	// MemoryLimit is the memory that the instance may have, in bytes. Defaults
 	// to Config.MemoryLimit, and may be above it.
 	MemoryLimit int64
@@ -86,12 +91,14 @@ type call struct {
 	timeout     time.Duration // 0 for no limit
 	input       func(context.Context) io.Reader
 	output      io.Writer
+	host        workers.ModuleHost
 }
 
 func (c *Config) newCall(inv *Invocation) (*call, error) {
 	made := &call{
 		program: inv.CID, method: inv.Method, args: inv.Args, stdin: inv.Stdin,
 		memoryLimit: uint64(c.MemoryLimit), timeout: inv.Timeout, input: inv.Input, output: inv.Output,
+		host: inv.Host,
 	}
 	if inv.CID == "" {
 		return nil, failf(KindError, "the invocation names no module")

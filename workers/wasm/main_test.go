@@ -22,6 +22,9 @@ var testDir string
 func TestMain(m *testing.M) {
 	hostileChild()
 	ChildMain()
+	if dir := os.Getenv(stepsDirVariable); dir != "" {
+		os.Exit(stepsMain(dir))
+	}
 	os.Exit(runTests(m))
 }
 

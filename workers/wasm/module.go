@@ -182,7 +182,7 @@ func walkTypes(r *reader) {
 	}
 }
 
-// walkImports lets functions of WASI preview 1 pass and nothing else.
+// walkImports lets functions of WASI preview 1 and of hostModule pass and nothing else.
 func walkImports(r *reader) {
 	for n := r.count("imports", maxImports); n > 0 && r.err == nil; n-- {
 		module, name, kind := r.name(), r.name(), r.u8()
@@ -190,9 +190,14 @@ func walkImports(r *reader) {
 		if r.err != nil {
 			return
 		}
-		switch _, known := preview1[name]; {
-		case module != wasiModule:
-			r.failf("imports %q from %q; a function may import only from %q", name, module, wasiModule)
+		_, known := preview1[name]
+		_, asks := hostFunctions[name]
+		switch {
+		case module == hostModule && !asks:
+			r.failf("imports %q from %q, which does not have it: this worker may be too old for it", name, module)
+		case module == hostModule && kind == 0:
+		case module != wasiModule && module != hostModule:
+			r.failf("imports %q from %q; a function may import only from %q and %q", name, module, wasiModule, hostModule)
 		case kind != 0:
 			r.failf("imports %q from %q as something other than a function", name, module)
 		case !known:

@@ -18,7 +18,7 @@ func (e *Executor) RunModule(ctx context.Context, call workers.ModuleCall) (work
 	}
 	out, err := e.Run(ctx, Invocation{
 		CID: call.CID, Method: call.Method, Module: call.Load, Args: call.Argv, Env: call.Env, Stdin: call.Stdin,
-		Input: call.Input, Output: call.Output, OutputBound: call.OutputBound,
+		Input: call.Input, Output: call.Output, OutputBound: call.OutputBound, Host: call.Host,
 		MemoryLimit: call.MemoryLimit, MaxMemory: call.MaxMemory, Timeout: timeout,
 	})
 	outcome := workers.ModuleOutcome{

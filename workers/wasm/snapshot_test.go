@@ -355,7 +355,7 @@ func TestWaitingInstancesAreBoundedByAllTheyHave(t *testing.T) {
 				require.NoError(t, err)
 				defer own.drop(p)
 				c := &call{method: "call", memoryLimit: mebibyte}
-				ran := own.run(t.Context(), p, c, newStreams(t.Context(), own.limits, nil))
+				ran := own.run(t.Context(), p, c, newStreams(t.Context(), own.limits, nil, nil))
 				require.Empty(t, ran.kind, ran.message)
 			}
 			require.Len(t, own.waiting.entries, test.waiting)
@@ -374,7 +374,7 @@ func TestMemoryTooLargeToWaitIsNotCopied(t *testing.T) {
 		require.NoError(t, err)
 		c := &call{method: "call", memoryLimit: 256 * mebibyte}
 		i := own.take(p, c)
-		require.NoError(t, own.begin(t.Context(), p, i, c, newStreams(t.Context(), own.limits, nil)))
+		require.NoError(t, own.begin(t.Context(), p, i, c, newStreams(t.Context(), own.limits, nil, nil)))
 		require.Equal(t, copied, i.snapshot != nil)
 		own.discard(i)
 		own.drop(p)

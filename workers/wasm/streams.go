@@ -10,8 +10,8 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// ErrStream is returned for a call whose Input or Output failed, with its error.
-var ErrStream = errors.New("wasm: the streams of the function failed")
+// ErrStream is returned for a call whose Input, Output or Host failed, with its error.
+var ErrStream = errors.New("wasm: what the function reads, writes or asks failed")
 
 // streamFrom is how much standard output is kept before it is streamed.
 const streamFrom = mebibyte
@@ -23,6 +23,7 @@ type streams struct {
 	maxStdout int64
 	maxStderr int64
 	output    io.Writer // takes standard output from streamFrom on, if not nil
+	host      asker     // answers what the function asks
 
 	mu       sync.Mutex
 	stdout   []byte        // its beginning, once it is streamed
@@ -30,14 +31,15 @@ type streams struct {
 	stderr   []byte        // its end counts, at most 2 maxStderr bytes
 	written  int64         // to standard error, in all
 	overflow bool          // of standard output
-	failed   error         // of input or output
+	failed   error         // of input, output or host
 	hasRead  bool          // standard input; only for the function's own goroutine
+	hasAsked bool          // its host; the same
 	memory   *linearMemory // nil unless the function runs
 	peak     uint64        // the most memory that it had, once it has ended
 }
 
-func newStreams(ctx context.Context, limits limits, output io.Writer) *streams {
-	return &streams{ctx: ctx, maxStdout: limits.maxOutput, maxStderr: limits.stderrTail, output: output}
+func newStreams(ctx context.Context, limits limits, output io.Writer, host asker) *streams {
+	return &streams{ctx: ctx, maxStdout: limits.maxOutput, maxStderr: limits.stderrTail, output: output, host: host}
 }
 
 // leave ends the function from within a call of the host: the engine takes this
@@ -137,8 +139,8 @@ func (s stderrWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// used reports whether the function has read or written anything.
-func (s *streams) used() bool { return s.hasRead || len(s.stdout) > 0 || s.written > 0 }
+// used reports whether the function has read, written or asked anything.
+func (s *streams) used() bool { return s.hasRead || s.hasAsked || len(s.stdout) > 0 || s.written > 0 }
 
 // use notes the memory of a function that begins, nil for one that has ended.
 func (s *streams) use(memory *linearMemory) {
