@@ -22,6 +22,8 @@ type Beside struct {
 	// Seen is a version of the store at which they had these values. Defaults to 0: values that are newer
 	// than the claim then cost another attempt at the transaction.
 	Seen kv.Version
+	// Clear are ranges without keys that results expect. They are cleared before Write.
+	Clear []kv.Range
 	// Write are keys with their new values, nil for those to clear.
 	Write []kv.KeyValue
 	// Submits are futures that are submitted with the result, from Prepare. One that can't be
@@ -111,6 +113,9 @@ func (e *expectations) hold(ctx context.Context, b *Beside) (bool, error) {
 // writeBeside writes what is beside a completion that has realized its future, and notes its
 // submissions.
 func (f *finishing) writeBeside(tx kv.Tx, i int, b *Beside) {
+	for _, r := range b.Clear {
+		tx.ClearRange(r)
+	}
 	for _, item := range b.Write {
 		if item.Value == nil {
 			tx.Clear(item.Key)

@@ -72,11 +72,12 @@ func (a askedClaim) holds(ctx context.Context, f *ClaimedFuture) (bool, error) {
 	return err == nil && claim.Token == f.Token, nil
 }
 
-// View is View of the cluster, for reads that see all that was written before the claim.
-func (r *Registration) View(ctx context.Context, f *ClaimedFuture, fn func(kv.Attempt) error) error {
+// View is View of the cluster, for reads that see all that was written before the claim, and up to the version
+// since: kv.NoVersion if the claim alone counts.
+func (r *Registration) View(ctx context.Context, f *ClaimedFuture, since kv.Version, fn func(kv.Attempt) error) error {
 	return r.cluster.View(ctx, func(tx kv.Attempt) error {
 		recent := r.cluster.clock.Now().Sub(f.at) < recentClaim
-		if err := seeClaims(ctx, tx, f.version, recent); err != nil {
+		if err := seeClaims(ctx, tx, max(f.version, since), recent); err != nil {
 			return err
 		}
 		return fn(tx)

@@ -42,13 +42,6 @@ func (s State) At(version kv.Version) State {
 // Exists reports whether the actor has a state.
 func (s *State) Exists() bool { return s.Head.Version > 0 }
 
-// Size is about how many bytes of memory it takes.
-func (s *State) Size() int {
-	return len(s.Type) + len(s.Key) + len(s.Value) + 2*len(s.stored) + stateOverhead
-}
-
-const stateOverhead = 300
-
 // Read returns the state of an actor. It returns ErrBadName, and ErrBadRecord for a damaged one.
 func (a *Actors) Read(ctx context.Context, r Ref) (State, error) {
 	states, err := a.read(ctx, []Ref{r}, a.cluster.View)
@@ -62,7 +55,9 @@ func (a *Actors) Read(ctx context.Context, r Ref) (State, error) {
 // sees all that was written before the claim. Its errors are those of Read.
 func (a *Actors) ReadFor(ctx context.Context, reg *fdbmodel.Registration, f *fdbmodel.ClaimedFuture, refs ...Ref,
 ) ([]State, error) {
-	return a.read(ctx, refs, func(ctx context.Context, fn func(kv.Attempt) error) error { return reg.View(ctx, f, fn) })
+	return a.read(ctx, refs, func(ctx context.Context, fn func(kv.Attempt) error) error {
+		return reg.View(ctx, f, kv.NoVersion, fn)
+	})
 }
 
 func (a *Actors) read(ctx context.Context, refs []Ref, view func(context.Context, func(kv.Attempt) error) error,
@@ -166,24 +161,33 @@ func (a *Actors) nextType(ctx context.Context, tx kv.Reader, after string) (next
 	return next, found, nil
 }
 
-// Delete removes the state of an actor. A turn that has read it and not ended yet runs again, and
-// later calls find none. It returns ErrBadName, and ErrNotFound for an actor without a state. An
-// unknown commit is retried; if the state is gone then, it was removed.
+// Delete removes the state and the parts of an actor. A turn that has read it and not ended yet runs again, and
+// later calls find none. It returns ErrBadName, and ErrNotFound for an actor of which there is nothing. An
+// unknown commit is retried; if all is gone then, it was removed.
 func (a *Actors) Delete(ctx context.Context, r Ref) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	head := a.keys.Head(r)
+	head, state, parts := a.keys.Head(r), a.keys.State(r), a.keys.parts(r, PartRange{})
 	_, err := a.cluster.Transact(ctx, kv.Options{Tag: "futura-actor"}, func(tx kv.Attempt) error {
-		value, err := tx.Get(head).Wait(ctx)
-		if err != nil {
-			return err
+		asked := []kv.Pending[kv.Page]{}
+		for _, of := range []kv.Range{kv.Single(head), kv.Single(state), parts} { // damage may have left one of them
+			asked = append(asked, tx.GetRange(of, kv.RangeOptions{Limit: 1}))
 		}
-		if value == nil && !tx.MaybeCommitted {
+		found := 0
+		for _, of := range asked {
+			page, err := of.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			found += len(page.Items)
+		}
+		if found == 0 && !tx.MaybeCommitted {
 			return fmt.Errorf("actor %s: %w", r, fdbmodel.ErrNotFound)
 		}
 		tx.Clear(head)
-		tx.Clear(a.keys.State(r))
+		tx.Clear(state)
+		tx.ClearRange(parts)
 		return nil
 	})
 	return err

@@ -14,6 +14,7 @@ import (
 const (
 	KeyHead  = "actor"
 	KeyState = "actor state"
+	KeyPart  = "actor part"
 )
 
 // Subspace has the keys of actors.
@@ -23,6 +24,7 @@ const Subspace = "actors"
 const (
 	headPart  = "head"
 	statePart = "state"
+	partPart  = "part"
 )
 
 // Limits of actors.
@@ -41,8 +43,8 @@ const (
 
 // Kinds returns the kinds of keys of actors.
 func Kinds() []layout.KeyKind {
-	of := func(part string) []layout.Element {
-		return []layout.Element{layout.Fixed(part), layout.Text("type"), layout.Text("key").Home()}
+	of := func(part string, more ...layout.Element) []layout.Element {
+		return append([]layout.Element{layout.Fixed(part), layout.Text("type"), layout.Text("key").Home()}, more...)
 	}
 	return []layout.KeyKind{
 		{Name: KeyHead, Subspace: Subspace, Sharded: true, Elements: of(headPart), Record: layout.RecordOf[Head],
@@ -50,6 +52,9 @@ func Kinds() []layout.KeyKind {
 			Writer: "the end of a call that changed the state; its deletion"},
 		{Name: KeyState, Subspace: Subspace, Sharded: true, Elements: of(statePart), Format: layout.FormatPiece,
 			Called: "state", Holds: "the state of an actor, in the codec of its head", Writer: "as its head"},
+		{Name: KeyPart, Subspace: Subspace, Sharded: true, Elements: of(partPart, layout.Text("name")),
+			Record: layout.RecordOf[PartRecord], Holds: "a named part of an actor",
+			Writer: "the end of a call that set it; one that removed it; the deletion of the actor"},
 	}
 }
 
@@ -136,14 +141,15 @@ func (k Keys) State(r Ref) []byte { return k.of(statePart, r) }
 
 // Head is what is known of an actor without its state.
 type Head struct {
-	// Version counts the turns that have changed the state, from 1.
+	// Version counts the turns that have changed the state or a part, from 1.
 	Version int64 `msgpack:"v" json:"version"`
-	// Call is the future whose attempt wrote the state, under Token.
+	// Call is the future whose attempt wrote this version, under Token.
 	Call         layout.ID `msgpack:"i" json:"call"`
 	layout.Token           // of the claim
 	Schema       int       `msgpack:"m,omitempty" json:"schema,omitempty"`
 	Codec        string    `msgpack:"c,omitempty" json:"codec,omitempty"`
-	Size         int64     `msgpack:"z,omitempty" json:"size"` // of the state, in bytes
+	Size         int64     `msgpack:"z,omitempty" json:"size"`            // of the state, in bytes
+	Parts        bool      `msgpack:"p,omitempty" json:"parts,omitempty"` // it has had named parts
 	CreatedAt    int64     `msgpack:"b" json:"created_at_ms"`
 	At           int64     `msgpack:"t" json:"at_ms"`
 }

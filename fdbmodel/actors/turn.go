@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -18,47 +19,83 @@ type Change struct {
 	Value         []byte
 	Codec         string
 	Schema        int
+	// Parts are written with the state, or removed. With Delete all parts of the actor are. A turn that
+	// writes none but parts leaves the state, or writes Value if the actor has none.
+	Parts []Part
 }
 
 // Turn returns what is written beside the result of the attempt that holds a claim, one Change for
 // each actor, and the states that they have then. The attempt runs again if one of the states that
 // it read has changed since: a head differs from all that were there before, as it names the claim
-// that wrote it. It returns ErrTooLarge for more than MaxTurn actors, a state above MaxState, or
-// more than MaxTurnBytes.
+// that wrote it. It returns ErrTooLarge for more than MaxTurn actors, a state above MaxState, a part above
+// MaxPart, more than MaxTurnParts of them, or more than MaxTurnBytes, and ErrBadName for a part.
 func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b *fdbmodel.Beside, after []State, err error) {
 	if len(changes) > MaxTurn {
 		return nil, nil, fmt.Errorf("%w: a turn over %d actors: at most %d", fdbmodel.ErrTooLarge, len(changes), MaxTurn)
 	}
 	b = &fdbmodel.Beside{}
-	now, size := layout.Millis(a.cluster.Now()), 0
+	now, parts, size := layout.Millis(a.cluster.Now()), 0, 0
 	for i := range changes {
 		c := &changes[i]
 		head, state := a.keys.Head(c.Read.Ref), a.keys.State(c.Read.Ref)
 		b.Expect = append(b.Expect, kv.KeyValue{Key: head, Value: c.Read.stored})
 		b.Seen = max(b.Seen, c.Read.seen)
+		if !c.Read.Head.Parts {
+			c.Parts = slices.DeleteFunc(slices.Clone(c.Parts), func(p Part) bool { return p.Removed })
+		}
+		parts += len(c.Parts)
 		next := c.Read
 		switch {
 		case c.Delete && c.Read.Exists():
 			next = State{Ref: c.Read.Ref}
 			b.Write = append(b.Write, kv.KeyValue{Key: head}, kv.KeyValue{Key: state})
-		case c.Write && !c.Delete:
+			if c.Read.Head.Parts {
+				b.Clear = append(b.Clear, a.keys.parts(c.Read.Ref, PartRange{}))
+			}
+		case !c.Delete && (c.Write || len(c.Parts) > 0):
 			if next, err = c.next(f, now); err != nil {
 				return nil, nil, err
 			}
-			size += next.Size()
-			b.Write = append(b.Write, kv.KeyValue{Key: head, Value: next.stored},
-				kv.KeyValue{Key: state, Value: next.Value})
+			b.Write = append(b.Write, kv.KeyValue{Key: head, Value: next.stored})
+			if c.writesState() {
+				b.Write = append(b.Write, kv.KeyValue{Key: state, Value: next.Value})
+			}
+			if b.Write, err = a.writeParts(b.Write, c); err != nil {
+				return nil, nil, err
+			}
 		}
 		after = append(after, next)
 	}
-	if size > MaxTurnBytes {
-		return nil, nil, fmt.Errorf("%w: a turn that writes %d bytes: at most %d", fdbmodel.ErrTooLarge, size,
-			MaxTurnBytes)
+	for _, item := range b.Write {
+		size += len(item.Key) + len(item.Value)
+	}
+	if size > MaxTurnBytes || parts > MaxTurnParts {
+		return nil, nil, fmt.Errorf("%w: a turn that writes %d bytes and %d parts of actors: at most %d, and %d; have it "+
+			"send the rest to a call of its own", fdbmodel.ErrTooLarge, size, parts, MaxTurnBytes, MaxTurnParts)
 	}
 	return b, after, nil
 }
 
-// next returns the state that a change writes.
+// writesState reports whether a change that makes a new version writes the state with it.
+func (c *Change) writesState() bool { return c.Write || !c.Read.Exists() }
+
+// writeParts appends what a change writes of parts.
+func (a *Actors) writeParts(to []kv.KeyValue, c *Change) ([]kv.KeyValue, error) {
+	for i := range c.Parts {
+		p := &c.Parts[i]
+		if err := p.Check(c.Read.Ref); err != nil {
+			return nil, err
+		}
+		item := kv.KeyValue{Key: a.keys.Part(c.Read.Ref, p.Name)}
+		if !p.Removed {
+			item.Value = layout.Encode(&p.PartRecord)
+		}
+		to = append(to, item)
+	}
+	return to, nil
+}
+
+// next returns the state that a change leaves.
 func (c *Change) next(f *fdbmodel.ClaimedFuture, now int64) (State, error) {
 	if n := len(c.Value); n > MaxState {
 		return State{}, fmt.Errorf("%w: the state of actor %s has %d bytes: at most %d; divide it among actors, or keep "+
@@ -67,7 +104,11 @@ func (c *Change) next(f *fdbmodel.ClaimedFuture, now int64) (State, error) {
 	was := &c.Read.Head
 	at := max(now, was.At)
 	next := State{Ref: c.Read.Ref, Value: c.Value, Head: Head{Version: was.Version + 1, Call: f.ID, Token: f.Token,
-		Schema: c.Schema, Codec: c.Codec, Size: int64(len(c.Value)), CreatedAt: was.CreatedAt, At: at}}
+		Schema: c.Schema, Codec: c.Codec, Size: int64(len(c.Value)), CreatedAt: was.CreatedAt, At: at,
+		Parts: was.Parts || len(c.Parts) > 0}}
+	if !c.writesState() {
+		next.Value, next.Head.Schema, next.Head.Codec, next.Head.Size = c.Read.Value, was.Schema, was.Codec, was.Size
+	}
 	if !c.Read.Exists() {
 		next.Head.CreatedAt = at
 	}

@@ -17,7 +17,9 @@ func TestUnknownResultsOfActors(t *testing.T) {
 	modeltest.PlayUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-finish of a turn": func(s *modeltest.Stage, strike func()) {
 			f := claim(s)
-			done := write(s, f, "1", read(s, "a"))
+			beside, _, err := actors.Of(s.C).Turn(f, []actors.Change{{Read: read(s, "a"), Parts: []actors.Part{part("x", "1")}}})
+			require.NoError(s.T, err)
+			done := fdbmodel.Completion{Future: f, Result: &layout.Result{}, Beside: beside}
 			prepared, err := s.C.Prepare(s.Ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}})
 			require.NoError(s.T, err)
 			done.Beside.Submits = prepared
@@ -28,14 +30,16 @@ func TestUnknownResultsOfActors(t *testing.T) {
 			require.Equal(s.T, layout.Realized, s.State(f.ID))
 			require.Equal(s.T, layout.Ready, s.State(prepared[0].ID))
 			require.Equal(s.T, int64(1), read(s, "a").Head.Version)
+			require.Equal(s.T, "x=1", present(s, "a", actors.PartRange{}))
 		},
 		"futura-actor that is deleted": func(s *modeltest.Stage, strike func()) {
-			s.Finish(s.Worker, write(s, claim(s), "1", read(s, "a")))
+			set(s, "a", "1", part("x", "1"))
 			strike()
 			require.NoError(s.T, actors.Of(s.C).Delete(s.Ctx, ref("a")))
 			s.Faults.Flush()
 			a := read(s, "a")
 			require.False(s.T, a.Exists())
+			require.Empty(s.T, present(s, "a", actors.PartRange{}))
 		},
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// checkActors compares the head and the state of an actor.
+// checkActors compares the head, the state and the parts of an actor.
 func (p *page) checkActors(it *item) {
 	ref := actors.Ref{Type: it.Text("type"), Key: it.Text("key")}
 	if it.Kind.Name == actors.KeyHead {
@@ -23,6 +23,12 @@ func (p *page) checkActors(it *item) {
 		return
 	}
 	key, size := actors.Keys(p.keys).Head(ref), int64(len(it.stored))
+	part, isPart := it.Record.(*actors.PartRecord)
+	if isPart && it.err == nil {
+		if err := (&actors.Part{Name: it.Text("name"), PartRecord: *part}).Check(ref); err != nil {
+			p.broken(InvariantActor, it.Raw, "%v", err)
+		}
+	}
 	asked := p.tx.Get(key)
 	p.later(func(ctx context.Context) error {
 		value, err := asked.Wait(ctx)
@@ -31,6 +37,9 @@ func (p *page) checkActors(it *item) {
 		}
 		var head actors.Head
 		switch {
+		case isPart && (value == nil || layout.Decode(key, value, &head) == nil && !head.Parts):
+			p.broken(InvariantActor, it.Raw, "actor %s has a part, and no head that says so", ref)
+		case isPart:
 		case value == nil:
 			p.broken(InvariantActor, it.Raw, "actor %s has a state and no head", ref)
 		case layout.Decode(key, value, &head) == nil && head.Size != size:

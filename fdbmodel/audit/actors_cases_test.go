@@ -15,14 +15,28 @@ var breakActors = []breakage{
 	{"actor without a state", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(actors.Keys(p.C.Keys()).State(modeltest.Actor))
 	}},
-	{"state of no actor", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(actors.Keys(p.C.Keys()).Head(modeltest.Actor))
-	}},
+	{"state of no actor", []audit.Invariant{audit.InvariantActor, audit.InvariantActor},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(actors.Keys(p.C.Keys()).Head(modeltest.Actor))
+		}},
 	{"state of another size", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(actors.Keys(p.C.Keys()).State(modeltest.Actor), []byte("longer"))
 	}},
 	{"head that can't be", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(actors.Keys(p.C.Keys()).Head(modeltest.Actor), layout.Encode(&actors.Head{Size: 1}))
+		tx.Set(actors.Keys(p.C.Keys()).Head(modeltest.Actor), layout.Encode(&actors.Head{Size: 1, Parts: true}))
+	}},
+	{"part of no actor", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(actors.Keys(p.C.Keys()).Part(actors.Ref{Type: "account", Key: "other"}, "p"),
+			layout.Encode(&actors.PartRecord{Value: []byte("v")}))
+	}},
+	{"part of an actor without parts", only(audit.InvariantActor),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			head := actors.Head{Version: 1, Call: layout.ID{1}, Size: 1, At: 1}
+			tx.Set(actors.Keys(p.C.Keys()).Head(modeltest.Actor), layout.Encode(&head))
+		}},
+	{"part that is too large", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(actors.Keys(p.C.Keys()).Part(modeltest.Actor, "p"),
+			layout.Encode(&actors.PartRecord{Value: make([]byte, actors.MaxPart+1)}))
 	}},
 	{"actor with a type that can't be", only(audit.InvariantActor),
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {

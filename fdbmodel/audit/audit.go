@@ -125,7 +125,8 @@ const (
 	// InvariantPromise: a promise waits without inputs, or is over, and has what a token that
 	// completes it is compared with; other futures have none.
 	InvariantPromise Invariant = "promise"
-	// InvariantActor: an actor has a head and a state of the size that it says, or neither.
+	// InvariantActor: an actor has a head and a state of the size that it says, or neither. It has parts
+	// only if the head says so.
 	InvariantActor Invariant = "actor"
 	// InvariantPause: what is paused is a queue or a function.
 	InvariantPause Invariant = "pause"

@@ -90,4 +90,5 @@
 //	promise       (s, "futures", ID, "promise")
 //	actor         (s, "actors", "head", TYPE, KEY)
 //	actor state   (s, "actors", "state", TYPE, KEY)
+//	actor part    (s, "actors", "part", TYPE, KEY, NAME)
 package keyspace

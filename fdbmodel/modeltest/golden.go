@@ -148,7 +148,10 @@ func goldenJobs() []GoldenRecord {
 func goldenLanes() []GoldenRecord {
 	return []GoldenRecord{
 		{"actor", &actors.Head{Version: 2, Call: GoldenID, Token: layout.Token{Worker: "0123456789abcdef", Sequence: 7},
-			Schema: 1, Codec: layout.CodecMsgpack, Size: 3, CreatedAt: 4, At: 5}, false, empty[actors.Head]()},
+			Schema: 1, Codec: layout.CodecMsgpack, Size: 3, Parts: true, CreatedAt: 4, At: 5}, false,
+			empty[actors.Head]()},
+		{"actor part", &actors.PartRecord{Schema: 1, Codec: layout.CodecMsgpack, Value: []byte("v")}, false,
+			empty[actors.PartRecord]()},
 		{"promise", &promises.Record{Digest: []byte("0123456789abcdef0123456789abcdef"), At: 1}, false,
 			empty[promises.Record]()},
 		{"pause", &pause.Record{At: 1, Reason: "r"}, false, empty[pause.Record]()},
@@ -275,6 +278,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"promise", promises.Keys(k).Promise(GoldenID)},
 		{"actor", actors.Keys(k).Head(actors.Ref{Type: "account", Key: "y"})},
 		{"actor state", actors.Keys(k).State(actors.Ref{Type: "account", Key: "y"})},
+		{"actor part", actors.Keys(k).Part(actors.Ref{Type: "account", Key: "y"}, "n")},
 		{"pause", pause.Keys(k).Pause(pause.Queue, "q")},
 		{"pace", quota.Keys(k).Pace("example.com")},
 		{"lane kind", k.LaneKind("k")}, {"lane total", k.LaneTotal("k")}, {"lane", k.Lane(lane)},

@@ -43,8 +43,12 @@ func (m *Machine) act(ctx context.Context) (change, error) {
 			}
 		}
 		m.actors.stale = append(m.actors.stale, state)
-		changes = append(changes, actors.Change{Read: state, Write: m.random.IntN(5) > 0, Delete: m.random.IntN(9) == 0,
-			Value: []byte(f.Token.String())})
+		change := actors.Change{Read: state, Write: m.random.IntN(5) > 0, Delete: m.random.IntN(9) == 0,
+			Value: []byte(attemptOf(f.ID, f.Token))}
+		if m.random.IntN(2) == 0 {
+			change.Parts = m.partsOf(f)
+		}
+		changes = append(changes, change)
 	}
 	done := realized(f)
 	var err error
@@ -95,7 +99,43 @@ func (m *Machine) requireSent(sent []fdbmodel.Submission) {
 	}
 }
 
-// verifyActors requires that each state is that of the attempt that its head names, and that a
+// attemptOf is what an attempt writes: futures that were claimed together have one token.
+func attemptOf(id layout.ID, token layout.Token) string { return id.String() + " " + token.String() }
+
+// lastPart is the part of an actor that each turn writes which writes parts.
+const lastPart = "last"
+
+// partsOf are changes of parts by an attempt.
+func (m *Machine) partsOf(f *fdbmodel.ClaimedFuture) []actors.Part {
+	value := actors.PartRecord{Value: []byte(attemptOf(f.ID, f.Token))}
+	other := actors.Part{Name: []string{"x", "y"}[m.random.IntN(2)], PartRecord: value, Removed: m.random.IntN(2) == 0}
+	return []actors.Part{{Name: lastPart, PartRecord: value}, other}
+}
+
+// verifyParts requires that the version of an actor is that of its state or of its parts, of those that one attempt
+// wrote, and that what has no parts has none.
+func (m *Machine) verifyParts(ctx context.Context, s *actors.State) {
+	parts, _, err := actors.Of(m.C).Parts(ctx, s.Ref, actors.PartRange{})
+	m.require(err)
+	if !s.Head.Parts {
+		if len(parts) > 0 {
+			m.fail("actor %s has part %s, and none by its head", s.Key, parts[0].Name)
+		}
+		return
+	}
+	by := attemptOf(s.Head.Call, s.Head.Token)
+	last := slices.ContainsFunc(parts, func(p actors.Part) bool { return p.Name == lastPart && string(p.Value) == by })
+	if string(s.Value) != by && !last {
+		m.fail("actor %s has a version by %s, and neither its state nor its parts are of that: %v", s.Key, by, parts)
+	}
+	for i := range parts {
+		if !last && string(parts[i].Value) == by {
+			m.fail("actor %s has a part by %s alone", s.Key, by)
+		}
+	}
+}
+
+// verifyActors requires that each state is that of the attempt that its head names, or its parts are, and that a
 // version is never another one.
 func (m *Machine) verifyActors(ctx context.Context) {
 	for _, key := range actorKeys {
@@ -103,11 +143,12 @@ func (m *Machine) verifyActors(ctx context.Context) {
 		m.require(err)
 		was := m.actors.heads[key]
 		m.actors.heads[key] = state.Head
+		m.verifyParts(ctx, &state)
 		if !state.Exists() || state.Head == was {
 			continue
 		}
 		h := &state.Head
-		if string(state.Value) != h.Token.String() {
+		if string(state.Value) != attemptOf(h.Call, h.Token) && !h.Parts {
 			m.fail("actor %s has the state of %s, and its head is that of %s", key, state.Value, h.Token)
 		}
 		row := m.Rows[h.Call]

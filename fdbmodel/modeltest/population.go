@@ -166,7 +166,10 @@ var Actor = actors.Ref{Type: "account", Key: "a"}
 func (p *Population) actOn(t *testing.T, f *fdbmodel.ClaimedFuture) *fdbmodel.Beside {
 	state, err := actors.Of(p.C).Read(context.Background(), Actor)
 	require.NoError(t, err)
-	beside, _, err := actors.Of(p.C).Turn(f, []actors.Change{{Read: state, Write: true, Value: []byte("s"), Schema: 1}})
+	part := actors.Part{Name: "p", PartRecord: actors.PartRecord{Value: []byte("v")}}
+	beside, _, err := actors.Of(p.C).Turn(f, []actors.Change{
+		{Read: state, Write: true, Value: []byte("s"), Schema: 1, Parts: []actors.Part{part}},
+	})
 	require.NoError(t, err)
 	return beside
 }

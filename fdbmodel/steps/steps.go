@@ -209,7 +209,7 @@ const maxHeld = 1 << 20
 func (s *Steps) Load(ctx context.Context, r *fdbmodel.Registration, f *fdbmodel.ClaimedFuture) (Recorded, error) {
 	all := Recorded{Steps: map[string]*Record{}}
 	held := 0
-	view := func(fn func(kv.Attempt) error) error { return r.View(ctx, f, fn) }
+	view := func(fn func(kv.Attempt) error) error { return r.View(ctx, f, kv.NoVersion, fn) }
 	unused, err := s.each(ctx, f.ID, view, func(one Step) {
 		if held += len(one.Value); held > maxHeld {
 			one.Value = nil
