@@ -148,24 +148,11 @@ func (a *Actor[S]) see(s *actors.State) (seen any, end func() (actors.Change, er
 
 // decode reads a state, and reports whether it was one of an earlier schema.
 func (a *Actor[S]) decode(s *actors.State, into *S) (migrated bool, err error) {
-	switch of := s.Head.Schema; {
-	case !s.Exists():
+	if !s.Exists() {
 		return false, nil
-	case of > a.schema:
-		return false, fmt.Errorf("actor %s has a state of schema %d, and this code knows %d: run newer code", s.Ref, of,
-			a.schema)
-	case of < a.schema:
-		if *into, err = a.migrate(of, s.Value); err != nil {
-			err = permanentError{fmt.Errorf("actor %s: its state of schema %d does not migrate to %d: %w", s.Ref, of, a.schema,
-				err)}
-		}
-		return true, err
 	}
-	if err := decode(s.Head.Codec, s.Value, into); err != nil {
-		return false, permanentError{fmt.Errorf("actor %s: %d bytes of state do not decode as %v: %w; change the type so "+
-			"that it does, or give the new one a higher schema with Migrate", s.Ref, len(s.Value), reflect.TypeFor[S](), err)}
-	}
-	return false, nil
+	what := func() string { return fmt.Sprintf("actor %s has a state", s.Ref) }
+	return decodeKept(what, kept{s.Head.Schema, s.Head.Codec, s.Value}, a.schema, a.migrate, into)
 }
 
 func turnOf(ctx context.Context) (taskcontext.Turn, error) {

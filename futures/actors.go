@@ -21,12 +21,14 @@ import (
 type ActorView struct {
 	Type string `json:"type"`
 	Key  string `json:"key"`
-	// Version counts the calls that have changed the state, from 1, Size is that of the state, in bytes
-	// as it is stored, and Schema the number that its type had given it, 0 for none.
+	// Version counts the calls that have changed the state or a part, from 1, Size is that of the state, in bytes
+	// as it is stored, and Schema the number that its type had given it, 0 for none. Parts says that it has
+	// parts, or had some: see ActorParts.
 	Version int64  `json:"version"`
 	Size    int64  `json:"size"`
 	Schema  int    `json:"schema,omitempty"`
 	Codec   string `json:"codec,omitempty"`
+	Parts   bool   `json:"parts,omitempty"`
 	// CreatedAt is when the actor got a state, ChangedAt when that last changed, and Call the
 	// future that changed it.
 	CreatedAt time.Time `json:"created_at"`
@@ -50,16 +52,35 @@ func (v *ActorView) String() string { return v.Type + "/" + v.Key }
 
 // JSON returns the state as JSON for people: what Go encodes as msgpack has its names of fields, and
 // byte strings as objects. It returns false for a state in another form.
-func (v *ActorView) JSON() (json.RawMessage, bool) {
-	switch v.Codec {
+func (v *ActorView) JSON() (json.RawMessage, bool) { return asJSON(v.Codec, v.Value) }
+
+func asJSON(codec string, value []byte) (json.RawMessage, bool) {
+	switch codec {
 	case CodecJSON:
-		return v.Value, json.Valid(v.Value)
+		return value, json.Valid(value)
 	case CodecMsgpack:
-		text, err := inspect.MsgpackAsJSON(v.Value)
+		text, err := inspect.MsgpackAsJSON(value)
 		return text, err == nil
 	}
 	return nil, false
 }
+
+// PartView is what is known of a named part of an actor.
+type PartView struct {
+	// Name is KIND/PART, of Parts.
+	Name string `json:"name"`
+	// Size is that of the value, in bytes as it is stored, and Schema the number that its kind had given it.
+	Size   int64  `json:"size"`
+	Schema int    `json:"schema,omitempty"`
+	Codec  string `json:"codec,omitempty"`
+	// Problem says why the part can't be read.
+	Problem string `json:"problem,omitempty"`
+	// Value is the part, in Codec.
+	Value []byte `json:"-"`
+}
+
+// JSON returns the part as JSON for people, as ActorView.JSON does.
+func (v *PartView) JSON() (json.RawMessage, bool) { return asJSON(v.Codec, v.Value) }
 
 // goPrefix begins the names of Go functions.
 const goPrefix = "go:"
@@ -72,7 +93,7 @@ func ParseActor(text string) (name, key string, err error) {
 
 func actorView(ref actors.Ref, h *actors.Head) ActorView {
 	return ActorView{
-		Type: ref.Type, Key: ref.Key, Version: h.Version, Size: h.Size, Schema: h.Schema, Codec: h.Codec,
+		Type: ref.Type, Key: ref.Key, Version: h.Version, Size: h.Size, Schema: h.Schema, Codec: h.Codec, Parts: h.Parts,
 		CreatedAt: timeOf(h.CreatedAt).UTC(), ChangedAt: timeOf(h.At).UTC(), Call: h.Call,
 	}
 }
@@ -166,7 +187,29 @@ func (c *Client) ActorState(ctx context.Context, name, key string) (ActorView, e
 	return v, err
 }
 
-// DeleteActor removes the state of an actor. A call that has read it and not ended yet runs again, and
+// ActorParts returns up to limit parts of an actor after the one with a name, or the first ones for an empty one, in
+// the order of the bytes of their names. next is the name after which the others come, empty at the end. A limit
+// of 0, or above MaxPartList, is MaxPartList; those of about 1 MB together are a page. It returns ErrBadName.
+func (c *Client) ActorParts(ctx context.Context, name, key, after string, limit int) (views []PartView, next string,
+	err error,
+) {
+	if err := c.usable(); err != nil {
+		return nil, "", err
+	}
+	parts, next, err := actors.Of(c.cluster).Parts(ctx, actors.Ref{Type: name, Key: key},
+		actors.PartRange{After: after, Limit: limit})
+	views = make([]PartView, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		views[i] = PartView{Name: p.Name, Size: int64(len(p.Value)), Schema: p.Schema, Codec: p.Codec, Value: p.Value}
+		if p.Err != nil {
+			views[i].Problem = p.Err.Error()
+		}
+	}
+	return views, next, err
+}
+
+// DeleteActor removes the state of an actor, and its parts. A call that has read it and not ended yet runs again, and
 // it and later ones find the actor without a state. It returns ErrBadName, and ErrNotFound for an actor without
 // a state. An unknown commit is retried.
 func (c *Client) DeleteActor(ctx context.Context, name, key string) error {

@@ -25,7 +25,9 @@ type Reading[In any] struct {
 
 // DefineReader names a method that reads actors of a type, which workers register as go:TYPE.NAME with Bind. fn
 // gets the state as the last call that has ended left it, the zero S for an actor that has none; what it changes of
-// that is lost. Called without the Go type, by its name, it waits in the lane of the actor as other methods do.
+// that is lost. Parts of the actor that it gets and lists are of the same version of the store. If that no longer
+// keeps it, after about five seconds, and the actor has changed since, the attempt fails, and the next one reads
+// all anew. Called without the Go type, by its name, it waits in the lane of the actor as other methods do.
 func DefineReader[S, In, Out any](a *Actor[S], name string, fn func(ctx context.Context, state S, in In) (Out, error),
 	options ...Option,
 ) Reader[In, Out] {
@@ -37,13 +39,26 @@ func DefineReader[S, In, Out any](a *Actor[S], name string, fn func(ctx context.
 			if err != nil {
 				return out, err
 			}
-			state, _, err := a.Read(ctx, c, key)
-			if err != nil {
+			r := &reading{all: actors.Of(c.cluster)}
+			if r.state, err = r.all.Read(ctx, actors.Ref{Type: a.name, Key: key}); err != nil {
 				return out, err
 			}
-			return fn(ctx, state, in)
+			var state S
+			if _, err = a.decode(&r.state, &state); err != nil {
+				return out, err
+			}
+			return fn(context.WithValue(ctx, readingKey{}, r), state, in)
 		}}
 }
+
+// reading is what a reader has read. A reader finds it in its context under readingKey.
+type (
+	reading struct {
+		all   *actors.Actors
+		state actors.State
+	}
+	readingKey struct{}
+)
 
 // Bind returns the arguments of workers.Worker.Register.
 func (r Reader[In, Out]) Bind() (name string, run func(context.Context, []byte) ([]byte, error)) {

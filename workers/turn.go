@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -23,8 +24,9 @@ type turn struct {
 
 	mu      sync.Mutex
 	over    bool
-	parts   []turnPart
-	byRef   map[actors.Ref]any // what the function sees of an actor
+	actors  []*turnActor
+	byRef   map[actors.Ref]*turnActor
+	written int // parts of actors
 	submits []fdbmodel.Submission
 	size    int // of the submissions, in bytes
 	// versions is at how many versions of the store states may have been read.
@@ -35,15 +37,18 @@ type turn struct {
 	beside *fdbmodel.Beside
 }
 
-type turnPart struct {
-	ref actors.Ref
-	end func() (actors.Change, error)
+// turnActor is an actor in a turn.
+type turnActor struct {
+	state actors.State
+	seen  any // what the function sees of it
+	end   func() (actors.Change, error)
+	parts map[string]actors.Part // that the function has set and removed
 }
 
 // turn returns the turn of the attempt.
 func (j *job) turn() *turn {
 	if j.turnSoFar.Load() == nil {
-		j.turnSoFar.CompareAndSwap(nil, &turn{job: j, byRef: map[actors.Ref]any{}})
+		j.turnSoFar.CompareAndSwap(nil, &turn{job: j, byRef: map[actors.Ref]*turnActor{}})
 	}
 	return j.turnSoFar.Load()
 }
@@ -96,7 +101,7 @@ func (t *turn) Actors(ctx context.Context, refs []actors.Ref, join taskcontext.J
 			fresh = append(fresh, ref)
 		}
 	}
-	if len(t.parts)+len(fresh) > actors.MaxTurn {
+	if len(t.actors)+len(fresh) > actors.MaxTurn {
 		return nil, Permanent(fmt.Errorf("%w: a turn over more than %d actors", fdbmodel.ErrTooLarge, actors.MaxTurn))
 	}
 	states, err := t.read(ctx, fresh)
@@ -108,11 +113,12 @@ func (t *turn) Actors(ctx context.Context, refs []actors.Ref, join taskcontext.J
 		if err != nil {
 			return nil, err
 		}
-		t.parts, t.byRef[fresh[i]] = append(t.parts, turnPart{fresh[i], end}), seen
+		of := &turnActor{state: states[i], seen: seen, end: end}
+		t.actors, t.byRef[fresh[i]] = append(t.actors, of), of
 	}
 	seen := make([]any, len(refs))
 	for i, ref := range refs {
-		seen[i] = t.byRef[ref]
+		seen[i] = t.byRef[ref].seen
 	}
 	return seen, nil
 }
@@ -168,14 +174,17 @@ func (t *turn) end(counts bool) error {
 	}
 	t.over = true
 	if !counts {
-		t.parts, t.submits = nil, nil
+		t.actors, t.submits = nil, nil
 		return nil
 	}
-	changes := make([]actors.Change, len(t.parts))
-	for i, p := range t.parts {
+	changes := make([]actors.Change, len(t.actors))
+	for i, of := range t.actors {
 		var err error
-		if changes[i], err = p.end(); err != nil {
-			return Permanent(fmt.Errorf("the state of actor %s: %w", p.ref, err))
+		if changes[i], err = of.end(); err != nil {
+			return Permanent(fmt.Errorf("the state of actor %s: %w", of.state.Ref, err))
+		}
+		for _, name := range slices.Sorted(maps.Keys(of.parts)) {
+			changes[i].Parts = append(changes[i].Parts, of.parts[name])
 		}
 	}
 	all := actors.Of(t.job.membership.worker.cluster)

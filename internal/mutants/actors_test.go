@@ -4,7 +4,7 @@ package mutants
 func actorMutants() []mutant {
 	const beside, turn = "fdbmodel/beside.go", "workers/turn.go"
 	model := suites{{of: "fdbmodel/actors"}}
-	calls := suites{{of: "futures", run: "Actor|Turn|Call|Send|State|Reminder|OneTime"}}
+	calls := suites{{of: "futures", run: "Actor|Turn|Call|Send|State|Reminder|OneTime|Part"}}
 	return []mutant{
 		{name: "results of one transaction don't see each other", file: beside, by: model,
 			old: "\tif e.written != nil {\n", new: "\tif false {\n"},
@@ -49,6 +49,23 @@ func actorMutants() []mutant {
 			old: " && len(t.submits) == 0 {", new: " {"},
 		{name: "reminders pile up", file: "futures/method.go", by: calls,
 			old: "OnConflict: ConflictReplace", new: "OnConflict: ConflictReturn"},
+		{name: "an attempt reads parts as they were at its claim", file: "fdbmodel/under.go", by: model,
+			old: "max(f.version, since)", new: "f.version"},
+		{name: "a part of another time than the state counts", file: "workers/turnparts.go", by: calls,
+			old: "\tif !same {\n", new: "\tif false && !same {\n"},
+		{name: "an actor without a state has parts", file: "fdbmodel/actors/parts.go", by: model,
+			old: "if !s.Head.Parts { // also", new: "if false { // also"},
+		{name: "a reader sees parts of a later state", file: "fdbmodel/actors/parts.go", by: model,
+			old: "err == nil && !bytes.Equal(stored, s.stored)", new: "false && !bytes.Equal(stored, s.stored)"},
+		{name: "parts outlive their actor", file: beside, by: model,
+			old: "\t\ttx.ClearRange(r)\n", new: "\t\t_ = r\n"},
+		{name: "an actor whose state alone changes forgets its parts", file: "fdbmodel/actors/turn.go", by: model,
+			old: "was.Parts || len(c.Parts) > 0", new: "len(c.Parts) > 0"},
+		{name: "a list does not have what the call has removed", file: "workers/turnparts.go", by: calls,
+			old: "if !p.Removed && strings", new: "if strings"},
+		{name: "a part without a head is sound", file: "fdbmodel/audit/actors.go",
+			by:  suites{{of: "fdbmodel/audit", run: "Broken"}},
+			old: "case isPart && (value == nil ||", new: "case isPart && (false ||"},
 		{name: "a head without a state is sound", file: "fdbmodel/audit/actors.go",
 			by:  suites{{of: "fdbmodel/audit", run: "Broken"}},
 			old: "\t\t\tp.broken(InvariantActor, it.Raw, \"actor %s has a head and no state\", ref)\n", new: ""},

@@ -121,6 +121,11 @@ type Turn interface {
 	// Actors returns what the function sees of actors, in their order. The first call for an actor
 	// reads its state, and calls join with it. Those that one call reads it reads at one version.
 	Actors(ctx context.Context, refs []actors.Ref, join JoinActor) ([]any, error)
+	// Parts returns parts of an actor that is in the turn, as the function has left them, and the name after
+	// which the others come, empty at the end.
+	Parts(ctx context.Context, ref actors.Ref, which actors.PartRange) (parts []actors.Part, next string, err error)
+	// SetPart has the part of an actor that is in the turn be written or removed with the result.
+	SetPart(ref actors.Ref, part actors.Part) error
 	// Submit has futures submitted with the result, of submissions from Prepare.
 	Submit(subs []fdbmodel.Submission) error
 	// Reset forgets all that, for what runs a function once more in one attempt.
