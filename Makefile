@@ -19,7 +19,7 @@ FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && comma
 # Rooms of the model: those whose goroutines share memory, and the others whose tests need a store.
 BUSY_ROOMS := activity fit joblog lanes mailbox maintenance metering modules names pauses promises quota results \
 	schedule
-CALM_ROOMS := actors admin audit batches edges forks inspect owners read steps transfer
+CALM_ROOMS := actors admin audit batches circles edges forks inspect owners read steps transfer
 FDB_ROOMS  := $(addprefix ./fdbmodel/,$(BUSY_ROOMS) $(CALM_ROOMS))
 # Names as alternatives of a pattern.
 SPACE := $(subst ,, )

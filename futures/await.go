@@ -14,7 +14,7 @@ import (
 // if it failed for good, and ErrNotFound if the future does not exist or has
 // been removed. When ctx ends, it returns a *WaitError with the state of the
 // future; the future goes on and may be awaited again. In a function it returns
-// ErrOwnLane instead of waiting for ever.
+// ErrOwnLane or ErrCircle instead of waiting for ever.
 func (f *Future) Await(ctx context.Context) (Result, error) {
 	g := newGroup(1, false)
 	if err := f.client.await(ctx, []*Future{f}, g); err != nil {
@@ -211,7 +211,13 @@ func (c *Client) wait(ctx context.Context, fs []*Future, g *group) error {
 		return nil
 	default:
 	}
-	defer taskcontext.NoteAwait(ctx, func() (ID, int) { return firstOpen(fs), g.open() })()
+	refused := make(chan error, 1)
+	defer taskcontext.NoteAwait(ctx, func() (ID, int) { return firstOpen(fs), g.open() }, func(err error) {
+		select {
+		case refused <- err:
+		default:
+		}
+	})()
 	if c.manual() && c.options.Seam.Drive != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -227,6 +233,8 @@ func (c *Client) wait(ctx context.Context, fs []*Future, g *group) error {
 	select {
 	case <-g.signal:
 		return nil
+	case err := <-refused:
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/circles"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
@@ -14,6 +15,13 @@ import (
 // a future that it has submitted to the same lane: that gets in only after the function
 // has ended, so the await would last for ever.
 var ErrOwnLane = errors.New("the function awaits a future of its own lane, of width 1")
+
+// ErrCircle is returned by the await of a function that waits for a future which waits for the function, through
+// others or through lanes of width 1: none of these waits would end. It comes once a circle has lasted for
+// twice the dead-after time of the cluster, to the function whose wait is the youngest; the others go on
+// waiting. Its text names them all. A function that awaits several futures at once is not part of a circle,
+// since it may go on with the first.
+var ErrCircle = circles.ErrCircle
 
 // blockedByCaller returns ErrOwnLane if the function that awaits with ctx has the one slot
 // that a future needs which it has submitted by the same handle. It reads nothing unless

@@ -62,9 +62,10 @@ func (p *yielded) names() (full []string) {
 // is called. A function that waits more than once at a time, in goroutines of its
 // own, waits until the last of these waits has ended. ctx is that of the wait: if
 // it ends, or the function's own, the function goes on without a free slot. what is nil for a wait
-// that is not for futures.
-func (s *slots) await(ctx context.Context, j *job, what taskcontext.Awaited) (ended func()) {
-	w := &wait{what: what, since: s.clock.Now()}
+// that is not for futures, and refuse for one that can't be refused.
+func (s *slots) await(ctx context.Context, j *job, what taskcontext.Awaited, refuse taskcontext.Refuse,
+) (ended func()) {
+	w := &wait{what: what, refuse: refuse, since: s.clock.Now()}
 	s.beginAwait(j, w)
 	return sync.OnceFunc(func() { s.endAwait(ctx, j, w) })
 }

@@ -34,7 +34,7 @@ func (f *waiter) run(ctx context.Context, _ []byte) ([]byte, error) {
 // runUntil awaits for at most as long as a context lasts.
 func (f *waiter) runUntil(ctx, wait context.Context) ([]byte, error) {
 	info, _ := InfoFrom(ctx)
-	ended := taskcontext.NoteAwait(wait, f.what)
+	ended := taskcontext.NoteAwait(wait, f.what, nil)
 	f.began <- info
 	select {
 	case <-f.over:
@@ -344,7 +344,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 	var first, second, third func()
 	done := make(chan Info, 10)
 	steps <- func(ctx context.Context) {
-		first, second = taskcontext.NoteAwait(ctx, nil), taskcontext.NoteAwait(ctx, nil)
+		first, second = taskcontext.NoteAwait(ctx, nil, nil), taskcontext.NoteAwait(ctx, nil, nil)
 		done <- Info{}
 	}
 	b.receive("both waits", done)
@@ -357,7 +357,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 	require.Zero(t, w.Stats().Free.Slots)
 
 	// A wait that begins while the function wants its slot back gives up that wish.
-	steps <- func(ctx context.Context) { first = taskcontext.NoteAwait(ctx, nil); done <- Info{} }
+	steps <- func(ctx context.Context) { first = taskcontext.NoteAwait(ctx, nil, nil); done <- Info{} }
 	b.receive("the wait", done)
 	other := b.one("go:other")
 	b.receive("the other", began)
@@ -379,7 +379,7 @@ func TestAFunctionThatWaitsInSeveralGoroutines(t *testing.T) {
 func (r *running) noteAwait(b *bed, id layout.ID) (ended func()) {
 	for _, j := range r.slots.runningOf(r.membership) {
 		if j.future.ID == id {
-			return taskcontext.NoteAwait(jobContext{j.ctx, j}, nil)
+			return taskcontext.NoteAwait(jobContext{j.ctx, j}, nil, nil)
 		}
 	}
 	require.FailNow(b.t, "it does not run")

@@ -6,14 +6,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/circles"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // wait is one wait of a running function.
 type wait struct {
-	what  taskcontext.Awaited // nil for one that is not for futures
-	since time.Time
+	what   taskcontext.Awaited // nil for one that is not for futures
+	refuse taskcontext.Refuse  // nil for one that can't be refused
+	since  time.Time
+
+	// Of the one search for circles at a time.
+	lookAt time.Time      // zero before the first one
+	circle circles.Circle // that the last one has found
 }
 
 // awaited returns what the functions of a membership await, for its heartbeat: those that have waited

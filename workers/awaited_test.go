@@ -25,17 +25,17 @@ func TestAHeartbeatNamesTheLongestWaits(t *testing.T) {
 	awaits := func(n byte, count int) func() (layout.ID, int) {
 		return func() (layout.ID, int) { return layout.ID{0: 1, 15: n}, count }
 	}
-	s.await(t.Context(), start(201, m), nil)
-	s.await(t.Context(), start(202, m), awaits(202, 0))
-	s.await(t.Context(), start(203, &membership{}), awaits(203, 1))
+	s.await(t.Context(), start(201, m), nil, nil)
+	s.await(t.Context(), start(202, m), awaits(202, 0), nil)
+	s.await(t.Context(), start(203, &membership{}), awaits(203, 1), nil)
 	began, twice := virtual.Now(), start(204, m)
-	ended := s.await(t.Context(), twice, awaits(204, 1))
+	ended := s.await(t.Context(), twice, awaits(204, 1), nil)
 	for n := range byte(layout.MaxAwaits) {
 		virtual.Advance(time.Second)
-		s.await(t.Context(), start(n, m), awaits(n, 1))
+		s.await(t.Context(), start(n, m), awaits(n, 1), nil)
 	}
 	virtual.Advance(time.Second)
-	s.await(t.Context(), twice, awaits(205, 2))
+	s.await(t.Context(), twice, awaits(205, 2), nil)
 	all := s.awaited(m)
 	require.Len(t, all, layout.MaxAwaits)
 	require.Equal(t, layout.Await{ID: twice.future.ID, For: layout.ID{0: 1, 15: 204}, Count: 3,

@@ -92,6 +92,9 @@ func (m *membership) beat(ctx context.Context) error {
 	for _, id := range cancelled {
 		m.cancel(id)
 	}
+	if err == nil {
+		m.lookForCircles(beat.Awaits)
+	}
 	return err
 }
 

@@ -335,8 +335,8 @@ func (c jobContext) Value(key any) any {
 		}
 		return info
 	case taskcontext.AwaitKey{}:
-		return func(ctx context.Context, what taskcontext.Awaited) func() {
-			return c.job.membership.worker.slots.await(ctx, c.job, what)
+		return func(ctx context.Context, what taskcontext.Awaited, refuse taskcontext.Refuse) func() {
+			return c.job.membership.worker.slots.await(ctx, c.job, what, refuse)
 		}
 	case taskcontext.ClientKey{}:
 		return taskcontext.ClientSource(&c.job.membership.worker.clients)

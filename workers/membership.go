@@ -49,6 +49,8 @@ type membership struct {
 	breakIt    sync.Once
 	cause      error // why it broke
 	others     company
+	// circling is set while a search for functions that wait for each other is under way.
+	circling atomic.Bool
 }
 
 func (w *Worker) newMembership(ctx context.Context, reg *fdbmodel.Registration, runs func(string) bool) *membership {

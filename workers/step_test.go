@@ -32,7 +32,7 @@ func TestDeclaredDeadWhileAFunctionSteps(t *testing.T) {
 		if again != "" {
 			return nil, nil
 		}
-		ended := taskcontext.NoteAwait(ctx, nil)
+		ended := taskcontext.NoteAwait(ctx, nil, nil)
 		first := w.ID()
 		b.declareDead(first)
 		for again = first; again == first || again == ""; again = w.ID() {

@@ -193,7 +193,7 @@ func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.Record
 	// Others use the slot meanwhile, and their steps join the commit. That of a module stays: the runner may have no
 	// place for another one before this one has ended.
 	if !j.membership.worker.manual() && !isModule(f.Spec.Function) {
-		defer j.membership.worker.slots.await(ctx, j, nil)()
+		defer j.membership.worker.slots.await(ctx, j, nil, nil)()
 	}
 	if err := j.membership.stepWrites.write(ctx, e); err != nil {
 		return unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, err)}
@@ -258,7 +258,7 @@ func (l *stepLog) Pause(ctx context.Context, d time.Duration) error {
 	if w.manual() { // nothing moves its clock meanwhile
 		return context.Cause(ctx)
 	}
-	defer w.slots.await(ctx, l.job, nil)()
+	defer w.slots.await(ctx, l.job, nil, nil)()
 	if err := clock.Sleep(ctx, w.cluster.Clock(), d); err != nil {
 		return context.Cause(ctx)
 	}

@@ -24,6 +24,7 @@ const (
 	ReasonFailed      Reason = "failed"      // it has failed permanently
 	ReasonClaimed     Reason = "claimed"     // a worker holds it
 	ReasonAwaiting    Reason = "awaiting"    // a worker holds it, and its function waits for other futures
+	ReasonCircle      Reason = "circle"      // what its function waits for waits for it
 	ReasonWorkerDead  Reason = "worker_dead" // a dead worker holds it; it is about to be taken back
 	ReasonDelayed     Reason = "delayed"     // it is not due yet
 	ReasonNoWorker           = Reason(fit.LackWorker)

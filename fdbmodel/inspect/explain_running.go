@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/circles"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/steps"
 )
@@ -37,11 +38,11 @@ func explainClaimed(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, ro
 		e.Text += fmt.Sprintf(" Its last heartbeat is %v old, if the clocks agree. If it is dead, another worker takes "+
 			"the future back: make sure that one runs.", age.Round(time.Second))
 	}
-	return explainAwaited(ctx, c, e)
+	return explainAwaited(ctx, c, e, members)
 }
 
 // explainAwaited says what the function of a running future awaits, if the heartbeat of its worker does.
-func explainAwaited(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) error {
+func explainAwaited(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, members []fdbmodel.Member) error {
 	beat := &e.Worker.Heartbeat
 	for i := range beat.Awaits {
 		a := &beat.Awaits[i]
@@ -55,7 +56,13 @@ func explainAwaited(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) er
 		e.Reason = ReasonAwaiting
 		e.Text += fmt.Sprintf(" At the worker's last heartbeat, %s, its function was waiting for %s, since %s.",
 			timeOf(beat.At), what, timeOf(a.Since))
-		return nil
+		circle, err := circles.New(c, members).Through(ctx, e.ID)
+		if circle != nil {
+			e.Reason = ReasonCircle
+			e.Text += fmt.Sprintf(" That never ends, unless a wait of the circle does: %v. The youngest wait is refused soon.",
+				circle)
+		}
+		return err
 	}
 	return nil
 }

@@ -21,6 +21,24 @@ func explainOf(s *modeltest.Stage, id layout.ID) inspect.Explanation {
 	return e
 }
 
+// TestExplainOfACircle has two functions await each other.
+func TestExplainOfACircle(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	a, b := s.Submit(), s.Submit()
+	s.Claim(s.Worker)
+	_, err := s.Worker.Heartbeat(s.Ctx, layout.Heartbeat{Awaits: []layout.Await{
+		{ID: a, For: b, Count: 1, Since: 1}, {ID: b, For: a, Count: 1, Since: 2},
+	}})
+	require.NoError(t, err)
+	for _, id := range []layout.ID{a, b} {
+		e := explainOf(s, id)
+		require.Equal(t, inspect.ReasonCircle, e.Reason)
+		require.Contains(t, e.Text, a.String()+" (f) awaits "+b.String())
+		require.Contains(t, e.Text, b.String()+" (f) awaits "+a.String())
+	}
+}
+
 // TestExplainOfAFunctionThatAwaits goes by the heartbeat of its worker.
 func TestExplainOfAFunctionThatAwaits(t *testing.T) {
 	t.Parallel()

@@ -144,6 +144,7 @@ func importTable() map[string]imports {
 			"fdbmodel/promises", "fdbmodel/quota", "fdbmodel/read", "fdbmodel/schedule", "fdbmodel/internal/fork",
 			"fdbmodel/internal/step")},
 		"fdbmodel/batches": {ours: append(slices.Clone(model), "fdbmodel/owners")},
+		"fdbmodel/circles": {ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/edges", "fdbmodel/lanes")},
 		"fdbmodel/admin":   {ours: append(slices.Clone(model), "fdbmodel/internal/sessions", "fdbmodel/maintenance")},
 		"fdbmodel/fit":     {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/state")},
 		"fdbmodel/owners":  {ours: slices.Clone(model)},
@@ -173,7 +174,8 @@ func importTable() map[string]imports {
 			"fdbmodel/internal/pieces", "fdbmodel/internal/step")},
 		"fdbmodel/schedule": {ours: append(slices.Clone(model), "fdbmodel/read", "internal/timetable")},
 		"fdbmodel/inspect": {
-			ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/edges", "fdbmodel/fit", "fdbmodel/keyspace",
+			ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/circles", "fdbmodel/edges", "fdbmodel/fit",
+				"fdbmodel/keyspace",
 				"fdbmodel/internal/fork", "fdbmodel/internal/step", "fdbmodel/lanes", "fdbmodel/pauses",
 				"fdbmodel/promises", "fdbmodel/quota", "fdbmodel/read", "fdbmodel/reference", "fdbmodel/results",
 				"fdbmodel/steps"),
@@ -188,7 +190,7 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/admin", "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/fit", "fdbmodel/names",
+			ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/circles", "fdbmodel/fit", "fdbmodel/names",
 				"fdbmodel/pauses", "fdbmodel/lanes", "fdbmodel/forks",
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/promises", "fdbmodel/results",
@@ -215,7 +217,7 @@ func importTable() map[string]imports {
 			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
-			ours: append(slices.Clone(model), "fdbmodel/actors",
+			ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/circles",
 				"fdbmodel/fit", "fdbmodel/maintenance", "fdbmodel/names", "fdbmodel/edges", "fdbmodel/lanes",
 				"fdbmodel/mailbox", "fdbmodel/modules", "fdbmodel/quota",
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results",

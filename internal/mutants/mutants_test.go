@@ -48,7 +48,7 @@ func all() []mutant {
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
 		stackMutants(), wasmMutants(), askMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
-		promiseMutants(), stepMutants(), forkMutants(), actorMutants(), actorCallMutants(),
+		promiseMutants(), stepMutants(), forkMutants(), actorMutants(), actorCallMutants(), circleMutants(),
 		anomalyMutants(), bankMutants(),
 	} {
 		m = append(m, table...)

@@ -36,7 +36,7 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 		r.acknowledged = !r.abandoned
 		w.lanes.acknowledge(r.submission.ID)
 	}
-	defer taskcontext.NoteAwait(ctx, nil)()
+	defer taskcontext.NoteAwait(ctx, nil, nil)()
 	if p.worker.Stats().Free.Slots == 0 {
 		w.broken = append(w.broken, fmt.Errorf("a function that awaits others has kept its slot: %s", args))
 	}

@@ -19,7 +19,7 @@ import (
 type CodecKey struct{}
 
 // AwaitKey is the context key under which a Go function finds a
-// func(context.Context, Awaited) func(): a function that waits for other futures calls it with the
+// func(context.Context, Awaited, Refuse) func(): a function that waits for other futures calls it with the
 // context of the wait, and calls what it returns at the end. Meanwhile the worker
 // gives the function's slot to others. The end returns once the function has a
 // slot again, or one of the two contexts has ended.
@@ -29,11 +29,14 @@ type AwaitKey struct{}
 // it can't name one, and how many they are. Any goroutine may call it, even after the wait.
 type Awaited func() (one layout.ID, count int)
 
-// NoteAwait says that a function begins to wait for futures. It returns how to
-// say that the wait has ended; see AwaitKey.
-func NoteAwait(ctx context.Context, what Awaited) (ended func()) {
-	if note, ok := ctx.Value(AwaitKey{}).(func(context.Context, Awaited) func()); ok {
-		return note(ctx, what)
+// Refuse ends a wait with an error, instead of what it is for. Any goroutine may call it, even after the wait.
+type Refuse func(error)
+
+// NoteAwait says that a function begins to wait for futures, and how to refuse that; nil for a wait that can't be
+// refused. It returns how to say that the wait has ended; see AwaitKey.
+func NoteAwait(ctx context.Context, what Awaited, refuse Refuse) (ended func()) {
+	if note, ok := ctx.Value(AwaitKey{}).(func(context.Context, Awaited, Refuse) func()); ok {
+		return note(ctx, what, refuse)
 	}
 	return func() {}
 }
