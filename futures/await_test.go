@@ -2,6 +2,7 @@ package futures_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -439,18 +440,25 @@ func TestAwaitTellsTheWorker(t *testing.T) {
 	c := newClient(t, storetest.New(t))
 	f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
 	require.NoError(t, err)
-	began, ended := make(chan struct{}), false
+	began, ended := make(chan struct{}, 1), false
 	var what taskcontext.Awaited
-	note := func(_ context.Context, of taskcontext.Awaited) func() {
-		what = of
-		close(began)
+	var refuse taskcontext.Refuse
+	note := func(_ context.Context, of taskcontext.Awaited, how taskcontext.Refuse) func() {
+		what, refuse = of, how
+		began <- struct{}{}
 		return func() { ended = true }
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), taskcontext.AwaitKey{}, note))
+	refused := errors.New("refused")
 	go func() {
+		<-began
+		refuse(refused)
 		<-began
 		cancel()
 	}()
+	_, err = f.Await(ctx)
+	require.ErrorIs(t, err, refused)
+	require.True(t, ended)
 	over, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
 	require.NoError(t, err)
 	_, err = c.Cancel(t.Context(), over.ID(), "")

@@ -22,6 +22,8 @@ func actorBugs() []plantedBug {
 			blind: true},
 		{name: "state mistaken", text: "a turn writes the state of another attempt", tags: finish, write: swapState},
 		{name: "turn taken twice", text: "a turn is on the list twice", tags: finish, write: doubleState},
+		{name: sentAtOnce, text: "a turn submits what it sends before it counts"},
+		{name: sentNever, text: "of four turns, one counts without what it sends"},
 	}
 }
 

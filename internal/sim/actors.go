@@ -17,6 +17,8 @@ import (
 type turns struct {
 	// lists are the states of actors as the checkers have last seen them: one line for each turn.
 	lists map[string][]string
+	// missing are attempts that count, of which what they sent was not applied at the last look.
+	missing []string
 }
 
 // takesTurn reports whether a future of a function takes a turn. An id that follows from a key may be
@@ -34,26 +36,33 @@ func (w *world) actorsOf(id layout.ID) [2]actors.Ref {
 	return [2]actors.Ref{ref(first), ref(second)}
 }
 
-// inTurn runs a function that has its attempt on the lists of two actors, before or after the rest.
-// Everything may happen in between.
-func (w *world) inTurn(ctx context.Context, info *workers.Info, fn func() ([]byte, error)) ([]byte, error) {
+// inTurn runs a function that has its attempt on the lists of two actors, before or after the rest, and sends
+// it to another one. Everything may happen in between.
+func (w *world) inTurn(ctx context.Context, p *workerProcess, info *workers.Info, fn func() ([]byte, error),
+) ([]byte, error) {
 	turn := ctx.Value(taskcontext.TurnKey{}).(taskcontext.Turn)
 	first := w.random.IntN(2)
 	both := w.actorsOf(info.ID)
-	if err := w.list(ctx, turn, both[first], info); err != nil {
+	if err := list(ctx, turn, both[first], lineOf(info)); err != nil {
+		return nil, err
+	}
+	if err := w.send(ctx, p, turn, lineOf(info)); err != nil {
 		return nil, err
 	}
 	value, err := fn()
 	if err == nil {
-		err = w.list(ctx, turn, both[1-first], info)
+		err = list(ctx, turn, both[1-first], lineOf(info))
 	}
 	return value, err
 }
 
-// list adds the attempt to the list of an actor.
-func (w *world) list(ctx context.Context, turn taskcontext.Turn, ref actors.Ref, info *workers.Info) error {
+// lineOf is the line of an attempt on lists.
+func lineOf(info *workers.Info) string { return info.ID.String() + " " + info.Token.String() }
+
+// list adds a line to the list of an actor.
+func list(ctx context.Context, turn taskcontext.Turn, ref actors.Ref, line string) error {
 	_, err := turn.Actors(ctx, []actors.Ref{ref}, func(s *actors.State) (any, func() (actors.Change, error), error) {
-		list := append(slices.Clone(s.Value), info.ID.String()+" "+info.Token.String()+"\n"...)
+		list := append(slices.Clone(s.Value), line+"\n"...)
 		c := actors.Change{Read: *s, Write: true, Value: list}
 		return nil, func() (actors.Change, error) { return c, nil }, nil
 	})
@@ -91,7 +100,7 @@ func (w *world) checkActors(ctx context.Context) error {
 			at[key][line] = i
 		}
 	}
-	return errors.Join(append(problems, w.checkTurns(ctx, at))...)
+	return errors.Join(append(problems, w.checkTurns(ctx, at), w.checkSent(ctx, at))...)
 }
 
 func (w *world) readList(ctx context.Context, key string) ([]string, error) {

@@ -359,6 +359,9 @@ func (w *world) stuck(ctx context.Context) string {
 			texts = append(texts, fmt.Sprintf("%s: %s %v", r.submission.ID, e.Text, err))
 		}
 	}
+	if n := len(w.turns.missing); n > 0 {
+		texts = append(texts, fmt.Sprintf("what %d attempts sent is not applied, such as %s", n, w.turns.missing[0]))
+	}
 	if over, _ := w.ticksOver(ctx); over != nil {
 		texts = append(texts, over.Error())
 	}

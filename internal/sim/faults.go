@@ -92,6 +92,9 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 	if err == nil && w.options.Forks > 0 {
 		err = p.worker.Register(fnForked, w.runForked)
 	}
+	if err == nil && w.options.Actors > 0 {
+		err = p.worker.Register(fnSent, w.runSent)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (w *world) watched(p *workerProcess, name string, fn workers.Function) work
 				run := func() ([]byte, error) { return fn(ctx, args) }
 				if w.takesTurn(name, info.ID) {
 					alone := run
-					run = func() ([]byte, error) { return w.inTurn(ctx, &info, alone) }
+					run = func() ([]byte, error) { return w.inTurn(ctx, p, &info, alone) }
 				}
 				value, err := []byte(nil), error(nil)
 				if hasSteps(name) {

@@ -310,13 +310,14 @@ func (w *world) over(ctx context.Context) (bool, error) {
 	if err != nil || w.client.open() > 0 {
 		return false, err
 	}
-	if over, err := w.forksAreOver(ctx); !w.promisesAreOver() || !over || err != nil {
-		return false, err
+	for _, over := range []func(context.Context) (bool, error){
+		w.forksAreOver, w.sendsAreOver, w.jobsAreOver, w.lanesAreOver,
+	} {
+		if over, err := over(ctx); !over || err != nil {
+			return false, err
+		}
 	}
-	if over, err := w.jobsAreOver(ctx); !over || err != nil {
-		return false, err
-	}
-	return w.lanesAreOver(ctx)
+	return w.promisesAreOver(), nil
 }
 
 // openStore opens the store from a disk, unless the run was given one.
