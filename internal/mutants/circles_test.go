@@ -11,7 +11,7 @@ func circleMutants() []mutant {
 		{name: "a wait for several futures is one for the first", file: room, by: model,
 			old: "a.Count == 1 && !a.For.IsZero()", new: "!a.For.IsZero()"},
 		{name: "a wide lane has one slot", file: room, by: model,
-			old: "err != nil || kind.Width != 1 || kind.Bundle != \"\"", new: "err != nil"},
+			old: "err != nil || kind.Width != 1 || kind.Bundle != \"\"", new: "err != nil || kind.Width == 0"},
 		{name: "one heartbeat is enough", file: room, by: model,
 			old: " && now.Beat > then.Beat", new: ""},
 		{name: "another wait of the same function goes on with a circle", file: room, by: model,
