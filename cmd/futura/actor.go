@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ func (a *app) actorCommand() *cobra.Command {
 		Long: "An actor is a state under a TYPE and a KEY. Workers register the methods of a type; calls to one actor run " +
 			"one after the other, and each changes the state exactly once. A call is a future: futura explain says what it " +
 			"waits for, and futura await, get, cancel and retry take it as any other. A key may have slashes and spaces.",
-	}, a.actorListCommand(), a.actorShowCommand(), a.actorCallCommand(), a.actorDeleteCommand(), a.actorExportCommand())
+	}, a.actorListCommand(), a.actorShowCommand(), a.actorPartsCommand(), a.actorCallCommand(), a.actorDeleteCommand(),
+		a.actorExportCommand())
 }
 
 func (a *app) actorListCommand() *cobra.Command {
@@ -101,6 +103,9 @@ func actorRows(v *futures.ActorView) [][]string {
 	rows := [][]string{{"actor", v.String()}, {"version", fmt.Sprint(v.Version)}, {"size", kept},
 		{"created", timeText(v.CreatedAt.UnixMilli())}, {"changed", timeText(v.ChangedAt.UnixMilli())},
 		{"by call", v.Call.String()}}
+	if v.Parts {
+		rows = append(rows, []string{"parts", "it has some, or had: futura actor parts lists them"})
+	}
 	if !v.Running.IsZero() {
 		rows = append(rows, []string{"running", v.Running.String()})
 	}
@@ -119,6 +124,37 @@ func actorRows(v *futures.ActorView) [][]string {
 		return append(rows, []string{"state", state.String()})
 	}
 	return append(rows, []string{"state", "not shown: it is no JSON; --json has it in base64"})
+}
+
+func (a *app) actorPartsCommand() *cobra.Command {
+	var after string
+	var limit int
+	cmd := &cobra.Command{
+		Use: "parts TYPE/KEY", Short: "List the named parts of an actor",
+		Long: "parts prints the names and sizes of the parts that an actor has beside its state, in the order of their " +
+			"names. The rest is on the next page: continue with the --after that is printed at the end. futura actor export " +
+			"prints their values.",
+		Example: "  futura actor parts order/7\n  futura actor parts order/7 --limit 20 --after line/019",
+	}
+	cmd.Flags().StringVar(&after, "after", "", "continue after this name, where an earlier list ended")
+	cmd.Flags().IntVar(&limit, "limit", futures.MaxPartList, "how many to print, at most 100")
+	return a.onCluster(cmd, func(ctx context.Context, c *futures.Client, args []string) error {
+		if limit < 1 || limit > futures.MaxPartList {
+			return usageError{fmt.Errorf("--limit %d: use 1 to %d", limit, futures.MaxPartList)}
+		}
+		name, key, err := futures.ParseActor(args[0])
+		if err != nil {
+			return err
+		}
+		list, next, err := c.ActorParts(ctx, name, key, after, limit)
+		if err != nil {
+			return err
+		}
+		return showPage(a, "parts", list, next, []string{"NAME", "SIZE", "SCHEMA", "NOTE"},
+			func(p *futures.PartView) []string {
+				return []string{p.Name, fmt.Sprint(p.Size), fmt.Sprint(p.Schema), p.Problem}
+			})
+	})
 }
 
 func (a *app) actorCallCommand() *cobra.Command {
@@ -192,9 +228,9 @@ func (a *app) callActor(ctx context.Context, f *submitFlags, args []string, flag
 
 func (a *app) actorDeleteCommand() *cobra.Command {
 	return a.onCluster(&cobra.Command{
-		Use: "delete TYPE/KEY", Short: "Remove the state of an actor",
-		Long: "delete removes the state of an actor for good. A call that runs sees that, and runs again; it and those " +
-			"that wait begin with an actor without a state. It exits with 3 if the actor has none.",
+		Use: "delete TYPE/KEY", Short: "Remove the state of an actor, and its parts",
+		Long: "delete removes the state of an actor and its parts for good. A call that runs sees that, and runs again; " +
+			"it and those that wait begin with an actor without a state. It exits with 3 if there is none.",
 		Example: "  futura actor delete account/alice",
 	}, func(ctx context.Context, c *futures.Client, args []string) error {
 		name, key, err := futures.ParseActor(args[0])
@@ -208,9 +244,10 @@ func (a *app) actorDeleteCommand() *cobra.Command {
 func (a *app) actorExportCommand() *cobra.Command {
 	return a.onCluster(&cobra.Command{
 		Use: "export TYPE", Short: "Print all actors of a type with their states, as lines of JSON",
-		Long: "export prints an object per line, with the key, the version and the state of an actor. What calls change " +
-			"meanwhile is in it or not; the states of one turn over several actors may be of different times. An actor that " +
-			"can't be read is named on standard error, and the exit code is 1 at the end.",
+		Long: "export prints an object per line, with the key, the version and the state of an actor. Its parts follow, " +
+			"one a line, with its key and their names. What calls change meanwhile is in it or not; the states of one turn " +
+			"over several actors, and the parts of one, may be of different times. What can't be read is named on standard " +
+			"error, and the exit code is 1 at the end.",
 		Example: "  futura actor export account > accounts.jsonl\n" +
 			"  futura actor export account | jq -c 'select(.state.Balance < 0) | .key'",
 	}, func(ctx context.Context, c *futures.Client, args []string) error {
@@ -240,6 +277,13 @@ func (a *app) exportActors(ctx context.Context, c *futures.Client, name string) 
 			if err := lines.Encode(exportedOf(&page[i])); err != nil {
 				return err
 			}
+			if page[i].Parts {
+				lost, err := a.exportParts(ctx, c, lines, &page[i])
+				if err != nil {
+					return err
+				}
+				broken += lost
+			}
 			exported++
 		}
 		more, after = next != "", next
@@ -252,8 +296,8 @@ func (a *app) exportActors(ctx context.Context, c *futures.Client, name string) 
 		}
 	}
 	if broken > 0 {
-		return fmt.Errorf("%w: %s of type %s can't be read, see futura check", errBroken,
-			wording.Count(broken, "actor"), name)
+		return fmt.Errorf("%w: %s of actors of type %s can't be read, see futura check", errBroken,
+			wording.Count(broken, "record"), name)
 	}
 	return nil
 }
@@ -270,4 +314,43 @@ type exportedActor struct {
 func exportedOf(v *futures.ActorView) exportedActor {
 	a := httpapi.ActorOf(v)
 	return exportedActor{a.Key, a.Version, a.Schema, a.State, a.Bytes}
+}
+
+// exportedPart is a line of an export.
+type exportedPart struct {
+	Key    string          `json:"key"`
+	Part   string          `json:"part"`
+	Schema int             `json:"schema,omitempty"`
+	Value  json.RawMessage `json:"value,omitempty"`
+	Bytes  *httpapi.Bytes  `json:"bytes,omitempty"`
+}
+
+// exportParts prints the parts of an actor, and returns how many can't be read.
+func (a *app) exportParts(ctx context.Context, c *futures.Client, lines *json.Encoder, v *futures.ActorView,
+) (broken int, err error) {
+	for after, more := "", true; more; {
+		page, next, err := c.ActorParts(ctx, v.Type, v.Key, after, futures.MaxPartList)
+		if err != nil {
+			return broken, err
+		}
+		for i := range page {
+			p := &page[i]
+			if p.Problem != "" {
+				broken++
+				fmt.Fprintf(a.err, "futura: %s\n", console.Printable(p.Problem))
+				continue
+			}
+			one := exportedPart{Key: v.Key, Part: p.Name, Schema: p.Schema}
+			if text, is := p.JSON(); is {
+				one.Value = text
+			} else {
+				one.Bytes = &httpapi.Bytes{Encoding: "base64", Data: base64.StdEncoding.EncodeToString(p.Value)}
+			}
+			if err := lines.Encode(one); err != nil {
+				return broken, err
+			}
+		}
+		more, after = next != "", next
+	}
+	return broken, nil
 }

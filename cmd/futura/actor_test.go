@@ -30,6 +30,7 @@ func (s *shell) baskets(keys ...string) {
 			b.Items += n
 			return b.Items, nil
 		})
+		items := futures.DefineParts[string](of, "item")
 		fill := futures.Define[[]string, int]("fill")
 		require.NoError(s.t, w.Register(add.Bind()))
 		require.NoError(s.t, w.Register(fill.Bind(func(ctx context.Context, keys []string) (int, error) {
@@ -39,6 +40,14 @@ func (s *shell) baskets(keys ...string) {
 					return 0, err
 				}
 				b.Items = i + 1
+				if key != "a/b c" {
+					continue
+				}
+				for _, name := range []string{"x", "y"} {
+					if err := items.Set(ctx, key, name, name); err != nil {
+						return 0, err
+					}
+				}
 			}
 			return len(keys), nil
 		})))
@@ -68,8 +77,12 @@ func TestActorsFromTheCommandLine(t *testing.T) {
 	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 3)
 	after := strings.Trim(strings.TrimSpace(strings.TrimPrefix(e, "more: --after ")), "'")
 	require.Len(t, listed[futures.ActorView](t, "actors", s.ok("actor", "list", "basket", "--json", "--after", after)), 1)
-	require.Regexp(t, `(?s)^actor +basket/a/b c\nversion +1\n.*state +{\n +"Items": 2\n +}$`,
+	require.Regexp(t, `(?s)^actor +basket/a/b c\nversion +1\n.*parts +it has some.*state +{\n +"Items": 2\n +}$`,
 		s.ok("actor", "show", "basket/a/b c"))
+	require.Regexp(t, `(?s)^NAME +SIZE +SCHEMA +NOTE\nitem/x +2 +0.*item/y`, s.ok("actor", "parts", "basket/a/b c"))
+	rest := s.ok("actor", "parts", "basket/a/b c", "--json", "--after", "item/x")
+	require.Len(t, listed[futures.PartView](t, "parts", rest), 1)
+	require.Contains(t, s.ok("actor", "export", "basket"), `{"key":"a/b c","part":"item/x","value":"x"}`)
 	var one httpapi.Actor
 	require.NoError(t, json.Unmarshal([]byte(s.ok("actor", "show", "basket/a", "--json")), &one))
 	require.JSONEq(t, `{"Items": 1}`, string(one.State))
@@ -136,6 +149,7 @@ func TestActorCallsThatAreWrong(t *testing.T) {
 		"a key of 0 bytes":  {"delete", "basket/"},
 		"type of actors":    {"list", "a b"},
 		"--limit 0":         {"list", "basket", "--limit", "0"},
+		"--limit 101":       {"parts", "basket/a", "--limit", "101"},
 		"--after needs":     {"list", "--after", "k"},
 		"--key is empty":    {"call", "basket/a", "add", "1", "--key", ""},
 		"accepts between 2": {"call", "basket/a"},

@@ -43,6 +43,36 @@ var (
 	transfer = futures.Define[Transfer, int]("transfer")
 )
 
+// Stock is the state of a stock, and Shelf that of the part of it which has the items of one kind.
+type (
+	Stock struct{ Items int }
+	Shelf struct{ Items int }
+)
+
+// Delivery are items of one kind.
+type Delivery struct {
+	Kind  string
+	Items int
+}
+
+var (
+	stock   = futures.DefineActor[Stock]("stock")
+	shelves = futures.DefineParts[Shelf](stock, "shelf")
+	deliver = futures.DefineMethod(stock, "deliver", storeItems)
+)
+
+// storeItems puts items on their shelf, and touches no other one.
+func storeItems(ctx context.Context, s *Stock, d Delivery) (int, error) {
+	key := futures.ActorKey(ctx)
+	shelf, _, err := shelves.Get(ctx, key, d.Kind)
+	if err != nil {
+		return 0, err
+	}
+	s.Items += d.Items
+	shelf.Items += d.Items
+	return shelf.Items, shelves.Set(ctx, key, d.Kind, shelf)
+}
+
 // fromEuros makes an Account of what the first version of the program has left.
 func fromEuros(_ int, state []byte) (Account, error) {
 	var old struct{ Euros int }
@@ -118,12 +148,25 @@ func main() {
 
 func run(ctx context.Context, out io.Writer) (err error) {
 	node, err := futura.Open(ctx, "memory:", futura.Function(deposit.Bind()), futura.Function(place.Bind()),
-		futura.Function(pay.Bind()), futura.Function(remind.Bind()), futura.Function(transfer.Bind(move)))
+		futura.Function(pay.Bind()), futura.Function(remind.Bind()), futura.Function(transfer.Bind(move)),
+		futura.Function(deliver.Bind()))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	return errors.Join(shop(ctx, node.Client, out), accounts(ctx, node.Client, out))
+	return errors.Join(shop(ctx, node.Client, out), accounts(ctx, node.Client, out), store(ctx, node.Client, out))
+}
+
+// store has items delivered, twice of one kind.
+func store(ctx context.Context, c *futures.Client, out io.Writer) error {
+	for _, d := range []Delivery{{"cups", 12}, {"plates", 6}, {"cups", 3}} {
+		items, err := deliver.Call(ctx, c, "basel", d)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, d.Kind, items)
+	}
+	return nil
 }
 
 // shop places an order and pays for it, twice.

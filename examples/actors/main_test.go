@@ -16,5 +16,8 @@ paid
 alice has 300 cents, and 700 are due
 alice 0
 bob 300
+cups 12
+plates 6
+cups 15
 `, out.String())
 }

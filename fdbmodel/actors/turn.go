@@ -98,8 +98,8 @@ func (a *Actors) writeParts(to []kv.KeyValue, c *Change) ([]kv.KeyValue, error) 
 // next returns the state that a change leaves.
 func (c *Change) next(f *fdbmodel.ClaimedFuture, now int64) (State, error) {
 	if n := len(c.Value); n > MaxState {
-		return State{}, fmt.Errorf("%w: the state of actor %s has %d bytes: at most %d; divide it among actors, or keep "+
-			"what is large as objects", fdbmodel.ErrTooLarge, c.Read.Ref, n, MaxState)
+		return State{}, fmt.Errorf("%w: the state of actor %s has %d bytes: at most %d; divide it into parts or among "+
+			"actors, or keep what is large as objects", fdbmodel.ErrTooLarge, c.Read.Ref, n, MaxState)
 	}
 	was := &c.Read.Head
 	at := max(now, was.At)

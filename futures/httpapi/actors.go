@@ -39,7 +39,10 @@ func (s *server) registerActors() {
 		"List the actors of a type", "Without their states, in an order that is the same each time."), s.listActors)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, one, "get-actor", "Get an actor with its state",
 		"And how many calls wait for their turn. It waits for none of them. A slash in the key is %2F."), s.getActor)
-	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, one, "delete-actor", "Remove the state of an actor",
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, one+"/parts", "list-actor-parts",
+		"List the parts of an actor", "Their names and sizes, in the order of the bytes of the names."), s.listParts)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, one, "delete-actor",
+		"Remove the state of an actor, and its parts",
 		"Calls that run see that, and run again. Those that wait begin with none."), s.deleteActor)
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, one+"/{method}", "call-actor",
 		"Call a method of an actor", "The body is its input, any JSON. Answers as a submit does: once the call is durable, "+
@@ -99,6 +102,30 @@ func (s *server) getActor(ctx context.Context, in *actorInput) (*actorOutput, er
 
 // actorBytes is what an actor may hold in memory, with its state as JSON.
 const actorBytes = 8 * futures.MaxActorState
+
+type partsInput struct {
+	Type  string `path:"type"`
+	Key   string `path:"key"`
+	After string `query:"after" maxLength:"256" doc:"The next of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"100"`
+}
+
+type partsOutput struct {
+	Body struct {
+		Parts []futures.PartView `json:"parts"`
+		Next  string             `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
+	}
+}
+
+func (s *server) listParts(ctx context.Context, in *partsInput) (*partsOutput, error) {
+	if err := stack.Reserve(ctx, int64(in.Limit)*futures.MaxActorPart); err != nil {
+		return nil, err
+	}
+	views, next, err := s.client.ActorParts(ctx, in.Type, in.Key, in.After, in.Limit)
+	out := &partsOutput{}
+	out.Body.Parts, out.Body.Next = views, next
+	return out, err
+}
 
 func (s *server) deleteActor(ctx context.Context, in *actorInput) (*struct{}, error) {
 	return nil, s.client.DeleteActor(ctx, in.Type, in.Key)

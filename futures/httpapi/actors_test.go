@@ -29,6 +29,11 @@ func (f *fixture) baskets() {
 	w, err := workers.New(f.client, workers.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(f, err)
 	of := futures.DefineActor[basket]("basket")
+	parts := futures.DefineParts[string](of, "item")
+	put := func(ctx context.Context, _ *basket, name string) (int, error) {
+		return 0, parts.Set(ctx, futures.ActorKey(ctx), name, name)
+	}
+	require.NoError(f, w.Register(futures.DefineMethod(of, "put", put).Bind()))
 	require.NoError(f, w.Register(futures.DefineMethod(of, "add", func(_ context.Context, b *basket, n int) (int, error) {
 		b.Items += n
 		return b.Items, nil
@@ -91,6 +96,39 @@ func TestActorsOverHTTP(t *testing.T) {
 	f.send("DELETE", actors+"/basket/%2E%2E", "").Problem(http.StatusNotFound, "not_found", "actor basket/..")
 }
 
+// TestPartsOfActorsOverHTTP pages through the parts of an actor.
+func TestPartsOfActorsOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.baskets()
+	at := actors + "/basket/a%2Fb"
+	require.JSONEq(t, `{"parts": []}`, string(f.send("GET", at+"/parts", "").Body))
+	for _, name := range []string{"b", "c", "a/\xc3\xa9"} {
+		require.Equal(t, http.StatusCreated, f.send("POST", at+"/put?wait=30s", `"`+name+`"`).Status)
+	}
+	var one httpapi.Actor
+	f.send("GET", at, "").Into(http.StatusOK, &one)
+	require.True(t, one.Parts)
+	var names []string
+	for after := ""; ; {
+		var page struct {
+			Parts []futures.PartView
+			Next  string
+		}
+		f.send("GET", at+"/parts?limit=2&after="+url.QueryEscape(after), "").Into(http.StatusOK, &page)
+		for _, p := range page.Parts {
+			names = append(names, p.Name)
+			require.Positive(t, p.Size)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	require.Equal(t, []string{"item/a/\xc3\xa9", "item/b", "item/c"}, names)
+	f.send("GET", at+"/parts?limit=101", "").Problem(http.StatusUnprocessableEntity, "bad_request", "limit")
+	f.send("GET", actors+"/a%2Fb/k/parts", "").Problem(http.StatusBadRequest, "bad_name", "type of actors")
+}
+
 // TestCallsOfActorsAreSubmits has a call be repeated by its key, and wait for its time.
 func TestCallsOfActorsAreSubmits(t *testing.T) {
 	t.Parallel()
@@ -113,7 +151,7 @@ func TestCallsOfActorsThatAreWrong(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	f.send("POST", actors+"/basket/a/add", "1").Problem(http.StatusNotFound, "not_found", "none has been called yet")
 	f.baskets()
-	f.send("POST", actors+"/basket/a/ad", "1").Problem(http.StatusNotFound, "not_found", "of type basket: add, seal")
+	f.send("POST", actors+"/basket/a/ad", "1").Problem(http.StatusNotFound, "not_found", "of type basket: add, put, seal")
 	f.send("POST", actors+"/no%2Ftype/a/add", "1").Problem(http.StatusBadRequest, "bad_name", "type of actors")
 	f.send("GET", actors+"/no%2Ftype", "").Problem(http.StatusBadRequest, "bad_name", "type of actors")
 	f.send("GET", actors+"/basket/"+strings.Repeat("k", 257), "").Problem(http.StatusBadRequest, "bad_name", "257 bytes")

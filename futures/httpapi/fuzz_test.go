@@ -40,6 +40,7 @@ func FuzzRequests(f *testing.F) {
 		{"GET", "/api/v1/cluster", "[]"},
 		{"POST", actors + "/account/a%2Fb/deposit?priority=7&tag=a&tag=b&max_retries=0", "5"},
 		{"GET", actors + "/account/%2e%2e", ""},
+		{"GET", actors + "/account/a%2Fb/parts?after=%FF&limit=2", ""},
 		{"GET", actors + "/account?after=%FF&limit=2", ""},
 		{"DELETE", actors + "/account/%25", ""},
 		{"POST", "/api/v1/jobs/q:append", `{"input":[{"a":1},2],"producer":"p","sequence":9223372036854775807}`},

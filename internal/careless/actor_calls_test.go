@@ -6,6 +6,8 @@ func actorCalls() []maker {
 		{"actor list", 1, actorCall("list", []string{}, []string{"t"}, []string{"a b"}, []string{"t", "--limit", "0"},
 			[]string{"--after", "k"}, []string{"t", "--after", "k"})},
 		{"actor show", 1, actorCall("show", byActor()...)},
+		{"actor parts", 1, actorCall("parts", append(byActor(), []string{"t/k", "--limit", "0"},
+			[]string{"t/k", "--after", "a"})...)},
 		{"actor call", 1, actorCall("call", append(byActor(), []string{"t/k", "m"}, []string{"t/k", "m", "1"},
 			[]string{"t/k", "m", "{"}, []string{"t/k", "m", "1", "--key", ""}, []string{"t/k", "m", "-1"},
 			[]string{"t/k", "a b"}, []string{"t/k", ""})...)},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -55,6 +56,15 @@ func TestActors(t *testing.T) {
 		a.Cents, a.Note = a.Cents+cents, hostile
 		return a.Cents, nil
 	})
+	notes := futures.DefineParts[string](accounts, "note")
+	note := futures.DefineMethod(accounts, "note", func(ctx context.Context, _ *account, n int) (int, error) {
+		for i := range n {
+			if err := notes.Set(ctx, futures.ActorKey(ctx), fmt.Sprintf("%03d%s", i, hostile), "text"); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
 	begun, release := make(chan struct{}, 2), make(chan struct{})
 	hold := futures.DefineMethod(accounts, "hold", func(ctx context.Context, _ *account, _ int) (int, error) {
 		begun <- struct{}{}
@@ -64,7 +74,9 @@ func TestActors(t *testing.T) {
 		}
 		return 0, ctx.Err()
 	})
-	s.work(func(w *workers.Worker) error { return errors.Join(w.Register(deposit.Bind()), w.Register(hold.Bind())) })
+	s.work(func(w *workers.Worker) error {
+		return errors.Join(w.Register(deposit.Bind()), w.Register(hold.Bind()), w.Register(note.Bind()))
+	})
 	const busy, fresh = "a/../b", "new"
 	keys := []string{"alice", "a/b", busy, ".", "..", hostile, "%2F"}
 	for _, key := range keys {
@@ -133,6 +145,14 @@ func TestActors(t *testing.T) {
 	}
 	p.open("actors/account/a%2F..%2Fb")
 	p.sees("h1", busy)
+	_, err := note.Call(t.Context(), s.client, "alice", 101)
+	require.NoError(t, err)
+	p.open("actors/account/alice")
+	p.sees("td", "note/000"+hostile)
+	p.open("actors/account/alice?after=" + url.QueryEscape("note/099"+hostile))
+	p.sees("td", "note/100"+hostile)
+	p.clean("alice")
+	p.open("actors/account/a%2F..%2Fb")
 	close(release)
 	p.sees(".empty", "No call waits or runs.")
 	p.sees(".tree", "9007199254740995")

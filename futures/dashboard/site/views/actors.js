@@ -79,7 +79,7 @@ export const actor = {
   title: ({ path }) => `Actor ${path[1]}/${path[2]}`,
   every: 3,
   clock: 5,
-  async read({ path: [, type, key], signal }) {
+  async read({ path: [, type, key], query, signal }) {
     const [a, l] = await Promise.all([orNull(stateOf(["actors", type, key])),
       orNull(get(["lanes", prefix + type, "keys", key], {}, signal))]);
     const ids = [...new Set([a?.running, ...(l?.line ?? [])].filter(Boolean))];
@@ -87,14 +87,20 @@ export const actor = {
     const first = l?.line?.[0] ?? a?.running;
     const [why, ...calls] = await Promise.all([first ? orNull(get(["futures", first, "explanation"], {}, signal)) : null,
       ...ids.slice(0, shownBusy).map((id) => orNull(get(["futures", id], {}, signal)))]);
-    return { a, l, ids, why, calls };
+    const parts = a?.parts ? await get(["actors", type, key, "parts"], { after: query.after, limit: 100 }, signal) : null;
+    return { a, l, ids, why, calls, parts };
   },
-  draw({ a, l, ids, why, calls }, { path: [, type, key] }) {
+  draw({ a, l, ids, why, calls, parts }, { path, query }) {
+    const [, type, key] = path;
     const lane = `${prefix}${type}/${key}`, of = new Map(calls.filter(Boolean).map((f) => [f.id, f]));
     return [
       why && h("p", { class: "why", key: "why" }, l?.line?.length ? "The first call in line: " : "The call that runs: ", why.text),
       section("State", a ? a.bytes ? h("pre", { class: "value" }, `base64: ${a.bytes.data}`) : h("div", { class: "value" }, tree(a.state))
         : h("p", { class: "empty" }, "It has none: a call that leaves a state makes the actor.")),
+      parts && section("Parts", table([["Name", (p) => p.name, "wide"], ["Size", (p) => !p.problem && bytes(p.size), "number"],
+        ["Schema", (p) => p.schema, "number"], ["", (p) => p.problem && h("span", { class: "bad" }, p.problem), "wide"],
+      ], parts.parts, { key: (p) => p.name, empty: "It has none now.", caption: "Named parts" }),
+      pager(path, query, parts.next, "after")),
       section("Mailbox", table([
         ["Call", futureLink], ["Function", (id) => functionLink(of.get(id)?.function)], ["State", (id) => of.has(id) && badge(of.get(id).state)],
         ["Queue", (id) => queueLink(of.get(id)?.queue)], ["Submitted", (id) => when(of.get(id)?.submitted_at)],
