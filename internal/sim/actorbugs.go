@@ -22,6 +22,10 @@ func actorBugs() []plantedBug {
 			blind: true},
 		{name: "state mistaken", text: "a turn writes the state of another attempt", tags: finish, write: swapState},
 		{name: "turn taken twice", text: "a turn is on the list twice", tags: finish, write: doubleState},
+		{name: "row forgotten", text: "a step comes without the row of its transaction", tags: []string{tagStep},
+			write: dropRow},
+		{name: "row twice", text: "a step comes twice into the row of its transaction", tags: []string{tagStep},
+			write: doubleRow},
 		{name: sentAtOnce, text: "a turn submits what it sends before it counts"},
 		{name: sentNever, text: "of four turns, one counts without what it sends"},
 	}

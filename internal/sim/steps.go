@@ -73,7 +73,12 @@ func (w *world) recordStep(ctx context.Context, info *workers.Info, name string)
 	}
 	value := fmt.Sprintf("%s by %s, run %d", name, info.Token, len(runs.returned[of]))
 	runs.returned[of] = append(runs.returned[of], value)
-	err = log.Record(ctx, full, taskcontext.RecordedStep{Codec: layout.CodecRaw, Value: []byte(value), Started: log.Now()})
+	record := taskcontext.RecordedStep{Codec: layout.CodecRaw, Value: []byte(value), Started: log.Now()}
+	if w.hasRow(name) {
+		err = w.recordWithRow(ctx, log, of, full, record)
+	} else {
+		err = log.Record(ctx, full, record)
+	}
 	if err != nil {
 		return err
 	}
@@ -104,6 +109,9 @@ func (w *world) checkSteps(ctx context.Context, row *layout.Row) error {
 		value, exists := found[name]
 		if acknowledged && value != known || exists && !slices.Contains(w.stepRuns.returned[of], value) {
 			return fmt.Errorf("step %s of future %s is %q, recorded was %q", name, row.ID, value, known)
+		}
+		if err := w.checkRow(ctx, of, value); err != nil {
+			return err
 		}
 	}
 	return nil
