@@ -1,11 +1,13 @@
 package modeltest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/steps"
 )
@@ -16,6 +18,8 @@ type machineSteps struct {
 	recorded, perhaps map[layout.ID]map[string]steps.Record
 	// last is the last number that a claim has used.
 	last map[machineClaim]int
+	// rows are those that steps may have written in their transactions.
+	rows map[string]bool
 	// cleared are futures whose steps an interrupted operation may have cleared.
 	cleared map[layout.ID]bool
 }
@@ -28,7 +32,7 @@ type machineClaim struct {
 
 func newMachineSteps() machineSteps {
 	return machineSteps{recorded: map[layout.ID]map[string]steps.Record{},
-		perhaps: map[layout.ID]map[string]steps.Record{}, last: map[machineClaim]int{}, cleared: map[layout.ID]bool{}}
+		perhaps: map[layout.ID]map[string]steps.Record{}, rows: map[string]bool{}, last: map[machineClaim]int{}, cleared: map[layout.ID]bool{}}
 }
 
 func note(in map[layout.ID]map[string]steps.Record, id layout.ID, name string, r steps.Record) {
@@ -58,7 +62,14 @@ func (m *Machine) recordStep(ctx context.Context) (change, error) {
 	record := steps.Record{Token: f.Token, Number: last + 1, Attempt: f.Attempt(), Value: []byte{byte(last)}, Size: 1,
 		At: layout.Millis(m.Clock.Now())}
 	name := fmt.Sprint("s", last+1)
-	recorded, err := at.Write(ctx, w.Registration, []steps.Entry{{Future: f, Name: name, Record: record, First: first}})
+	e := steps.Entry{Future: f, Name: name, Record: record, First: first}
+	var recorded []bool
+	var err error
+	if last%2 == 1 {
+		recorded, err = m.recordWithRow(ctx, w, e)
+	} else {
+		recorded, err = at.Write(ctx, w.Registration, []steps.Entry{e})
+	}
 	m.logf("step %s of %s by %s (gone %t): %v %v", name, f.ID, f.Token, w.gone, recorded, err)
 	if err != nil {
 		note(m.steps.perhaps, f.ID, name, record)
@@ -74,6 +85,44 @@ func (m *Machine) recordStep(ctx context.Context) (change, error) {
 		note(m.steps.recorded, f.ID, name, record)
 	}
 	return none, nil
+}
+
+// recordWithRow records a step with a row of the application, to which it adds the step's value.
+func (m *Machine) recordWithRow(ctx context.Context, w *actorWorker, e steps.Entry) ([]bool, error) {
+	key := rowOf(e.Future.ID, e.Name, e.Record.Token)
+	m.steps.rows[string(key)] = true
+	_, _, err := steps.Of(m.C).WriteTx(ctx, w.Registration, e, func(ctx context.Context, tx kv.Tx) ([]byte, error) {
+		before, err := tx.Get(key).Wait(ctx)
+		if err == nil {
+			tx.Set(key, append(append([]byte(nil), before...), e.Record.Value...))
+		}
+		return e.Record.Value, err
+	})
+	if errors.Is(err, steps.ErrLost) {
+		return []bool{false}, nil
+	}
+	return []bool{err == nil}, err
+}
+
+// rowOf is the key of what the application keeps of a step that a claim has recorded.
+func rowOf(id layout.ID, step string, by layout.Token) []byte {
+	return fmt.Appendf(nil, "app/%s/%s/%s", id, step, by)
+}
+
+// verifyRow requires that the row of a step has its value once, or is absent if the step is.
+func (m *Machine) verifyRow(ctx context.Context, id layout.ID, step string, by layout.Token, value []byte) {
+	key := rowOf(id, step, by)
+	if !m.steps.rows[string(key)] {
+		return
+	}
+	var row []byte
+	m.require(m.C.View(ctx, func(tx kv.Attempt) (err error) {
+		row, err = tx.Get(key).Wait(ctx)
+		return err
+	}))
+	if !bytes.Equal(row, value) {
+		m.fail("step %s of future %s has the value %v, and its row %v", step, id, value, row)
+	}
 }
 
 // startOver retries a failed future without its steps.
@@ -121,6 +170,12 @@ func (m *Machine) verifySteps(ctx context.Context) {
 			}
 			if was.Token != one.Token || was.Number != one.Number || one.Value[0] != was.Value[0] {
 				m.fail("step %s of future %s is %+v, recorded was %+v", one.Name, id, one.Record, was)
+			}
+			m.verifyRow(ctx, id, one.Name, one.Token, one.Value)
+		}
+		for name, was := range m.steps.perhaps[id] {
+			if !seen[name] && !m.steps.cleared[id] {
+				m.verifyRow(ctx, id, name, was.Token, nil)
 			}
 		}
 		for name := range m.steps.recorded[id] {
