@@ -140,6 +140,8 @@ type request struct {
 	secret string
 	// authenticated is set for a request with a valid token, and where none is needed.
 	authenticated bool
+	// administers is set for an admitted request that changes what only an administrator may.
+	administers bool
 	// connection is held until release is called.
 	connection net.Conn
 	release    func()

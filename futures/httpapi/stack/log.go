@@ -17,7 +17,7 @@ type logs struct {
 // log writes the line for a request that has ended.
 func (s *Stack) log(r *http.Request, q *request, out *response, took time.Duration) {
 	level, omitted, ok := slog.LevelDebug, 0, true
-	if s.options.AccessLog {
+	if s.options.AccessLog || q.administers {
 		level = slog.LevelInfo
 	}
 	switch {

@@ -41,10 +41,10 @@ type Options struct {
 	// Stopping ends the waits of requests when it is closed: they answer with the
 	// present state. Defaults to never.
 	Stopping <-chan struct{}
-	// Logger gets a line for each request, at debug level, failures of the
-	// server at error level: at most 20 in ten seconds, with the number of those
-	// omitted. The same bound holds for requests without a valid token: for those
-	// that are answered, and those that are refused. Defaults to none.
+	// Logger gets a line for each request: at debug level, at info level with AccessLog and for changes that
+	// only an administrator may make, and at error level for failures of the server, at most 20 in
+	// ten seconds, with the number of those omitted. The same bound holds for requests without a valid
+	// token: for those that are answered, and those that are refused. Defaults to none.
 	Logger *slog.Logger
 	// Trace is called with each admitted request below /api/, but for those that anyone may
 	// send, and its route, such as "GET /api/v1/futures/{id}". The request is answered and logged
@@ -157,6 +157,7 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 		s.fail(out, found, err)
 		return
 	}
+	q.administers = found.permission == Admin && r.Method != http.MethodGet && r.Method != http.MethodHead
 	if s.options.Trace != nil && found.permission != Public && strings.Contains(q.route, " /api/") {
 		var ctx context.Context
 		ctx, q.traced = s.options.Trace(r, q.route)
