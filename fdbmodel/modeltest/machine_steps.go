@@ -31,8 +31,10 @@ type machineClaim struct {
 }
 
 func newMachineSteps() machineSteps {
-	return machineSteps{recorded: map[layout.ID]map[string]steps.Record{},
-		perhaps: map[layout.ID]map[string]steps.Record{}, rows: map[string]bool{}, last: map[machineClaim]int{}, cleared: map[layout.ID]bool{}}
+	return machineSteps{
+		recorded: map[layout.ID]map[string]steps.Record{}, perhaps: map[layout.ID]map[string]steps.Record{},
+		rows: map[string]bool{}, last: map[machineClaim]int{}, cleared: map[layout.ID]bool{},
+	}
 }
 
 func note(in map[layout.ID]map[string]steps.Record, id layout.ID, name string, r steps.Record) {
