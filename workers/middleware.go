@@ -128,13 +128,14 @@ func (m *moduleRun) once(ctx context.Context, stdin []byte) ([]byte, error) {
 	c := m.call
 	c.Stdin = stdin
 	if m.out, m.failed = runModule(ctx, m.worker.options.Modules, c); m.failed != nil {
-		return nil, m.failed
+		return nil, m.job.overTurn(m.failed)
 	}
 	if o := &m.out; o.Kind != "" {
 		m.failure = &ModuleError{o.Kind, o.Message, o.ExitCode, o.Stdout, o.Stderr}
-		return nil, m.failure
+		return nil, m.job.overTurn(m.failure)
 	}
-	return m.out.Stdout, nil
+	m.failed = m.host.end()
+	return m.out.Stdout, m.failed
 }
 
 // run calls the module within its middleware. It returns how the attempt ends if

@@ -23,7 +23,16 @@ type moduleHost struct {
 }
 
 // begin begins a call of the module.
-func (h *moduleHost) begin() { h.failed, h.name = nil, "" }
+func (h *moduleHost) begin() {
+	h.failed, h.name = nil, ""
+	h.job.dropTurn()
+}
+
+// end ends a call that went well, and returns what is wrong with its turn.
+func (h *moduleHost) end() error {
+	h.failed = h.job.overTurn(nil)
+	return h.failed
+}
 
 // answer implements ModuleHost.
 func (h *moduleHost) answer(ctx context.Context, function, name string, value []byte) (answer []byte, found bool,
@@ -34,6 +43,10 @@ func (h *moduleHost) answer(ctx context.Context, function, name string, value []
 		answer, found, err = h.getStep(ctx, name)
 	case "step_put":
 		err = h.putStep(ctx, name, value)
+	case "state_get":
+		answer, found, err = h.getState(ctx)
+	case "state_put", "state_delete":
+		err = h.changeState(ctx, value, function == "state_put")
 	default:
 		err = Permanent(fmt.Errorf("workers: a module called %.80q, which this worker does not know: run a newer one",
 			function))

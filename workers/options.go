@@ -58,7 +58,9 @@ type ModuleCall struct {
 // ModuleHost answers what a module asks by what it imports from "futura":
 //
 //   - step_get, by a name, for what an earlier attempt has recorded of the next step of that name;
-//   - step_put for the record of the step that step_get has not found, before it returns.
+//   - step_put for the record of the step that step_get has not found, before it returns;
+//   - state_get for the state of the actor that it is a call of, and state_put and state_delete for what that
+//     becomes with its result.
 //
 // The value is valid until it returns. An error ends the call.
 type ModuleHost func(ctx context.Context, function, name string, value []byte) (answer []byte, found bool, err error)

@@ -8,8 +8,9 @@
 //   - the environment of the invocation and nothing of the host's
 //   - standard input from memory, so that a read never blocks
 //   - the machine's clocks, sleep, and randomness from the kernel
-//   - from the module "futura", what Invocation.Host answers: step_get, step_put and
-//     read. The time that this takes counts, and its failure ends the call
+//   - from the module "futura", what Invocation.Host answers: step_get, step_put,
+//     state_get, state_put, state_delete and read. The time that this takes counts,
+//     and its failure ends the call
 //
 // It has no files, no directories and no network. The functions of WASI that
 // deal with them may be imported, because compilers import them unasked; they

@@ -31,6 +31,10 @@ var hostFunctions = map[string]struct{ name, value, answers bool }{
 	"step_get":   {name: true, answers: true},
 	"step_put":   {name: true, value: true},
 	readFunction: {value: true, answers: true},
+
+	"state_get":    {answers: true},
+	"state_put":    {value: true},
+	"state_delete": {},
 }
 
 // asker answers what a function asks.

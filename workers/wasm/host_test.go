@@ -261,6 +261,26 @@ func TestAnAnswerIsForItsCallAlone(t *testing.T) {
 	})
 }
 
+// TestAFunctionAsksForItsState passes on what it asks without a name, and without a value.
+func TestAFunctionAsksForItsState(t *testing.T) {
+	t.Parallel()
+	imports := []importedFunction{{module: hostModule, name: "state_get", results: 1, wide: true},
+		{module: hostModule, name: "state_put", parameters: 2}, {module: hostModule, name: "state_delete"}}
+	a := starting(1, code(callTo(0), drop, constant(askedName), constant(3), callTo(1), callTo(2)), imports...)
+	a.data = map[uint32]string{askedName: "new"}
+	inBoth(t, Config{}, func(t *testing.T, e *Executor) {
+		var asked []string
+		inv := of("state", a.module())
+		inv.Host = func(_ context.Context, function, name string, value []byte) ([]byte, bool, error) {
+			asked = append(asked, function+name+string(value))
+			return nil, false, nil
+		}
+		_, err := e.Run(t.Context(), inv)
+		require.NoError(t, err)
+		require.Equal(t, []string{"state_get", "state_putnew", "state_delete"}, asked)
+	})
+}
+
 // TestAStartThatAsksBelongsToItsCall asks in its start what no other call may have.
 func TestAStartThatAsksBelongsToItsCall(t *testing.T) {
 	t.Parallel()

@@ -131,6 +131,40 @@ func TestAStepOfAModuleWithAnUnknownResult(t *testing.T) {
 	}
 }
 
+// TestAModuleIsAMethodOfActors has the example counter called by its alias, with ends whose results are unknown.
+func TestAModuleIsAMethodOfActors(t *testing.T) {
+	t.Parallel()
+	skipSlowCompile(t)
+	faults := faultkv.Wrap(opened(t, "memory:"), faultkv.Options{})
+	c := durably(t, faults, newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1}))
+	_, err := modules.Of(c.Cluster()).Put(t.Context(), goFunction(t, examples+"counter"), "counter")
+	require.NoError(t, err)
+	sum := 0
+	for n, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
+		for _, key := range []string{"visits", "visits", "other"} {
+			if key == "visits" {
+				sum += n + 1
+				faults.FailNext(fault, func(tag string) bool { return tag == "futura-finish" })
+			}
+			f, err := c.CallActor(t.Context(), "counter", key, "wasm:counter", futures.Task{Args: fmt.Append(nil, n+1)})
+			require.NoError(t, err)
+			r, err := f.Await(t.Context())
+			require.NoError(t, err)
+			if key == "visits" {
+				require.Equal(t, fmt.Sprintln(sum), string(r.Value))
+			}
+		}
+		require.Equal(t, 2, faults.Counts().Injected[fault])
+	}
+	faults.Flush()
+	for key, want := range map[string]string{"visits": "12", "other": "6"} {
+		v, err := c.ActorState(t.Context(), "counter", key)
+		require.NoError(t, err)
+		text, isJSON := v.JSON()
+		require.Equal(t, want+" true", fmt.Sprint(string(text), " ", isJSON))
+	}
+}
+
 // noting is a runner that says which steps were recorded.
 type noting struct {
 	*Executor

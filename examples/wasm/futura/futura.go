@@ -1,4 +1,5 @@
-// Package futura has the steps of a WASM function that is written in Go: copy it, or import it.
+// Package futura has the steps of a WASM function that is written in Go, and the state of the actor that it is
+// called as a method of. Copy it, or import it.
 package futura
 
 import (
@@ -17,9 +18,7 @@ func Step(name string, run func() ([]byte, error)) ([]byte, error) {
 	if within != "" {
 		return nil, fmt.Errorf("step %s in step %s: return from that one first", name, within)
 	}
-	if size := stepGet(name); size >= 0 {
-		value := make([]byte, size)
-		read(unsafe.Pointer(unsafe.SliceData(value)), uint32(size))
+	if value, recorded := found(stepGet(name)); recorded {
 		return value, nil
 	}
 	within = name
@@ -30,4 +29,24 @@ func Step(name string, run func() ([]byte, error)) ([]byte, error) {
 	}
 	stepPut(name, unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value)))
 	return value, nil
+}
+
+// State returns the state of the actor, and false if it has none.
+func State() (state []byte, exists bool) { return found(stateGet()) }
+
+// SetState has the state of the actor be another one, of up to 64 KiB, once the function has ended with a result. It
+// ends the function in a step, and where the function is no method of an actor.
+func SetState(state []byte) { statePut(unsafe.Pointer(unsafe.SliceData(state)), uint32(len(state))) }
+
+// DeleteState has the actor have no state once the function has ended with a result.
+func DeleteState() { stateDelete() }
+
+// found reads what was asked for, if there is something.
+func found(size int64) ([]byte, bool) {
+	if size < 0 {
+		return nil, false
+	}
+	value := make([]byte, size)
+	read(unsafe.Pointer(unsafe.SliceData(value)), uint32(size))
+	return value, true
 }
