@@ -231,18 +231,22 @@ func (c *Client) CallActor(ctx context.Context, name, key, method string, t Task
 
 // ActorTask returns t as a task that calls a method of an actor: its function, lane and codec are
 // set. Args are the input as JSON, null for none. The cluster has the kind of lanes of the type from
-// then on.
+// then on. A method wasm:NAME or wasm:NAME/EXPORT is a stored WASM module, for any type of actors.
 //
-// It returns ErrBadName, and ErrNotFound for a method that no worker knows, if workers know others of
-// the type or none has been called yet: a call by a wrong name would hold up all others to that actor. While no
-// worker of the type runs, calls are taken and wait for one. It reads the records of all workers,
-// unless it has seen before that one knows the method.
+// It returns ErrBadName, and ErrNotFound for a module that is not stored, or for a method that no worker
+// knows, if workers know others of the type or none has been called yet: a call by a wrong name would hold up
+// all others to that actor. While no worker of the type runs, calls are taken and wait for one. It reads the
+// records of all workers, unless it has seen before that one knows the method.
 func (c *Client) ActorTask(ctx context.Context, name, key, method string, t Task) (Task, error) {
 	if err := c.usable(); err != nil {
 		return t, err
 	}
 	ref := actors.Ref{Type: name, Key: key}
 	t.Function, t.Codec, t.Lane = goPrefix+name+"."+method, CodecJSON, ref.Lane()
+	_, _, isModule := layout.SplitWasm(method)
+	if isModule {
+		t.Function = method
+	}
 	if err := cmp.Or(ref.Check(), layout.CheckFunctionName(t.Function)); err != nil {
 		return t, err
 	}
@@ -251,6 +255,13 @@ func (c *Client) ActorTask(ctx context.Context, name, key, method string, t Task
 	}
 	if len(t.Args) == 0 {
 		t.Args = []byte("null")
+	}
+	if isModule {
+		var err error
+		if t.Function, err = c.cluster.ResolveFunction(ctx, method); err == nil {
+			err = c.ensureActors(ctx, name)
+		}
+		return t, err
 	}
 	if _, known := c.methods.Load(t.Function); known {
 		return t, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
 )
@@ -88,6 +89,31 @@ func TestCallsByWrongNamesAreRefused(t *testing.T) {
 	require.NoError(t, other.Client.SetLaneKind(ctx, "actor.account", futures.LaneSettings{Width: 1}))
 	_, err = other.Client.CallActor(ctx, "account", "alice", "deposit", futures.Task{})
 	require.NoError(t, err)
+}
+
+// TestCallsOfModulesNameAStoredOne, for a type that nothing else has.
+func TestCallsOfModulesNameAStoredOne(t *testing.T) {
+	t.Parallel()
+	cluster, ctx := futurestest.New(t), t.Context()
+	c := cluster.Client
+	m, err := modules.Of(c.Cluster()).Put(ctx, []byte("a module"), "count")
+	require.NoError(t, err)
+	for _, method := range []string{"wasm:none", "wasm:none/add", "wasm:", "wasm:count/a b"} {
+		_, err := c.ActorTask(ctx, "counter", "visits", method, futures.Task{})
+		require.Error(t, err, method)
+	}
+	_, err = c.ActorTask(ctx, "counter", "visits", "wasm:none", futures.Task{})
+	require.ErrorIs(t, err, futures.ErrNotFound)
+	kinds, err := c.LaneKinds(ctx)
+	require.NoError(t, err)
+	require.Empty(t, kinds, "a wrong name makes no kind of lanes")
+	task, err := c.ActorTask(ctx, "counter", "visits", "wasm:count/add", futures.Task{Args: []byte("1")})
+	require.NoError(t, err)
+	require.Equal(t, "wasm:"+m.CID+"/add", task.Function)
+	require.Equal(t, futures.Lane{Kind: "actor.counter", Key: "visits"}, task.Lane)
+	kinds, err = c.LaneKinds(ctx)
+	require.NoError(t, err)
+	require.Len(t, kinds, 1)
 }
 
 // TestPagesOfActors lists actors in pages, with their states and without.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/storetest"
@@ -146,12 +147,24 @@ func TestCallsOfActorsAreSubmits(t *testing.T) {
 	require.EqualValues(t, "delayed", later.State)
 }
 
+func TestCallsOfModulesOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	m, err := modules.Of(f.client.Cluster()).Put(t.Context(), []byte("a module"), "count")
+	require.NoError(t, err)
+	var called httpapi.Future
+	f.send("POST", actors+"/counter/a/wasm:count%2Fadd", "1").Into(http.StatusCreated, &called)
+	require.Equal(t, "wasm:"+m.CID+"/add", called.Function)
+	require.Equal(t, "actor.counter", called.Lane.Kind)
+}
+
 func TestCallsOfActorsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})
 	f.send("POST", actors+"/basket/a/add", "1").Problem(http.StatusNotFound, "not_found", "none has been called yet")
 	f.baskets()
 	f.send("POST", actors+"/basket/a/ad", "1").Problem(http.StatusNotFound, "not_found", "of type basket: add, put, seal")
+	f.send("POST", actors+"/counter/a/wasm:none%2Fadd", "1").Problem(http.StatusNotFound, "not_found", "wasm:none/add")
 	f.send("POST", actors+"/no%2Ftype/a/add", "1").Problem(http.StatusBadRequest, "bad_name", "type of actors")
 	f.send("GET", actors+"/no%2Ftype", "").Problem(http.StatusBadRequest, "bad_name", "type of actors")
 	f.send("GET", actors+"/basket/"+strings.Repeat("k", 257), "").Problem(http.StatusBadRequest, "bad_name", "257 bytes")
