@@ -13,6 +13,8 @@ func actorBugs() []plantedBug {
 			write: drop(setKey, actors.KeyState)},
 		{name: "head forgotten", text: "a turn writes a state, and not its version", tags: finish,
 			write: drop(setKey, actors.KeyHead)},
+		{name: "part forgotten", text: "a turn writes a state, and not the part with it", tags: finish,
+			write: drop(setKey, actors.KeyPart)},
 		{name: "turn forgotten", text: "a result comes without its turn", tags: finish, write: dropActors},
 		{name: "half of a turn", text: "of two actors, a turn changes one", tags: finish, write: dropFirstActor},
 		{name: "turn unchecked", text: "a turn counts on states that have changed", tags: append(finish, tagRead),
@@ -31,16 +33,20 @@ func actorBugs() []plantedBug {
 	}
 }
 
+// isOfActor reports whether a mutation writes a part of what an actor is.
+func isOfActor(m *mutation) bool {
+	return m.is(setKey, actors.KeyState) || m.is(setKey, actors.KeyHead) || m.is(setKey, actors.KeyPart)
+}
+
 func dropActors(_ *tx, m *mutation) {
-	if !m.is(setKey, actors.KeyState) && !m.is(setKey, actors.KeyHead) {
+	if !isOfActor(m) {
 		m.do()
 	}
 }
 
 // dropFirstActor leaves out what a turn makes of one actor.
 func dropFirstActor(_ *tx, m *mutation) {
-	one := m.is(setKey, actors.KeyState) || m.is(setKey, actors.KeyHead)
-	if !one || m.key.Text("key") != "0" {
+	if !isOfActor(m) || m.key.Text("key") != "0" {
 		m.do()
 	}
 }

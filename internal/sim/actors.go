@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/actors"
@@ -59,14 +60,33 @@ func (w *world) inTurn(ctx context.Context, p *workerProcess, info *workers.Info
 // lineOf is the line of an attempt on lists.
 func lineOf(info *workers.Info) string { return info.ID.String() + " " + info.Token.String() }
 
-// list adds a line to the list of an actor.
+// lengthPart is the part of an actor that has the length of its list.
+var lengthPart = actors.PartRange{Name: "length"}
+
+// list adds a line to the list of an actor, and one to the length.
 func list(ctx context.Context, turn taskcontext.Turn, ref actors.Ref, line string) error {
 	_, err := turn.Actors(ctx, []actors.Ref{ref}, func(s *actors.State) (any, func() (actors.Change, error), error) {
 		list := append(slices.Clone(s.Value), line+"\n"...)
 		c := actors.Change{Read: *s, Write: true, Value: list}
 		return nil, func() (actors.Change, error) { return c, nil }, nil
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	found, _, err := turn.Parts(ctx, ref, lengthPart)
+	if err != nil {
+		return err
+	}
+	length := actors.PartRecord{Value: []byte(strconv.Itoa(1 + lengthIn(found)))}
+	return turn.SetPart(ref, actors.Part{Name: lengthPart.Name, PartRecord: length})
+}
+
+// lengthIn is the length that a part has, if it was found.
+func lengthIn(found []actors.Part) (n int) {
+	if len(found) > 0 {
+		n, _ = strconv.Atoi(string(found[0].Value))
+	}
+	return n
 }
 
 // checkActors requires that each future that took its turn and was realized is on both of its lists
@@ -108,7 +128,12 @@ func (w *world) readList(ctx context.Context, key string) ([]string, error) {
 	if err != nil || !state.Exists() {
 		return nil, err
 	}
-	return strings.Split(strings.TrimSuffix(string(state.Value), "\n"), "\n"), nil
+	list := strings.Split(strings.TrimSuffix(string(state.Value), "\n"), "\n")
+	found, _, err := actors.Of(w.reader).PartsOf(ctx, &state, lengthPart)
+	if n := lengthIn(found); err == nil && n != len(list) {
+		err = fmt.Errorf("the list of actor %s has the length %d by its part, and %d", key, n, len(list))
+	}
+	return list, err
 }
 
 // checkTurns compares the lists with each other, and with the futures.
