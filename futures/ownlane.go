@@ -20,7 +20,7 @@ var ErrOwnLane = errors.New("the function awaits a future of its own lane, of wi
 // others or through lanes of width 1: none of these waits would end. It comes once a circle has lasted for
 // twice the dead-after time of the cluster, to the function whose wait is the youngest; the others go on
 // waiting. Its text names them all. A function that awaits several futures at once is not part of a circle,
-// since it may go on with the first.
+// since it may go on with the first. What a function does beside its await, in other goroutines, does not count.
 var ErrCircle = circles.ErrCircle
 
 // blockedByCaller returns ErrOwnLane if the function that awaits with ctx has the one slot

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSimOnServer runs seeds on a server, whose own conflicts and versions are
-// not the seed's.
+// not the seed's. Half of them have actors, promises and forks too.
 func TestSimOnServer(t *testing.T) {
 	seeds, first, chaos := 2, uint64(1), 15*time.Second
 	if os.Getenv("FUTURA_LONG") != "" {
@@ -26,6 +26,9 @@ func TestSimOnServer(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			o := Options{Seed: first + uint64(n), Futures: 30, Chaos: chaos, Database: storetest.New(t)}
+			if n%2 == 1 {
+				o.Actors, o.Promises, o.Forks = 5, 10, 10
+			}
 			report, err := Run(context.Background(), o)
 			t.Logf("%+v", report)
 			require.NoError(t, err)
