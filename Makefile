@@ -83,7 +83,8 @@ PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|Te
 TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|$\
 TestFlippedBitAfterAKill|TestDamagedTableIsReported|TestTornTail|TestManyOpenings|TestKilledProcess|$\
 TestEndOfAClosedLog|TestConformanceOfModes|TestConformanceOnDisk|TestMachine|TestLostGraphIsRebuilt|$\
-TestUnknownResults|TestManyDependants|TestYearOfACrontab|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
+TestUnknownResults|TestManyDependants|TestCutLogs|TestMemoryIsBounded|TestTablesByChance|TestYearOfACrontab|$\
+TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
 TestRequestsThatAreTooLarge|TestCut|TestSharedFiles|TestLongStream)$$
 PLAIN := /(fdbmodel|fdbmodel/(results|schedule|kv/embedded|kv/remote)|futures/httpapi|batch/rest|workers/objects(/.*)?)$$
