@@ -160,6 +160,10 @@ func turnOf(ctx context.Context) (taskcontext.Turn, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w; elsewhere use Read, Call and Submit of actors", ErrOutsideFunction)
 	}
+	if ctx.Value(readingKey{}) != nil {
+		return nil, permanentError{errors.New("futures: a reader only reads: of other actors by Actor.Read and Parts.Get; " +
+			"what changes actors or sends is a method, by DefineMethod")}
+	}
 	if withinStep(ctx) {
 		return nil, permanentError{errors.New("futures: actors and sends in a step, whose code does not run again: a later " +
 			"attempt would lose them; use them after the step, with what it returns")}

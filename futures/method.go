@@ -49,8 +49,11 @@ func (m Method[In, Out]) Bind() (name string, run func(context.Context, []byte) 
 	})
 }
 
-// ActorKey returns the key of the actor whose method ctx was given to, empty for other functions.
+// ActorKey returns the key of the actor whose method or reader ctx was given to, empty for other functions.
 func ActorKey(ctx context.Context) string {
+	if r, is := ctx.Value(readingKey{}).(*reading); is {
+		return r.state.Key
+	}
 	lane, _ := ctx.Value(taskcontext.LaneKey{}).(layout.Lane)
 	if !actors.IsLaneKind(lane.Kind) {
 		return ""

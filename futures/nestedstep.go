@@ -20,7 +20,8 @@ func calledByStep() bool {
 	for {
 		frame, more := frames.Next()
 		switch {
-		case strings.HasPrefix(frame.Function, within+".tryStep["):
+		case strings.HasPrefix(frame.Function, within+".tryStep["),
+			strings.HasPrefix(frame.Function, beside+"(*stepLog).RecordTx"):
 			return true
 		case strings.HasPrefix(frame.Function, beside), !more:
 			return false

@@ -149,6 +149,8 @@ func (p *Parts[P]) part(key, name string) (part actors.Part, err error) {
 func (p *Parts[P]) read(ctx context.Context, key string, which actors.PartRange) ([]actors.Part, string, error) {
 	if r, is := ctx.Value(readingKey{}).(*reading); is && r.state.Ref == p.ref(key) {
 		return r.all.PartsOf(ctx, &r.state, which)
+	} else if is {
+		return r.all.Parts(ctx, p.ref(key), which)
 	}
 	turn, err := p.turn(ctx, key)
 	if err != nil {

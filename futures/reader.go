@@ -25,9 +25,10 @@ type Reading[In any] struct {
 
 // DefineReader names a method that reads actors of a type, which workers register as go:TYPE.NAME with Bind. fn
 // gets the state as the last call that has ended left it, the zero S for an actor that has none; what it changes of
-// that is lost. Parts of the actor that it gets and lists are of the same version of the store. If that no longer
-// keeps it, after about five seconds, and the actor has changed since, the attempt fails, and the next one reads
-// all anew. Called without the Go type, by its name, it waits in the lane of the actor as other methods do.
+// that is lost. It sends nothing, and no actor takes part in its attempt: others it reads by Actor.Read. Parts of the
+// actor that it gets and lists are of the same version of the store. If that no longer keeps it, after about
+// five seconds, and the actor has changed since, the attempt fails, and the next one reads all anew. Called without
+// the Go type, by its name, it waits in the lane of the actor as other methods do.
 func DefineReader[S, In, Out any](a *Actor[S], name string, fn func(ctx context.Context, state S, in In) (Out, error),
 	options ...Option,
 ) Reader[In, Out] {

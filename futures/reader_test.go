@@ -2,6 +2,8 @@ package futures_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,4 +55,42 @@ func TestReadersRunBesideCalls(t *testing.T) {
 	task, err := has.Task("alice", 0)
 	require.NoError(t, err)
 	require.True(t, task.Lane.IsZero())
+}
+
+// TestReadersChangeNothing refuses what a method may do, and gives a reader its key.
+func TestReadersChangeNothing(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	tries := map[string]func(context.Context) error{
+		"state": func(ctx context.Context) error {
+			s, err := b.account.State(ctx, "victim")
+			if err == nil {
+				s.Balance = 0
+			}
+			return err
+		},
+		"own state": func(ctx context.Context) error {
+			_, err := b.account.State(ctx, futures.ActorKey(ctx))
+			return err
+		},
+		"delete": func(ctx context.Context) error { return b.account.Delete(ctx, "victim") },
+		"send":   func(ctx context.Context) error { _, err := b.deposit.Send(ctx, "victim", 1); return err },
+		"task": func(ctx context.Context) error {
+			_, err := futures.Send(ctx, futures.Task{Function: "go:nobody"})
+			return err
+		},
+		"key": func(ctx context.Context) error { return errors.New("a reader only reads " + futures.ActorKey(ctx)) },
+	}
+	evil := futures.DefineReader(b.account, "evil", func(ctx context.Context, _ account, what string) (int, error) {
+		return 0, tries[what](ctx)
+	}, futures.Retries(0))
+	cluster.Register(evil.Bind())
+	_, err := b.deposit.Call(t.Context(), cluster.Client, "victim", 3)
+	require.NoError(t, err)
+	for what := range tries {
+		_, err := evil.Call(t.Context(), cluster.Client, "thief", what)
+		require.ErrorContains(t, err, "a reader only reads", what)
+		require.True(t, what != "key" || strings.HasSuffix(err.Error(), " thief"), err)
+	}
+	require.Equal(t, 3, b.balance(t, cluster.Client, "victim"))
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/futura-run/futura/internal/taskcontext"
 )
 
-// Tx is the transaction of a StepTx. Rows of the application have keys that do not begin with the tuple of the
-// cluster's name.
+// Tx is the transaction of a StepTx. Rows of the application have keys that do not begin with the tuple of "futura".
+// A write of another key fails the attempt for good, and so do SetReadVersion, Commit and Cancel.
 type Tx struct {
 	kv.Tx
+	whole     kv.Tx // for what Futura writes
 	client    *Client
 	submitted []*TxFutures
 }
@@ -26,7 +27,7 @@ func (t *Tx) Submit(ctx context.Context, tasks ...Task) ([]*Future, error) {
 			}
 		}
 	}
-	s, err := t.client.SubmitTx(ctx, t.Tx, tasks)
+	s, err := t.client.SubmitTx(ctx, t.whole, tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +54,11 @@ func (t *Tx) end(ctx context.Context, version kv.Version, committed bool) {
 // effects happen exactly once, whatever dies: either the step is recorded and they are there, or neither, and a
 // later attempt runs it.
 //
-// fn runs again if its reads conflict with another transaction, so it must have no effects but those. It has to
-// end within five seconds and 10 MB of writes, as every transaction of FoundationDB, and the value that it returns
-// has at most 4 KiB, encoded. An error of fn is returned, and nothing is written. A commit with an unknown result is
+// fn runs again if its reads conflict with another transaction, so it must have no effects but those. It has
+// five seconds, when its context ends, and 10 MB of writes, in keys of at most 10,000 bytes and values of at most
+// 100,000, as every transaction of FoundationDB; the value that it returns has at most 4 KiB, encoded. More
+// fails the attempt for good. What fn submits does not exist before the step is recorded, so that fn can't await
+// it. An error of fn is returned, and nothing is written. A commit with an unknown result is
 // tried again, unless the step turns out to be on record. Otherwise it is as Step: also its
 // options, of which StepRetries makes a new transaction each time, and ErrStepLost. The worker must have access to
 // the store.
@@ -79,8 +82,12 @@ func recordTx[T any](ctx context.Context, s *asked, client *Client, of taskconte
 	var last *Tx
 	encoded, version, err := s.log.RecordTx(ctx, s.name, of, func(ctx context.Context, tx kv.Tx) ([]byte, error) {
 		last.end(ctx, kv.NoVersion, false) // it was an attempt that did not commit
-		last = &Tx{Tx: tx, client: client}
+		rows := &rowsTx{Tx: tx}
+		last = &Tx{Tx: rows, whole: tx, client: client}
 		made, err := fn(ctx, last)
+		if rows.refused != nil {
+			return nil, rows.refused
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
+	"github.com/futura-run/futura/workers"
 )
 
 var (
@@ -107,6 +109,43 @@ func TestAStepWithEffectsThatFails(t *testing.T) {
 	require.Equal(t, 3, count.runs("step"))
 }
 
+// writes is the code of a step that writes by its transaction, and returns nothing.
+func writes(write func(*futures.Tx)) func(context.Context, *futures.Tx) (string, error) {
+	return func(_ context.Context, tx *futures.Tx) (string, error) {
+		write(tx)
+		return "", nil
+	}
+}
+
+// TestAStepInAStepWithEffects is refused also by the context of the function.
+func TestAStepInAStepWithEffects(t *testing.T) {
+	t.Parallel()
+	_, _, _, err := runDurable(t, func(outer context.Context, _ int) (string, error) {
+		return futures.StepTx(outer, "order", func(context.Context, *futures.Tx) (string, error) {
+			return futures.StepTx(outer, "inner", writes(func(*futures.Tx) {}))
+		})
+	})
+	require.ErrorContains(t, err, "a step in a step")
+}
+
+// TestAStepThatKeepsItsTransactionForTooLong is told how long a store keeps it.
+func TestAStepThatKeepsItsTransactionForTooLong(t *testing.T) {
+	t.Parallel()
+	var count counter
+	var cluster *futurestest.Cluster
+	cluster = futurestest.New(t)
+	cluster.Register(durable.Bind(func(ctx context.Context, _ int) (string, error) {
+		count.add("attempt")
+		return futures.StepTx(ctx, "order", func(ctx context.Context, tx *futures.Tx) (string, error) {
+			cluster.Elapse(kv.TxLifetime)
+			return "", ctx.Err()
+		})
+	}))
+	_, err := durable.Call(t.Context(), cluster.Client, 1)
+	require.ErrorContains(t, err, "took 5s with its transaction, which the store keeps for 5s")
+	require.Equal(t, 1, count.runs("attempt"))
+}
+
 func TestAStepWithEffectsRefuses(t *testing.T) {
 	t.Parallel()
 	for want, fn := range map[string]func(context.Context, *futures.Tx) (string, error){
@@ -118,13 +157,43 @@ func TestAStepWithEffectsRefuses(t *testing.T) {
 			_, err := futures.Send(ctx, futures.Task{Function: "go:f"})
 			return "", err
 		},
+		"value is longer": writes(func(tx *futures.Tx) { tx.Set(stepTxOrder, make([]byte, kv.MaxValueSize+1)) }),
+		"key is longer":   writes(func(tx *futures.Tx) { tx.Set(make([]byte, kv.MaxKeySize+1), nil) }),
+		"transaction is larger": writes(func(tx *futures.Tx) {
+			for i := range byte(kv.MaxTxSize/kv.MaxValueSize + 1) {
+				tx.Set([]byte{'r', i}, make([]byte, kv.MaxValueSize))
+			}
+		}),
+		"outside of the legal range": writes(func(tx *futures.Tx) { tx.Set([]byte{0xff, 'x'}, nil) }),
+		"Futura's own":               writes(func(tx *futures.Tx) { tx.Set(layout.NewKeyspace("default").Config(), nil) }),
+		`the key ("futura"`:          writes(func(tx *futures.Tx) { tx.ClearRange(layout.AllClusters()) }),
+		"which is Futura's own":      writes(func(tx *futures.Tx) { tx.ClearRange(kv.Range{End: []byte{0xff}}) }),
+		"commits it by itself": func(ctx context.Context, tx *futures.Tx) (string, error) {
+			tx.Set(stepTxOrder, []byte("placed"))
+			_, err := tx.Commit(ctx)
+			return "", err
+		},
+		"sets its read version": writes(func(tx *futures.Tx) { tx.SetReadVersion(1) }),
+		"cancels it: return":    writes(func(tx *futures.Tx) { tx.Cancel() }),
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			_, _, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
+			var count counter
+			cluster, f, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
+				if count.add("attempt") > 3 {
+					return "", workers.Permanent(errors.New("again and again"))
+				}
 				return futures.StepTx(ctx, "order", fn)
 			})
 			require.ErrorContains(t, err, want)
+			require.Equal(t, 1, count.runs("attempt"), "it fails for good")
+			names, _ := stepNames(t, cluster.Client, f.ID())
+			require.Empty(t, names)
+			require.NoError(t, cluster.Client.Cluster().View(t.Context(), func(tx kv.Attempt) error {
+				value, err := tx.Get(stepTxOrder).Wait(t.Context())
+				require.Nil(t, value)
+				return err
+			}))
 		})
 	}
 	_, err := futures.StepTx(t.Context(), "order", func(context.Context, *futures.Tx) (int, error) { return 0, nil })

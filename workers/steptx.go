@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -30,7 +31,15 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 	}
 	var own error // of the function
 	value, version, err = l.rooms().WriteTx(ctx, m.reg, e, func(ctx context.Context, tx kv.Tx) (value []byte, err error) {
+		clk := m.worker.cluster.Clock()
+		began := clk.Now()
+		ctx, cancel := withTimeout(ctx, clk, kv.TxLifetime)
+		defer cancel()
 		value, own = fn(ctx, tx)
+		if took := clk.Now().Sub(began); took >= kv.TxLifetime {
+			own = Permanent(fmt.Errorf("step %s of future %s took %v with its transaction, which the store keeps for %v: have "+
+				"it do less, or do what takes long in a step before", step, f.ID, took.Round(time.Millisecond), kv.TxLifetime))
+		}
 		return value, own
 	})
 	switch {
@@ -43,6 +52,8 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 		return nil, kv.NoVersion, own
 	case errors.Is(err, fdbmodel.ErrTooLarge):
 		return nil, kv.NoVersion, Permanent(err)
+	case kv.Mistaken(err):
+		return nil, kv.NoVersion, Permanent(fmt.Errorf("step %s of future %s: %w", step, f.ID, err))
 	}
 	return nil, kv.NoVersion, unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, lost(err))}
 }

@@ -76,6 +76,18 @@ var (
 	ErrNotBuilt = errors.New("driver is not part of this build")
 )
 
+// Mistaken reports whether the caller made a mistake in the transaction: another attempt fails as well.
+func Mistaken(err error) bool {
+	for _, mistake := range []error{
+		ErrKeyTooLarge, ErrValueTooLarge, ErrTxTooLarge, ErrIllegalKey, ErrBadStampOffset, ErrUnreadable, ErrUsed,
+	} {
+		if errors.Is(err, mistake) {
+			return true
+		}
+	}
+	return false
+}
+
 // Retryable reports whether another attempt of the transaction may succeed.
 func Retryable(err error) bool {
 	return errors.Is(err, ErrConflict) || errors.Is(err, ErrTooOld) || errors.Is(err, ErrFutureVersion) ||

@@ -7,6 +7,20 @@ func stepMutants() []mutant {
 	model := suites{{of: "fdbmodel/steps"}}
 	durable := suites{{of: "futures", run: "Step|Sleep|CodeMay"}}
 	return []mutant{
+		{name: "a step with a transaction writes what is Futura's own", file: "futures/rowstx.go",
+			by:  suites{{of: "futures", run: "StepWithEffectsRefuses"}},
+			old: "bytes.Compare(r.Begin, own.End) < 0 &&", new: "false &&"},
+		{name: "a step with a transaction cancels it", file: "futures/steptx.go",
+			by:  suites{{of: "futures", run: "StepWithEffectsRefuses"}},
+			old: "\t\tif rows.refused != nil {\n", new: "\t\tif false {\n"},
+		{name: "a transaction that can't commit runs again", file: "workers/steptx.go",
+			by:  suites{{of: "futures", run: "StepWithEffectsRefuses"}},
+			old: "\tcase kv.Mistaken(err):\n", new: "\tcase kv.Mistaken(err) && false:\n"},
+		{name: "a step keeps its transaction for ever", file: "workers/steptx.go",
+			by:  suites{{of: "futures", run: "TooLong"}},
+			old: "took >= kv.TxLifetime", new: "took < 0"},
+		{name: "a reader takes part in turns", file: "futures/actor.go", by: suites{{of: "futures", run: "ReadersChange"}},
+			old: "\tif ctx.Value(readingKey{}) != nil {\n", new: "\tif false {\n"},
 		{name: "a step with effects is not recognised", file: effects, by: model,
 			old: "\t\t\tif tx.MaybeCommitted {", new: "\t\t\tif false && tx.MaybeCommitted {"},
 		{name: "a late step with effects is beside its retry", file: effects, by: model,
