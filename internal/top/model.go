@@ -71,8 +71,11 @@ func Run(ctx context.Context, in, out *os.File, r *Reader, every time.Duration) 
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	m := &Model{ctx: reading, read: r.Read, tell: r.Future, every: every}
-	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
-		tea.WithoutSignalHandler()).Run()
+	program := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())
+	// A program that is quit waits for its reader of the terminal; one whose context ends closes it meanwhile.
+	quit := context.AfterFunc(ctx, program.Quit)
+	defer quit()
+	_, err := program.Run()
 	if ctx.Err() != nil {
 		return nil
 	}
