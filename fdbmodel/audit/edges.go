@@ -192,13 +192,14 @@ func (p *page) checkDependant(it *item) {
 				by(set(p.keys.HasDependants(input), layout.Mark()))
 		}
 	})
+	// An end releases the inputs that a spec holds itself, and leaves a mark to release those of a longer list.
 	marked := p.toResolve(id)
 	p.row(id, func(r *layout.Row) {
 		switch {
 		case r.Spec == nil:
 			p.broken(InvariantEdge, it.Raw, "future %s uses future %s and does not exist", id, input).
 				by(p.follow(r, drop(it.Raw))...)
-		case r.State().Terminal() && !*marked && !r.MayRunAgain():
+		case r.State().Terminal() && !r.MayRunAgain() && !(*marked && r.Spec.InputsRef != nil):
 			p.broken(InvariantEdge, it.Raw, "future %s is %v and still uses future %s", id, r.State(), input).
 				by(p.follow(r, drop(it.Raw))...)
 		case pending && r.State() == layout.Blocked && r.Spec.ListsInputs() && !*marked:

@@ -188,6 +188,29 @@ func TestRepairDoesNotReviveAnInput(t *testing.T) {
 	require.Nil(t, s.Read(s.C.Keys().Dependant(input, user)))
 }
 
+// TestAReleasedInputIsNotUsedAgain brings back the use of an input by a future that has ended, and repairs that,
+// before the future's own dependants are told of its end.
+func TestAReleasedInputIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	user := s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{input} })
+	last := s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{user} })
+	used := s.C.Keys().Dependant(input, user)
+	c := s.Interrupted("futura-resolve", func() {
+		require.NotNil(t, s.Read(s.C.Keys().Resolve(user)))
+		require.Nil(t, s.Read(used))
+		report := damage(s, func(tx kv.Tx, _ layout.Keyspace) { tx.Set(used, layout.Mark()) })
+		_, err := audit.Repair(s.Ctx, s.C, report, audit.Options{})
+		require.NoError(t, err)
+		require.Nil(t, s.Read(used))
+	})
+	_, _, err := c.Cancel(s.Ctx, user, "")
+	require.NoError(t, err)
+	require.Equal(t, layout.Failed, s.State(last))
+	require.Empty(t, s.Problems())
+}
+
 // TestALaneIsLookedAtAfterItsRepair requires that what waits in line of a lane with room is
 // admitted, and no more.
 func TestALaneIsLookedAtAfterItsRepair(t *testing.T) {

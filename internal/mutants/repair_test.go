@@ -3,7 +3,7 @@ package mutants
 // repairMutants are faults in the repair of keys that follow from others.
 func repairMutants() []mutant {
 	const repair, mend = "fdbmodel/audit/repair.go", "fdbmodel/audit/mend.go"
-	room := suites{{of: "fdbmodel/audit", run: "Meets|Revive|Unknown|Breakage|ALane"}}
+	room := suites{{of: "fdbmodel/audit", run: "Meets|Revive|Released|Unknown|Breakage|ALane"}}
 	return []mutant{
 		{name: "a repair does not see that a future moves on", file: repair, by: room,
 			old: "p := k.newPage(tx)\n",
@@ -20,6 +20,10 @@ func repairMutants() []mutant {
 		{name: "a future is offered whose inputs are not realized", file: "fdbmodel/audit/place.go", by: room,
 			old: "in.State() != layout.Realized && !wasLost(in)",
 			new: "in.State().Terminal() && !wasLost(in) && false"},
+		{name: "a use that an end has released is left to a mark that does not release it", file: "fdbmodel/audit/edges.go",
+			by:  room,
+			old: "!(*marked && r.Spec.InputsRef != nil)",
+			new: "!*marked"},
 		{name: "a lane admits by a count that leaves out futures", file: repair, by: room,
 			old: "k.repairs == nil || !k.repairs.uncounted",
 			new: "k.repairs == nil || true || !k.repairs.uncounted"},
