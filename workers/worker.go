@@ -243,12 +243,14 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // live is one membership after the other.
 func (w *Worker) live(ctx context.Context) error {
-	for {
+	for again := false; ; again = true {
 		m, err := w.join(ctx)
 		if err == nil {
 			err = m.run(ctx)
 		}
 		switch {
+		case again && m == nil && ctx.Err() != nil: // it was to stop while it registered again
+			return nil
 		case w.vanished() || errors.Is(err, errVanished):
 			return nil
 		case !errors.Is(err, fdbmodel.ErrReaped):
