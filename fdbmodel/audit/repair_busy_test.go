@@ -141,7 +141,10 @@ func repairBeside(t *testing.T, gone bool) {
 		}
 		counts, err := c.Counts(ctx)
 		require.NoError(t, err)
-		return counts.Total(layout.Realized) == int64(len(ids))
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		// A worker may not have been told yet of an end that the counts have.
+		return counts.Total(layout.Realized) == int64(len(ids)) && len(all.times) == len(ids)
 	}, time.Minute, time.Millisecond)
 	stop()
 	group.Wait()

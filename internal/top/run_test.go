@@ -36,7 +36,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		}()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- Run(ctx, terminal, terminal, NewReader(client), time.Hour) }()
+		go func() { ended <- Run(ctx, terminal, terminal, NewReader(client), 10*time.Millisecond) }()
 		stop()
 		require.NoError(t, <-ended)
 		require.NoError(t, terminal.Close())
