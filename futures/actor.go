@@ -99,6 +99,10 @@ func (a *Actor[S]) join(ctx context.Context, keys []string) ([]*joined[S], error
 	if err != nil {
 		return nil, err
 	}
+	return a.joinTurn(ctx, turn, keys)
+}
+
+func (a *Actor[S]) joinTurn(ctx context.Context, turn taskcontext.Turn, keys []string) ([]*joined[S], error) {
 	refs := make([]actors.Ref, len(keys))
 	for i, key := range keys {
 		refs[i] = actors.Ref{Type: a.name, Key: key}
@@ -162,7 +166,7 @@ func turnOf(ctx context.Context) (taskcontext.Turn, error) {
 	}
 	if ctx.Value(readingKey{}) != nil {
 		return nil, permanentError{errors.New("futures: a reader only reads: of other actors by Actor.Read and Parts.Get; " +
-			"what changes actors or sends is a method, by DefineMethod")}
+			"for what changes actors or sends, make it a method, with DefineMethod")}
 	}
 	if withinStep(ctx) {
 		return nil, permanentError{errors.New("futures: actors and sends in a step, whose code does not run again: a later " +

@@ -208,16 +208,10 @@ func (c *Client) await(ctx context.Context, fs []*Future, g *group) (err error) 
 func (c *Client) wait(ctx context.Context, fs []*Future, g *group) error {
 	select {
 	case <-g.signal:
-		return nil
+		return g.refusal()
 	default:
 	}
-	refused := make(chan error, 1)
-	defer taskcontext.NoteAwait(ctx, func() (ID, int) { return firstOpen(fs), g.open() }, func(err error) {
-		select {
-		case refused <- err:
-		default:
-		}
-	})()
+	defer taskcontext.NoteAwait(ctx, func() (ID, int) { return firstOpen(fs), g.open() }, g.refuse)()
 	if c.manual() && c.options.Seam.Drive != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -232,9 +226,7 @@ func (c *Client) wait(ctx context.Context, fs []*Future, g *group) error {
 	}
 	select {
 	case <-g.signal:
-		return nil
-	case err := <-refused:
-		return err
+		return g.refusal()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -15,13 +15,14 @@ type waiter struct {
 
 // group is one call that awaits several futures.
 type group struct {
-	signal chan struct{} // sent a value when all have ended, or, with each, some
+	signal chan struct{} // sent a value when all have ended, or, with each, some, or a wait was refused
 	light  bool          // values are not wanted
 
-	mu    sync.Mutex
-	left  int
-	each  bool
-	ended []int // not taken yet, in the order of their ends
+	mu      sync.Mutex
+	left    int
+	each    bool
+	ended   []int // not taken yet, in the order of their ends
+	refused error // of a wait for those that are left
 }
 
 func newGroup(n int, each bool) *group {
@@ -38,6 +39,24 @@ func (g *group) end(index int) {
 	if g.each || g.left == 0 {
 		signal.Send(g.signal)
 	}
+}
+
+// refuse ends a wait of the group with an error.
+func (g *group) refuse(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused = err
+	signal.Send(g.signal)
+}
+
+// refusal returns the error that a wait was refused with, nil if it was not, or all have ended since.
+func (g *group) refusal() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.left == 0 {
+		return nil
+	}
+	return g.refused
 }
 
 func (g *group) over() bool { return g.open() == 0 }

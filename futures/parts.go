@@ -3,7 +3,6 @@ package futures
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -32,9 +31,10 @@ const (
 // has in the end if the result counts. Before, it may be newer than the state that the function has seen.
 type Parts[P any] struct {
 	actor, name string
-	join        func(ctx context.Context, key string) error
-	schema      int
-	migrate     func(from int, part []byte) (P, error)
+	// join has an actor take part in the turn of a function, which it returns.
+	join    func(ctx context.Context, key string) (taskcontext.Turn, error)
+	schema  int
+	migrate func(from int, part []byte) (P, error)
 }
 
 // NamedPart is a part of an actor in a list.
@@ -48,9 +48,12 @@ type NamedPart[P any] struct {
 // as msgpack, so that fields may be added and left out. The name of a part has up to 256 bytes of UTF-8 with that
 // of its kind.
 func DefineParts[P, S any](a *Actor[S], name string) *Parts[P] {
-	return &Parts[P]{actor: a.name, name: name, join: func(ctx context.Context, key string) error {
-		_, err := a.join(ctx, []string{key})
-		return err
+	return &Parts[P]{actor: a.name, name: name, join: func(ctx context.Context, key string) (taskcontext.Turn, error) {
+		turn, err := turnOf(ctx)
+		if err == nil {
+			_, err = a.joinTurn(ctx, turn, []string{key})
+		}
+		return turn, err
 	}}
 }
 
@@ -152,7 +155,7 @@ func (p *Parts[P]) read(ctx context.Context, key string, which actors.PartRange)
 	} else if is {
 		return r.all.Parts(ctx, p.ref(key), which)
 	}
-	turn, err := p.turn(ctx, key)
+	turn, err := p.join(ctx, key)
 	if err != nil {
 		return nil, "", err
 	}
@@ -160,22 +163,11 @@ func (p *Parts[P]) read(ctx context.Context, key string, which actors.PartRange)
 }
 
 func (p *Parts[P]) write(ctx context.Context, key string, part actors.Part) error {
-	if ctx.Value(readingKey{}) != nil {
-		return permanentError{errors.New("futures: a reader changes parts of actors: make it a method, with DefineMethod")}
-	}
-	turn, err := p.turn(ctx, key)
+	turn, err := p.join(ctx, key)
 	if err != nil {
 		return err
 	}
 	return turn.SetPart(p.ref(key), part)
-}
-
-// turn returns the turn of a function, with the actor in it.
-func (p *Parts[P]) turn(ctx context.Context, key string) (taskcontext.Turn, error) {
-	if err := p.join(ctx, key); err != nil {
-		return nil, err
-	}
-	return turnOf(ctx)
 }
 
 // only returns the one part that was found, if it was.

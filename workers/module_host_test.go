@@ -44,42 +44,13 @@ func moduleStep(ctx context.Context, host ModuleHost, name, value string) (strin
 func TestAStepOfAModuleWhoseClaimIsLost(t *testing.T) {
 	t.Parallel()
 	b, _ := progressBed(t)
-	first, failed := newBlocker(false), make(chan error, 1)
-	one := b.start(Options{Slots: 1, Modules: asking(func(ctx context.Context, host ModuleHost) (string, error) {
-		if _, err := moduleStep(ctx, host, "reserve", "first"); err != nil {
-			return "", err
-		}
-		if _, err := first.run(ctx, nil); err != nil {
-			return "", err
-		}
-		_, err := moduleStep(ctx, host, "charge", "late")
-		failed <- err
-		return "late", err
-	})}, nil)
-	id := b.one(b.module())
-	b.begins(first)
-	one.Pause()
-	b.declareDead(one.ID())
-	second := newBlocker(false)
-	b.start(Options{Slots: 1, Modules: asking(func(ctx context.Context, host ModuleHost) (string, error) {
-		reserved, err := moduleStep(ctx, host, "reserve", "again")
-		if err != nil {
-			return "", err
-		}
-		if _, err := moduleStep(ctx, host, "charge", "second"); err != nil {
-			return "", err
-		}
-		_, err = second.run(ctx, nil)
-		return reserved, err
-	})}, nil)
-	b.begins(second)
-	close(first.end)
-	require.ErrorIs(t, <-failed, steps.ErrLost)
-	close(second.end)
-	b.awaitOver(id)
-	require.Equal(t, "first", string(b.row(id).Result.Value))
-	require.Equal(t, []string{"reserve", "charge"}, b.steps(id))
-	b.check()
+	b.loseClaimInAStep(b.module(), func(run func(context.Context, stepsOf) (string, error)) *running {
+		return b.start(Options{Slots: 1, Modules: asking(func(ctx context.Context, host ModuleHost) (string, error) {
+			return run(ctx, func(ctx context.Context, name, value string) (string, error) {
+				return moduleStep(ctx, host, name, value)
+			})
+		})}, nil)
+	})
 }
 
 // TestMisusedStepsOfModules fail the future for good, whatever the module makes of it.

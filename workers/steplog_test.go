@@ -43,41 +43,58 @@ func (b *bed) steps(id layout.ID) (names []string) {
 func TestAStepOfALostClaimIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	b, _ := progressBed(t)
+	b.loseClaimInAStep("go:order", func(run func(context.Context, stepsOf) (string, error)) *running {
+		return b.start(Options{Slots: 1}, map[string]Function{"order": func(ctx context.Context, _ []byte) ([]byte, error) {
+			value, err := run(ctx, func(ctx context.Context, name, value string) (string, error) {
+				got, err := doStep(ctx, name, func() []byte { return []byte(value) })
+				return string(got), err
+			})
+			return []byte(value), err
+		}})
+	})
+}
+
+// stepsOf does a step with a name, and returns its value, the recorded one if it has one.
+type stepsOf func(ctx context.Context, name, value string) (string, error)
+
+// loseClaimInAStep has a worker that was declared dead between two steps do the second one, while another worker goes
+// on with what is recorded. start starts a worker whose function does what it is given.
+func (b *bed) loseClaimInAStep(function string, start func(func(context.Context, stepsOf) (string, error)) *running) {
 	first, failed := newBlocker(false), make(chan error, 1)
-	one := b.start(Options{Slots: 1}, map[string]Function{"order": func(ctx context.Context, args []byte) ([]byte, error) {
-		if _, err := doStep(ctx, "reserve", func() []byte { return []byte("first") }); err != nil {
-			return nil, err
+	one := start(func(ctx context.Context, do stepsOf) (string, error) {
+		if _, err := do(ctx, "reserve", "first"); err != nil {
+			return "", err
 		}
-		if _, err := first.run(ctx, args); err != nil {
-			return nil, err
+		if _, err := first.run(ctx, nil); err != nil {
+			return "", err
 		}
-		_, err := doStep(ctx, "charge", func() []byte { return []byte("late") })
+		_, err := do(ctx, "charge", "late")
 		failed <- err
-		return nil, err
-	}})
-	id := b.one("go:order")
+		return "late", err
+	})
+	id := b.one(function)
 	b.begins(first)
 	one.Pause()
 	b.declareDead(one.ID())
 	second := newBlocker(false)
-	b.start(Options{Slots: 1}, map[string]Function{"order": func(ctx context.Context, args []byte) ([]byte, error) {
-		reserved, err := doStep(ctx, "reserve", func() []byte { return []byte("again") })
+	start(func(ctx context.Context, do stepsOf) (string, error) {
+		reserved, err := do(ctx, "reserve", "again")
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		if _, err := doStep(ctx, "charge", func() []byte { return []byte("second") }); err != nil {
-			return nil, err
+		if _, err := do(ctx, "charge", "second"); err != nil {
+			return "", err
 		}
-		_, err = second.run(ctx, args)
+		_, err = second.run(ctx, nil)
 		return reserved, err
-	}})
+	})
 	b.begins(second)
 	close(first.end)
-	require.ErrorIs(t, <-failed, steps.ErrLost)
+	require.ErrorIs(b.t, <-failed, steps.ErrLost)
 	close(second.end)
 	b.awaitOver(id)
-	require.Equal(t, "first", string(b.row(id).Result.Value))
-	require.Equal(t, []string{"reserve", "charge"}, b.steps(id))
+	require.Equal(b.t, "first", string(b.row(id).Result.Value))
+	require.Equal(b.t, []string{"reserve", "charge"}, b.steps(id))
 	b.check()
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +28,7 @@ func (a *app) actorCommand() *cobra.Command {
 }
 
 func (a *app) actorListCommand() *cobra.Command {
-	var after string
-	var limit int
+	var page afterFlags
 	cmd := &cobra.Command{
 		Use: "list [TYPE]", Short: "List the types of actors, or the actors of a type",
 		Long: "list prints the types of which there are actors, or with a TYPE its actors, without their states. An actor " +
@@ -39,16 +37,15 @@ func (a *app) actorListCommand() *cobra.Command {
 		Example: "  futura actor list\n  futura actor list account --limit 20\n" +
 			"  futura actor list account --json | jq -r '.actors[].key'",
 	}
-	cmd.Flags().StringVar(&after, "after", "", "continue after this key, where an earlier list ended")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 1000")
+	page.add(cmd, "key", 1000)
 	return a.onCluster(cmd, func(ctx context.Context, c *futures.Client, args []string) error {
-		if limit < 1 || limit > 1000 {
-			return usageError{fmt.Errorf("--limit %d: use 1 to 1000", limit)}
+		if err := page.check(); err != nil {
+			return err
 		}
 		if len(args) == 1 {
-			return a.listActors(ctx, c, args[0], after, limit)
+			return a.listActors(ctx, c, args[0], page.after, page.limit)
 		}
-		if after != "" {
+		if page.after != "" {
 			return usageError{errors.New("--after needs a TYPE")}
 		}
 		types, err := c.ActorTypes(ctx)
@@ -127,8 +124,7 @@ func actorRows(v *futures.ActorView) [][]string {
 }
 
 func (a *app) actorPartsCommand() *cobra.Command {
-	var after string
-	var limit int
+	var page afterFlags
 	cmd := &cobra.Command{
 		Use: "parts TYPE/KEY", Short: "List the named parts of an actor",
 		Long: "parts prints the names and sizes of the parts that an actor has beside its state, in the order of their " +
@@ -136,17 +132,16 @@ func (a *app) actorPartsCommand() *cobra.Command {
 			"prints their values.",
 		Example: "  futura actor parts order/7\n  futura actor parts order/7 --limit 20 --after line/019",
 	}
-	cmd.Flags().StringVar(&after, "after", "", "continue after this name, where an earlier list ended")
-	cmd.Flags().IntVar(&limit, "limit", futures.MaxPartList, "how many to print, at most 100")
+	page.add(cmd, "name", futures.MaxPartList)
 	return a.onCluster(cmd, func(ctx context.Context, c *futures.Client, args []string) error {
-		if limit < 1 || limit > futures.MaxPartList {
-			return usageError{fmt.Errorf("--limit %d: use 1 to %d", limit, futures.MaxPartList)}
+		if err := page.check(); err != nil {
+			return err
 		}
 		name, key, err := futures.ParseActor(args[0])
 		if err != nil {
 			return err
 		}
-		list, next, err := c.ActorParts(ctx, name, key, after, limit)
+		list, next, err := c.ActorParts(ctx, name, key, page.after, page.limit)
 		if err != nil {
 			return err
 		}
@@ -343,11 +338,8 @@ func (a *app) exportParts(ctx context.Context, c *futures.Client, lines *json.En
 				continue
 			}
 			one := exportedPart{Key: v.Key, Part: p.Name, Schema: p.Schema}
-			if text, is := p.JSON(); is {
-				one.Value = text
-			} else {
-				one.Bytes = &httpapi.Bytes{Encoding: "base64", Data: base64.StdEncoding.EncodeToString(p.Value)}
-			}
+			text, is := p.JSON()
+			one.Value, one.Bytes = httpapi.JSONOrBytes(text, is, p.Value)
 			if err := lines.Encode(one); err != nil {
 				return broken, err
 			}

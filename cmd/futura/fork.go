@@ -285,28 +285,27 @@ func (a *app) printForks(d *forkedMany) error {
 }
 
 func (a *app) forksCommand() *cobra.Command {
-	limit := 100
-	var after string
+	var page afterFlags
 	cmd := a.onCluster(&cobra.Command{
 		Use: "forks ID", Short: "List the forks of a future",
 		Long: "forks lists the futures that were made from a future with futura fork, in the order of their ids.",
 		Example: "  futura forks 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
 			"  futura forks 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json",
 	}, func(ctx context.Context, c *futures.Client, args []string) error {
-		if limit < 1 || limit > 1000 {
-			return usageError{fmt.Errorf("--limit %d: use 1 to 1000", limit)}
+		if err := page.check(); err != nil {
+			return err
 		}
 		ids, err := parseIDs(args)
 		if err != nil {
 			return err
 		}
 		var last futures.ID
-		if after != "" {
-			if last, err = futures.ParseID(after); err != nil {
+		if page.after != "" {
+			if last, err = futures.ParseID(page.after); err != nil {
 				return err
 			}
 		}
-		all, last, err := c.Forks(ctx, ids[0], last, limit)
+		all, last, err := c.Forks(ctx, ids[0], last, page.limit)
 		if err != nil {
 			return err
 		}
@@ -316,8 +315,7 @@ func (a *app) forksCommand() *cobra.Command {
 		}
 		return showPage(a, "forks", all, next, []string{"FORK", "STATE", "SUBMITTED", "GOES ON", "NAME"}, forkRow)
 	})
-	cmd.Flags().IntVar(&limit, "limit", limit, "how many to print, at most 1000")
-	cmd.Flags().StringVar(&after, "after", "", "continue after this fork, where an earlier list ended")
+	page.add(cmd, "fork", 1000)
 	return cmd
 }
 

@@ -61,6 +61,26 @@ func showAll[T, V any](a *app, name string, all []T, form func(*T) V, heading []
 	return a.show(map[string]any{name: forms}, rows)
 }
 
+// afterFlags are those of a list that is printed in pages.
+type afterFlags struct {
+	after       string
+	limit, most int
+}
+
+// add adds them to a command that prints at most most things at a time, in the order of what.
+func (p *afterFlags) add(cmd *cobra.Command, what string, most int) {
+	p.most = most
+	cmd.Flags().StringVar(&p.after, "after", "", "continue after this "+what+", where an earlier list ended")
+	cmd.Flags().IntVar(&p.limit, "limit", 100, fmt.Sprintf("how many to print, at most %d", most))
+}
+
+func (p *afterFlags) check() error {
+	if p.limit < 1 || p.limit > p.most {
+		return usageError{fmt.Errorf("--limit %d: use 1 to %d", p.limit, p.most)}
+	}
+	return nil
+}
+
 // showPage is showAll for a page: next is what --after takes for the next one, empty at the end.
 func showPage[T any](a *app, name string, all []T, next string, heading []string, row func(*T) []string) error {
 	if a.json && next != "" {

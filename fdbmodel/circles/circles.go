@@ -80,12 +80,12 @@ func (w *Waits) Through(ctx context.Context, id layout.ID) (Circle, error) {
 	if first == nil {
 		return nil, nil
 	}
-	s := search{waits: w, back: id, seen: map[layout.ID]bool{}}
-	row, found, err := s.row(ctx, id)
+	row, found, err := w.row(ctx, id)
 	if err != nil || !found || !first.holds(&row) {
 		return nil, err
 	}
 	first.note(&row)
+	s := search{waits: w, back: id, seen: map[layout.ID]bool{}}
 	return s.follow(ctx, Circle{*first}, first.For)
 }
 
@@ -101,8 +101,22 @@ type search struct {
 	seen  map[layout.ID]bool
 }
 
-func (s *search) row(ctx context.Context, id layout.ID) (row layout.Row, found bool, err error) {
-	row, err = s.waits.cluster.Get(ctx, id)
+// readable returns those futures that can be read.
+func (w *Waits) readable(ctx context.Context, ids []layout.ID) (rows []layout.Row, err error) {
+	for _, id := range ids {
+		row, found, err := w.row(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func (w *Waits) row(ctx context.Context, id layout.ID) (row layout.Row, found bool, err error) {
+	row, err = w.cluster.Get(ctx, id)
 	if errors.Is(err, fdbmodel.ErrNotFound) || layout.IsUnreadable(err) {
 		return row, false, nil
 	}
@@ -115,7 +129,7 @@ func (s *search) follow(ctx context.Context, so Circle, id layout.ID) (Circle, e
 		return nil, nil
 	}
 	s.seen[id] = true
-	row, found, err := s.row(ctx, id)
+	row, found, err := s.waits.row(ctx, id)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -188,6 +202,9 @@ func (w *Waits) findHolders(ctx context.Context) error {
 	holders := map[layout.Lane]*Wait{}
 	for part := range slices.Chunk(ids, layout.MaxSubmit) {
 		rows, err := w.cluster.GetMany(ctx, part)
+		if layout.IsUnreadable(err) { // one that newer code runs keeps no circle of others from being found
+			rows, err = w.readable(ctx, part)
+		}
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/circles"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -167,6 +168,24 @@ func (r *ring) relinquish(w *fdbmodel.Registration, id layout.ID) {
 	done := r.done(w, id)
 	done.Relinquish = true
 	require.Equal(r.T, fdbmodel.Applied, r.Finish(w, done))
+}
+
+// TestACircleBesideWhatCannotBeRead is found all the same.
+func TestACircleBesideWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r := newRing(t)
+	a, b := r.run(r.Worker, in("narrow", "a")), r.run(r.other, in("narrow", "b"))
+	damaged := r.run(r.other)
+	r.await(r.Worker, a, r.Submit(in("narrow", "b")), 1, 1)
+	r.await(r.other, b, r.Submit(in("narrow", "a")), 1, 1)
+	r.await(r.other, damaged, a, 1, 1)
+	_, err := r.C.Transact(r.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(r.C.Keys().Spec(damaged), []byte("damaged"))
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []layout.ID{a, b}, idsOf(r.through(a)))
+	require.Empty(t, r.through(damaged))
 }
 
 // TestALongChainIsCut has circles through more futures than a search follows, and through fewer.

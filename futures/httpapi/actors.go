@@ -23,12 +23,17 @@ type Actor struct {
 // ActorOf returns the view of an actor with its state.
 func ActorOf(v *futures.ActorView) Actor {
 	a := Actor{ActorView: *v}
-	if text, is := v.JSON(); is {
-		a.State = text
-	} else if v.Value != nil {
-		a.Bytes = &Bytes{"base64", base64.StdEncoding.EncodeToString(v.Value)}
-	}
+	text, is := v.JSON()
+	a.State, a.Bytes = JSONOrBytes(text, is, v.Value)
 	return a
+}
+
+// JSONOrBytes returns what is shown of a value: its text as JSON if it has one, or else its bytes, neither for nil.
+func JSONOrBytes(text json.RawMessage, is bool, value []byte) (json.RawMessage, *Bytes) {
+	if is || value == nil {
+		return text, nil
+	}
+	return nil, &Bytes{"base64", base64.StdEncoding.EncodeToString(value)}
 }
 
 func (s *server) registerActors() {
