@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/wording"
 )
@@ -53,10 +53,11 @@ type appended struct {
 
 // lines gathers lines of the input for a log.
 type lines struct {
-	log      *jobqueue.Log[string]
+	logs     *joblog.Logs
 	producer string
-	number   int64 // of the last line that was read
-	jobs     []string
+	named    bool  // the producer was named by the caller, and the log remembers it
+	number   int64 // of the last line that was read, which grows with each append
+	jobs     [][]byte
 	size     int
 	result   appended
 }
@@ -65,17 +66,13 @@ func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue string, j
 	if producer != "" && len(jobs) > 0 {
 		return usageError{errors.New("--producer counts lines of standard input: give it the jobs there")}
 	}
-	log, err := jobqueue.NewLog(c.Cluster(), queue, jobqueue.LogOptions[string]{})
-	if err != nil {
+	if err := layout.CheckName("queue", queue); err != nil {
 		return err
 	}
-	defer log.Close()
-	l := &lines{log: log, producer: producer, result: appended{Queue: queue}}
-	var before int64
-	if producer != "" {
-		if before, err = log.LastSequence(ctx, producer); err != nil {
-			return err
-		}
+	l := &lines{logs: joblog.Of(c.Cluster()), producer: producer, named: producer != "", result: appended{Queue: queue}}
+	before, err := l.begin(ctx, c.Cluster())
+	if err != nil {
+		return err
 	}
 	for _, job := range jobs {
 		l.number++
@@ -114,6 +111,20 @@ func (a *app) appendedSoFar(l *lines, err error) error {
 	return fmt.Errorf("appended %s, and then: %w", wording.Count(l.result.Appended, "job"), err)
 }
 
+// begin returns how many lines the log has of the producer, or draws one for this command.
+func (l *lines) begin(ctx context.Context, cluster *fdbmodel.Cluster) (before int64, err error) {
+	if !l.named {
+		drawn, err := cluster.DrawWorkerID()
+		l.producer = string(drawn)
+		return 0, err
+	}
+	last, err := l.logs.Producer(ctx, l.result.Queue, l.producer)
+	if errors.Is(err, fdbmodel.ErrNotFound) {
+		return 0, nil
+	}
+	return last.Sequence, err
+}
+
 // add takes one more line.
 func (l *lines) add(ctx context.Context, line string) error {
 	if len(line) > joblog.MaxJob {
@@ -129,7 +140,7 @@ func (l *lines) add(ctx context.Context, line string) error {
 			return err
 		}
 	}
-	l.jobs, l.size = append(l.jobs, line), l.size+len(line)
+	l.jobs, l.size = append(l.jobs, []byte(line)), l.size+len(line)
 	return nil
 }
 
@@ -138,20 +149,16 @@ func (l *lines) flush(ctx context.Context) error {
 	if len(l.jobs) == 0 {
 		return nil
 	}
-	var first uint64
-	var err error
-	if l.producer == "" {
-		first, err = l.log.Append(ctx, l.jobs...)
-	} else {
-		var isNew bool
-		if first, isNew, err = l.log.AppendOnce(ctx, l.producer, l.number, l.jobs...); err == nil && !isNew {
-			err = usageError{fmt.Errorf("another command appends as producer %s: run one at a time", l.producer)}
-		}
+	first, isNew, err := l.logs.Append(ctx, joblog.Append{
+		Queue: l.result.Queue, Jobs: l.jobs, Producer: l.producer, Sequence: l.number, Keep: l.named,
+	})
+	if err == nil && !isNew {
+		err = usageError{fmt.Errorf("another command appends as producer %s: run one at a time", l.producer)}
 	}
 	if err != nil {
 		return err
 	}
-	l.result.First = cmp.Or(l.result.First, first)
+	l.result.First = cmp.Or(l.result.First, uint64(first))
 	l.result.Appended += int64(len(l.jobs))
 	l.jobs, l.size = nil, 0
 	return nil
