@@ -6,7 +6,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -14,79 +13,51 @@ import (
 func (s *server) registerActions() {
 	path := futuresPath + "/{id}"
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":cancel", "cancel", "Cancel a future",
-		"A running future is asked to stop; a result that still arrives counts."), s.cancel)
+		"A running future is asked to stop; a result that still arrives counts."), ofFuture(s.cancel))
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":retry", "retry", "Retry a future",
-		"Runs a failed future again with all its attempts, and a delayed one at once."), s.retry)
+		"Runs a failed future again with all its attempts, and a delayed one at once."), ofFuture(s.retry))
 	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, path, "delete", "Delete a future",
-		"Removes a future that is over, with its result."), s.discard)
+		"Removes a future that is over, with its result."), ofFuture(s.discard))
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, path+"/explanation", "explain", "Explain a future",
-		"Says why it is not running, or where it runs."), s.explain)
+		"Says why it is not running, or where it runs."), ofFuture(s.explain))
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, path+"/graph", "graph", "Get a future's graph",
-		"The futures that it depends on, up to some limits, and on request those that depend on it."), s.graph)
+		"The futures that it depends on, up to some limits, and on request those that depend on it."), ofFuture(s.graph))
 }
 
 type cancelInput struct {
-	ID   string `path:"id"`
+	OneFuture
 	Body *struct {
 		_      struct{} `additionalProperties:"false"`
 		Reason string   `json:"reason,omitempty" maxLength:"8192" doc:"The reason, stored with the future"`
 	} `required:"false"`
 }
 
-type cancelOutput struct {
-	Body struct {
-		Outcome string `json:"outcome" enum:"cancelled,requested,over" doc:"requested: its worker was asked to stop"`
-		State   string `json:"state"`
-	}
+type cancelOutputBody struct {
+	Outcome string `json:"outcome" enum:"cancelled,requested,over" doc:"requested: its worker was asked to stop"`
+	State   string `json:"state"`
 }
 
-func (s *server) cancel(ctx context.Context, in *cancelInput) (*cancelOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
-	reason := ""
-	if in.Body != nil {
-		reason = in.Body.Reason
-	}
-	outcome, state, err := s.client.Cluster().Cancel(ctx, id, reason)
-	if err != nil {
-		return nil, err
-	}
-	out := &cancelOutput{}
-	out.Body.State = state.String()
+func (s *server) cancel(ctx context.Context, id futures.ID, in *cancelInput) (*body[cancelOutputBody], error) {
+	outcome, state, err := s.client.Cluster().Cancel(ctx, id, given(in.Body).Reason)
+	said := cancelOutputBody{Outcome: "over", State: state.String()}
 	switch outcome {
 	case fdbmodel.Applied:
-		out.Body.Outcome = "cancelled"
+		said.Outcome = "cancelled"
 	case fdbmodel.Requested:
-		out.Body.Outcome = "requested"
-	default:
-		out.Body.Outcome = "over"
+		said.Outcome = "requested"
 	}
-	return out, nil
+	return answerWith(said, err)
 }
 
-type idInput struct {
-	ID string `path:"id"`
-}
-
-func (s *server) retry(ctx context.Context, in *idInput) (*answer, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) retry(ctx context.Context, id futures.ID, _ *OneFuture) (*answer, error) {
 	if err := s.client.Retry(ctx, id); err != nil {
 		return nil, err
 	}
 	return s.answer(ctx, id, 0)
 }
 
-func (s *server) discard(ctx context.Context, in *idInput) (*struct{}, error) {
-	id, err := layout.ParseID(in.ID)
-	if err == nil {
-		err = s.client.Discard(ctx, id)
-	}
-	return nil, err
+func (s *server) discard(ctx context.Context, id futures.ID, _ *OneFuture) (*struct{}, error) {
+	return nil, s.client.Discard(ctx, id)
 }
 
 // Explanation says why a future is not running, or where it runs.
@@ -109,18 +80,6 @@ func ExplanationOf(e *inspect.Explanation) Explanation {
 	return view
 }
 
-type explainOutput struct {
-	Body Explanation
-}
-
-func (s *server) explain(ctx context.Context, in *idInput) (*explainOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
-	e, err := s.client.Explain(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return &explainOutput{ExplanationOf(&e)}, nil
+func (s *server) explain(ctx context.Context, id futures.ID, _ *OneFuture) (*body[Explanation], error) {
+	return viewed(ExplanationOf)(s.client.Explain(ctx, id))
 }

@@ -114,9 +114,7 @@ type activityInput struct {
 	By   string `query:"by" enum:"minute,hour" doc:"The step. Default minute for up to 2h, its most, otherwise hour"`
 }
 
-type activityOutput struct{ Body *ActivityView }
-
-func (s *server) activityView(ctx context.Context, in *activityInput) (*activityOutput, error) {
+func (s *server) activityView(ctx context.Context, in *activityInput) (*body[*ActivityView], error) {
 	span, step, err := ActivitySpan(in.Last, in.By)
 	if err != nil {
 		return nil, stack.BadRequest("%v", err)
@@ -125,10 +123,7 @@ func (s *server) activityView(ctx context.Context, in *activityInput) (*activity
 	if err == nil {
 		err = stack.Reserve(ctx, int64(activityBytes*(len(view.Points)+len(view.Functions)+len(view.Queues))))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &activityOutput{view}, nil
+	return answerWith(view, err)
 }
 
 // ActivitySpan returns the span and the step of a view that ends now. An empty step is the

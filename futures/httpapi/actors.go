@@ -54,17 +54,13 @@ func (s *server) registerActors() {
 			"or with wait once it is over."), s.callActor)
 }
 
-type actorTypesOutput struct {
-	Body struct {
-		Types []string `json:"types"`
-	}
+type actorTypesOutputBody struct {
+	Types []string `json:"types"`
 }
 
-func (s *server) listActorTypes(ctx context.Context, _ *struct{}) (*actorTypesOutput, error) {
+func (s *server) listActorTypes(ctx context.Context, _ *struct{}) (*body[actorTypesOutputBody], error) {
 	types, err := s.client.ActorTypes(ctx)
-	out := &actorTypesOutput{}
-	out.Body.Types = append([]string{}, types...)
-	return out, err
+	return answerWith(actorTypesOutputBody{append([]string{}, types...)}, err)
 }
 
 type listActorsInput struct {
@@ -73,18 +69,14 @@ type listActorsInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-type actorsOutput struct {
-	Body struct {
-		Actors []futures.ActorView `json:"actors"`
-		Next   string              `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
-	}
+type actorsOutputBody struct {
+	Actors []futures.ActorView `json:"actors"`
+	Next   string              `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
 }
 
-func (s *server) listActors(ctx context.Context, in *listActorsInput) (*actorsOutput, error) {
+func (s *server) listActors(ctx context.Context, in *listActorsInput) (*body[actorsOutputBody], error) {
 	views, next, err := s.client.Actors(ctx, in.Type, in.After, in.Limit)
-	out := &actorsOutput{}
-	out.Body.Actors, out.Body.Next = views, next
-	return out, err
+	return answerWith(actorsOutputBody{views, next}, err)
 }
 
 type actorInput struct {
@@ -92,17 +84,11 @@ type actorInput struct {
 	Key  string `path:"key"`
 }
 
-type actorOutput struct{ Body Actor }
-
-func (s *server) getActor(ctx context.Context, in *actorInput) (*actorOutput, error) {
+func (s *server) getActor(ctx context.Context, in *actorInput) (*body[Actor], error) {
 	if err := stack.Reserve(ctx, actorBytes); err != nil {
 		return nil, err
 	}
-	v, err := s.client.ActorState(ctx, in.Type, in.Key)
-	if err != nil {
-		return nil, err
-	}
-	return &actorOutput{ActorOf(&v)}, nil
+	return viewed(ActorOf)(s.client.ActorState(ctx, in.Type, in.Key))
 }
 
 // actorBytes is what an actor may hold in memory, with its state as JSON.
@@ -115,21 +101,17 @@ type partsInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"100"`
 }
 
-type partsOutput struct {
-	Body struct {
-		Parts []futures.PartView `json:"parts"`
-		Next  string             `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
-	}
+type partsOutputBody struct {
+	Parts []futures.PartView `json:"parts"`
+	Next  string             `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
 }
 
-func (s *server) listParts(ctx context.Context, in *partsInput) (*partsOutput, error) {
+func (s *server) listParts(ctx context.Context, in *partsInput) (*body[partsOutputBody], error) {
 	if err := stack.Reserve(ctx, int64(in.Limit)*futures.MaxActorPart); err != nil {
 		return nil, err
 	}
 	views, next, err := s.client.ActorParts(ctx, in.Type, in.Key, in.After, in.Limit)
-	out := &partsOutput{}
-	out.Body.Parts, out.Body.Next = views, next
-	return out, err
+	return answerWith(partsOutputBody{views, next}, err)
 }
 
 func (s *server) deleteActor(ctx context.Context, in *actorInput) (*struct{}, error) {
@@ -160,10 +142,7 @@ func (s *server) callActor(ctx context.Context, in *callActorInput) (*answer, er
 		described := NewFuture{
 			Queue: in.Queue, Tags: in.Tags, Priority: in.Priority, MaxRetries: &in.MaxRetries,
 			BackoffMS: in.BackoffMS, TimeoutMS: in.TimeoutMS, DelayMS: in.DelayMS, ExpiresMS: in.ExpiresMS,
-			Deadline: in.Deadline, RequireFit: in.RequireFit,
-		}
-		if in.Body != nil {
-			described.Input = *in.Body
+			Deadline: in.Deadline, RequireFit: in.RequireFit, Input: given(in.Body),
 		}
 		t, err := described.task()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
@@ -18,14 +19,19 @@ func (s *server) registerArguments() {
 	})
 }
 
+// futureAt reads the id in the path of a request without parameters.
+func futureAt(r *http.Request) (futures.ID, error) {
+	for name := range r.URL.Query() {
+		return futures.ID{}, stack.BadRequest("there is no parameter %.40q", name)
+	}
+	return layout.ParseID(r.PathValue("id"))
+}
+
 // arguments answers with the bytes of a future's arguments.
 func (s *server) arguments(w http.ResponseWriter, r *http.Request) error {
-	id, err := layout.ParseID(r.PathValue("id"))
+	id, err := futureAt(r)
 	if err != nil {
 		return err
-	}
-	for name := range r.URL.Query() {
-		return stack.BadRequest("there is no parameter %.40q", name)
 	}
 	row, err := s.client.Cluster().Get(r.Context(), id)
 	if err != nil {

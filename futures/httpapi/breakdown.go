@@ -42,9 +42,7 @@ type breakdownInput struct {
 	Items bool   `query:"items" doc:"With the items of batches, as by batch"`
 }
 
-type breakdownOutput struct{ Body *Breakdown }
-
-func (s *server) breakdown(ctx context.Context, in *breakdownInput) (*breakdownOutput, error) {
+func (s *server) breakdown(ctx context.Context, in *breakdownInput) (*body[*Breakdown], error) {
 	filter, err := in.filter(ctx, s.client.Cluster())
 	if err != nil {
 		return nil, err
@@ -56,5 +54,5 @@ func (s *server) breakdown(ctx context.Context, in *breakdownInput) (*breakdownO
 		return nil, err
 	}
 	found, err := inspect.Breakdown(ctx, s.client.Cluster(), filter, in.By)
-	return &breakdownOutput{BreakdownOf(in.By, &found)}, err
+	return answerWith(BreakdownOf(in.By, &found), err)
 }

@@ -92,8 +92,6 @@ type Bulk struct {
 	Cursor    string `json:"cursor,omitempty" doc:"More is left: send the request again with it"`
 }
 
-type bulkOutput struct{ Body Bulk }
-
 // bulkChange is a change of many futures.
 type bulkChange struct {
 	action, summary string
@@ -140,11 +138,11 @@ func (s *server) registerBulk() {
 		stack.Register(s.Stack, change.permission, operation(http.MethodPost, futuresPath+":"+change.action,
 			change.action+"-many", change.summary, "Answers after at most some seconds, with a cursor if more is left. "+
 				"Items of batches are left alone. A filter is needed. What was changed before an error stays so."),
-			func(ctx context.Context, in *bulkInput) (*bulkOutput, error) { return s.bulk(ctx, &change, in) })
+			func(ctx context.Context, in *bulkInput) (*body[Bulk], error) { return s.bulk(ctx, &change, in) })
 	}
 }
 
-func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*bulkOutput, error) {
+func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*body[Bulk], error) {
 	if in.ListFilter == (ListFilter{}) {
 		return nil, errUnfiltered()
 	}
@@ -163,7 +161,7 @@ func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*
 	if err := stack.Reserve(ctx, listBytes); err != nil {
 		return nil, err
 	}
-	out := &bulkOutput{}
+	out := &body[Bulk]{}
 	apply := func(ids []futures.ID) error {
 		if out.Body.Matched += len(ids); in.Preview {
 			return nil

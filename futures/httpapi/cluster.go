@@ -83,17 +83,13 @@ func (s *server) registerCluster() {
 func registerHealth(s *stack.Stack, client *futures.Client) {
 	stack.Register(s, stack.Public, operation(http.MethodGet, "/api/v1/health", "health",
 		"Check that the store answers", ""),
-		func(ctx context.Context, _ *struct{}) (*healthOutput, error) {
-			out := &healthOutput{}
-			out.Body.Status, out.Body.Version = "ok", s.Version()
-			return out, CheckHealth(ctx, client)
+		func(ctx context.Context, _ *struct{}) (*body[healthOutputBody], error) {
+			return answerWith(healthOutputBody{"ok", s.Version()}, CheckHealth(ctx, client))
 		})
 }
 
-type workersOutput struct {
-	Body struct {
-		Workers []Worker `json:"workers"`
-	}
+type workersOutputBody struct {
+	Workers []Worker `json:"workers"`
 }
 
 // newMembers returns the workers of a cluster, for all who ask.
@@ -104,11 +100,9 @@ func newMembers(client *futures.Client) *shared[[]Worker] {
 	}}
 }
 
-func (s *server) workers(ctx context.Context, _ *struct{}) (*workersOutput, error) {
+func (s *server) workers(ctx context.Context, _ *struct{}) (*body[workersOutputBody], error) {
 	found, err := s.members.read(ctx)
-	out := &workersOutput{}
-	out.Body.Workers = found
-	return out, err
+	return answerWith(workersOutputBody{found}, err)
 }
 
 // Count is how many futures of a queue are in a state.
@@ -160,26 +154,17 @@ func policyOf(p *layout.Policy) Policy {
 	}
 }
 
-type clusterOutput struct {
-	Body Cluster
-}
-
-func (s *server) cluster(ctx context.Context, _ *struct{}) (*clusterOutput, error) {
+func (s *server) cluster(ctx context.Context, _ *struct{}) (*body[Cluster], error) {
 	c := s.client.Cluster()
 	now, err := s.counts.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := &clusterOutput{ClusterOf(c.Name(), c.Config(), nil)}
-	out.Body.Counts = now.all
-	return out, nil
+	view := ClusterOf(c.Name(), c.Config(), nil)
+	view.Counts = now.all
+	return answerWith(view, err)
 }
 
-type healthOutput struct {
-	Body struct {
-		Status  string `json:"status" enum:"ok"`
-		Version string `json:"version"`
-	}
+type healthOutputBody struct {
+	Status  string `json:"status" enum:"ok"`
+	Version string `json:"version"`
 }
 
 // CheckHealth returns a problem if the store does not answer in time.

@@ -25,8 +25,6 @@ type Object struct {
 	Workers []layout.WorkerID `json:"workers"`
 }
 
-type objectsOutput struct{ Body *Objects }
-
 // newObjects returns the objects of a cluster, for all who ask.
 func newObjects(client *futures.Client) *shared[*Objects] {
 	return &shared[*Objects]{from: func(ctx context.Context) (*Objects, error) {
@@ -40,76 +38,54 @@ func (s *server) registerCopies() {
 	objects := newObjects(s.client)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, "/api/v1/objects", "list-objects",
 		"List the results that workers hold as objects", "The largest of up to 20,000 copies."),
-		func(ctx context.Context, _ *struct{}) (*objectsOutput, error) {
-			found, err := objects.read(ctx)
-			return &objectsOutput{found}, err
-		})
+		func(ctx context.Context, _ *struct{}) (*body[*Objects], error) { return answerWith(objects.read(ctx)) })
 	path := futuresPath + "/{id}"
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":clone", "clone", "Copy a result to a worker",
-		"Another worker takes a copy of a result that is an object. Answers once it counts."), s.clone)
+		"Another worker takes a copy of a result that is an object. Answers once it counts."), ofFuture(s.clone))
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":transfer", "transfer",
-		"Move a result to a worker", "As clone, after which no other worker has it."), s.transfer)
+		"Move a result to a worker", "As clone, after which no other worker has it."), ofFuture(s.transfer))
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPut, path+"/pins/{holder}", "pin", "Pin a future",
-		"Keeps it from being removed, until the same holder unpins it."), s.pin)
+		"Keeps it from being removed, until the same holder unpins it."), ofFuture(s.pin))
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodDelete, path+"/pins/{holder}", "unpin", "Unpin a future",
-		"Ends the pin of a holder, if there is one."), s.unpin)
+		"Ends the pin of a holder, if there is one."), ofFuture(s.unpin))
 }
 
 type copyInput struct {
-	ID   string `path:"id"`
+	OneFuture
 	Body *struct {
 		_      struct{} `additionalProperties:"false"`
 		Worker string   `json:"worker,omitempty" maxLength:"64" doc:"Defaults to the one with most room"`
 	} `required:"false"`
 }
 
-type copyOutput struct {
-	Body struct {
-		Worker layout.WorkerID `json:"worker" doc:"The worker that has it now"`
-	}
+// to says which worker is to have it.
+func (in *copyInput) to() futures.CopyOptions {
+	return futures.CopyOptions{To: futures.WorkerID(given(in.Body).Worker)}
 }
 
-func (s *server) clone(ctx context.Context, in *copyInput) (*copyOutput, error) {
-	return in.take(ctx, s.client.Clone)
+type copyOutputBody struct {
+	Worker layout.WorkerID `json:"worker" doc:"The worker that has it now"`
 }
 
-func (s *server) transfer(ctx context.Context, in *copyInput) (*copyOutput, error) {
-	return in.take(ctx, s.client.Transfer)
+func (s *server) clone(ctx context.Context, id futures.ID, in *copyInput) (*body[copyOutputBody], error) {
+	worker, err := s.client.Clone(ctx, id, in.to())
+	return answerWith(copyOutputBody{worker}, err)
 }
 
-func (in *copyInput) take(ctx context.Context,
-	take func(context.Context, futures.ID, futures.CopyOptions) (futures.WorkerID, error),
-) (*copyOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
-	var o futures.CopyOptions
-	if in.Body != nil {
-		o.To = futures.WorkerID(in.Body.Worker)
-	}
-	out := &copyOutput{}
-	out.Body.Worker, err = take(ctx, id, o)
-	return out, err
+func (s *server) transfer(ctx context.Context, id futures.ID, in *copyInput) (*body[copyOutputBody], error) {
+	worker, err := s.client.Transfer(ctx, id, in.to())
+	return answerWith(copyOutputBody{worker}, err)
 }
 
 type pinInput struct {
-	ID     string `path:"id"`
+	OneFuture
 	Holder string `path:"holder" maxLength:"64"`
 }
 
-func (s *server) pin(ctx context.Context, in *pinInput) (*struct{}, error) {
-	id, err := layout.ParseID(in.ID)
-	if err == nil {
-		err = s.client.Pin(ctx, id, in.Holder)
-	}
-	return nil, err
+func (s *server) pin(ctx context.Context, id futures.ID, in *pinInput) (*struct{}, error) {
+	return nil, s.client.Pin(ctx, id, in.Holder)
 }
 
-func (s *server) unpin(ctx context.Context, in *pinInput) (*struct{}, error) {
-	id, err := layout.ParseID(in.ID)
-	if err == nil {
-		err = s.client.Unpin(ctx, id, in.Holder)
-	}
-	return nil, err
+func (s *server) unpin(ctx context.Context, id futures.ID, in *pinInput) (*struct{}, error) {
+	return nil, s.client.Unpin(ctx, id, in.Holder)
 }

@@ -89,8 +89,8 @@ func GraphOf(g *inspect.Graph) Graph {
 		one := GraphNode{
 			ID: n.ID, Level: n.Level, Function: n.Function, Queue: n.Queue, Label: n.Label, Worker: n.Worker,
 			Failure: n.Failure, ArgsBytes: n.ArgsSize, ResultBytes: n.ResultSize,
-			RunTimeMS: float64(n.RunTime.Microseconds()) / 1000, SubmittedAt: knownTime(n.Submitted),
-			DueAt: knownTime(n.Due), EndedAt: knownTime(n.Ended), InputCount: n.InputCount,
+			RunTimeMS: float64(n.RunTime.Microseconds()) / 1000, SubmittedAt: timeIfSet(n.Submitted),
+			DueAt: timeIfSet(n.Due), EndedAt: timeIfSet(n.Ended), InputCount: n.InputCount,
 			Inputs: append([]futures.ID{}, n.Inputs...), WaitsFor: n.WaitsFor, MoreDependants: n.MoreDependants,
 			Waited: n.Waited(),
 		}
@@ -102,35 +102,18 @@ func GraphOf(g *inspect.Graph) Graph {
 	return view
 }
 
-// knownTime returns nil for 0.
-func knownTime(millis int64) *time.Time {
-	if millis == 0 {
-		return nil
-	}
-	at := timeOf(millis)
-	return &at
-}
-
 type graphInput struct {
-	ID         string `path:"id"`
-	Dependants bool   `query:"dependants" doc:"Also those that use its result and are not over"`
-	Depth      int    `query:"depth" minimum:"1" maximum:"1000" default:"20" doc:"Up to how many edges away"`
-	Limit      int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many futures at most"`
-	Fan        int    `query:"fan" minimum:"1" maximum:"1000" default:"25" doc:"How many inputs of one future at most"`
-}
-
-type graphOutput struct {
-	Body Graph
+	OneFuture
+	Dependants bool `query:"dependants" doc:"Also those that use its result and are not over"`
+	Depth      int  `query:"depth" minimum:"1" maximum:"1000" default:"20" doc:"Up to how many edges away"`
+	Limit      int  `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many futures at most"`
+	Fan        int  `query:"fan" minimum:"1" maximum:"1000" default:"25" doc:"How many inputs of one future at most"`
 }
 
 // graphBytes is what a graph may hold in memory while it is read and sent.
 const graphBytes = 8 << 20
 
-func (s *server) graph(ctx context.Context, in *graphInput) (*graphOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) graph(ctx context.Context, id futures.ID, in *graphInput) (*body[Graph], error) {
 	if err := stack.Reserve(ctx, graphBytes); err != nil {
 		return nil, err
 	}
@@ -140,5 +123,5 @@ func (s *server) graph(ctx context.Context, in *graphInput) (*graphOutput, error
 	if err != nil {
 		return nil, err
 	}
-	return &graphOutput{GraphOf(g)}, nil
+	return &body[Graph]{GraphOf(g)}, nil
 }

@@ -22,14 +22,10 @@ const maxFollow = 24 * time.Hour
 func attemptsOf(row *layout.Row) []Attempt {
 	var all []Attempt
 	for _, a := range row.EndedAttempts() {
-		shown := Attempt{
-			Attempt: a.Attempt, Worker: a.Worker, EndedAt: timeOf(a.At), Kind: a.Kind, Message: a.Message,
-		}
-		if a.StartedAt != 0 {
-			began := timeOf(a.StartedAt)
-			shown.StartedAt = &began
-		}
-		all = append(all, shown)
+		all = append(all, Attempt{
+			Attempt: a.Attempt, Worker: a.Worker, StartedAt: timeIfSet(a.StartedAt), EndedAt: timeOf(a.At), Kind: a.Kind,
+			Message: a.Message,
+		})
 	}
 	return all
 }
@@ -45,12 +41,9 @@ func (s *server) registerFollow() {
 
 // follow streams what a future comes to.
 func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
-	id, err := layout.ParseID(r.PathValue("id"))
+	id, err := futureAt(r)
 	if err != nil {
 		return err
-	}
-	for name := range r.URL.Query() {
-		return stack.BadRequest("there is no parameter %.40q", name)
 	}
 	e := eventStream{w: w}
 	ctx, cancel := s.Waiting(r.Context(), maxFollow)

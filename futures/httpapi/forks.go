@@ -16,14 +16,14 @@ func (s *server) registerForks() {
 	path := futuresPath + "/{id}"
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":fork", "fork", "Fork a future",
 		"Makes a new future from one that is over, with the steps that were recorded before a point: these do not run "+
-			"again. Without a body it goes on from the step that failed."), s.fork)
+			"again. Without a body it goes on from the step that failed."), ofFuture(s.fork))
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, futuresPath+":fork", "fork-many",
 		"Fork all futures that a filter finds", "Answers after at most some seconds, with a cursor if more is left. "+
 			"Without a state it takes those that have failed. Items of batches, cancelled futures and forks of the same name "+
 			"are left alone. A filter and a name are needed. Under the name each future is forked once: a request that was cut "+
 			"off may be repeated."), s.forkMany)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, path+"/forks", "list-forks",
-		"List the forks of a future", "In the order of their ids."), s.forks)
+		"List the forks of a future", "In the order of their ids."), ofFuture(s.forks))
 }
 
 // NewForks says how futures are forked.
@@ -48,7 +48,7 @@ func (n *NewForks) options() (o futures.ForkOptions, err error) {
 }
 
 type forkInput struct {
-	ID   string    `path:"id"`
+	OneFuture
 	Body *NewForks `required:"false"`
 }
 
@@ -58,11 +58,7 @@ type forkOutput struct {
 	Body     futures.Forked
 }
 
-func (s *server) fork(ctx context.Context, in *forkInput) (*forkOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) fork(ctx context.Context, id futures.ID, in *forkInput) (*forkOutput, error) {
 	options, err := in.Body.options()
 	if err != nil {
 		return nil, err
@@ -71,11 +67,7 @@ func (s *server) fork(ctx context.Context, in *forkInput) (*forkOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &forkOutput{Status: http.StatusCreated, Location: futuresPath + "/" + made.ID.String(), Body: made}
-	if made.Existed {
-		out.Status = http.StatusOK
-	}
-	return out, nil
+	return &forkOutput{statusOf(made.Existed), futuresPath + "/" + made.ID.String(), made}, nil
 }
 
 type forkManyInput struct {
@@ -92,7 +84,7 @@ type ForkedMany struct {
 	Cursor string `json:"cursor,omitempty" doc:"More is left: send the request again with it, and the limit less matched"`
 }
 
-func (s *server) forkMany(ctx context.Context, in *forkManyInput) (*struct{ Body ForkedMany }, error) {
+func (s *server) forkMany(ctx context.Context, in *forkManyInput) (*body[ForkedMany], error) {
 	if in.ListFilter == (ListFilter{}) {
 		return nil, errUnfiltered()
 	}
@@ -117,41 +109,31 @@ func (s *server) forkMany(ctx context.Context, in *forkManyInput) (*struct{ Body
 		return nil, err
 	}
 	done, err := s.client.ForkMany(ctx, query, options)
-	if err != nil {
-		return nil, err
-	}
-	body := ForkedMany{done, base64.RawURLEncoding.EncodeToString(done.Cursor)}
-	return &struct{ Body ForkedMany }{body}, nil
+	return answerWith(ForkedMany{done, base64.RawURLEncoding.EncodeToString(done.Cursor)}, err)
 }
 
 type forksInput struct {
-	ID    string `path:"id"`
+	OneFuture
 	After string `query:"after" doc:"The next of the page before"`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-type forksOutput struct {
-	Body struct {
-		Forks []futures.Forked `json:"forks"`
-		Next  string           `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
-	}
+type forksOutputBody struct {
+	Forks []futures.Forked `json:"forks"`
+	Next  string           `json:"next,omitempty" doc:"Where the next page begins; left out at the end"`
 }
 
-func (s *server) forks(ctx context.Context, in *forksInput) (*forksOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) forks(ctx context.Context, id futures.ID, in *forksInput) (_ *body[forksOutputBody], err error) {
 	var after futures.ID
 	if in.After != "" {
 		if after, err = layout.ParseID(in.After); err != nil {
 			return nil, err
 		}
 	}
-	out := &forksOutput{}
 	all, last, err := s.client.Forks(ctx, id, after, in.Limit)
-	if out.Body.Forks = all; !last.IsZero() {
-		out.Body.Next = last.String()
+	page := forksOutputBody{Forks: all}
+	if !last.IsZero() {
+		page.Next = last.String()
 	}
-	return out, err
+	return answerWith(page, err)
 }

@@ -24,12 +24,7 @@ type Function struct {
 
 // FunctionOf returns the view of a module.
 func FunctionOf(m *layout.Module) Function {
-	f := Function{Function: "wasm:" + m.CID, CID: m.CID, Size: m.Size, Aliases: append([]string{}, m.Aliases...)}
-	if m.StoredAt != 0 {
-		at := timeOf(m.StoredAt)
-		f.StoredAt = &at
-	}
-	return f
+	return Function{"wasm:" + m.CID, m.CID, m.Size, append([]string{}, m.Aliases...), timeIfSet(m.StoredAt)}
 }
 
 func (s *server) registerFunctions() {
@@ -47,11 +42,7 @@ type putFunctionInput struct {
 	RawBody []byte `contentType:"application/wasm" required:"true"`
 }
 
-type functionOutput struct {
-	Body Function
-}
-
-func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*functionOutput, error) {
+func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*body[Function], error) {
 	if in.Alias != "" {
 		if err := layout.CheckAlias(in.Alias); err != nil {
 			return nil, err
@@ -60,11 +51,7 @@ func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*functi
 	if err := CheckModule(ctx, s.checkModule, in.RawBody); err != nil {
 		return nil, err
 	}
-	m, err := modules.Of(s.client.Cluster()).Put(ctx, in.RawBody, in.Alias)
-	if err != nil {
-		return nil, err
-	}
-	return &functionOutput{FunctionOf(&m)}, nil
+	return viewed(FunctionOf)(modules.Of(s.client.Cluster()).Put(ctx, in.RawBody, in.Alias))
 }
 
 // CheckModule returns a problem for a module that check rejects. A nil check
@@ -85,15 +72,11 @@ func CheckModule(ctx context.Context, check func(ctx context.Context, cid string
 	return stack.NewProblem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
 }
 
-type functionsOutput struct {
-	Body struct {
-		Functions []Function `json:"functions"`
-	}
+type functionsOutputBody struct {
+	Functions []Function `json:"functions"`
 }
 
-func (s *server) listFunctions(ctx context.Context, _ *struct{}) (*functionsOutput, error) {
+func (s *server) listFunctions(ctx context.Context, _ *struct{}) (*body[functionsOutputBody], error) {
 	modules, err := modules.Of(s.client.Cluster()).List(ctx)
-	out := &functionsOutput{}
-	out.Body.Functions = viewsOf(modules, FunctionOf)
-	return out, err
+	return answerWith(functionsOutputBody{viewsOf(modules, FunctionOf)}, err)
 }

@@ -148,6 +148,8 @@ type Submitted struct {
 	Unlike  string     `json:"unlike,omitempty" doc:"What it has that was submitted otherwise"`
 }
 
+func submittedOf(f *futures.Future) Submitted { return Submitted{f.ID(), f.Existed(), f.Differs()} }
+
 func (s *server) registerFutures() {
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, futuresPath, "submit", "Submit a future",
 		"Answers once the future is durable, or with wait once it is over."), s.submit)
@@ -212,10 +214,7 @@ func (s *server) submitOne(ctx context.Context, in *SubmitParameters, path, key 
 	if err != nil {
 		return nil, err
 	}
-	out.Location, out.Body.Unlike = path+"/"+f.ID().String(), f.Differs()
-	if out.Status = http.StatusCreated; f.Existed() {
-		out.Status = http.StatusOK
-	}
+	out.Status, out.Location, out.Body.Unlike = statusOf(f.Existed()), path+"/"+f.ID().String(), f.Differs()
 	return out, nil
 }
 
@@ -305,7 +304,7 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 func submitted(handles []*futures.Future) []Submitted {
 	all := make([]Submitted, len(handles))
 	for i, f := range handles {
-		all[i] = Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()}
+		all[i] = submittedOf(f)
 	}
 	return all
 }
@@ -322,16 +321,14 @@ type listInput struct {
 // holds at most, which inspect.List bounds.
 const listedBytes, listBytes = 64 << 10, 40 << 20
 
-type listOutput struct {
-	Body struct {
-		Futures []Future `json:"futures"`
-		Cursor  string   `json:"cursor,omitempty" doc:"Where the next page begins; left out at the end"`
-		// ItemsLeftOut is set on the first page only.
-		ItemsLeftOut int `json:"items_left_out,omitempty" doc:"Items of batches that match and are not listed"`
-	}
+type listOutputBody struct {
+	Futures []Future `json:"futures"`
+	Cursor  string   `json:"cursor,omitempty" doc:"Where the next page begins; left out at the end"`
+	// ItemsLeftOut is set on the first page only.
+	ItemsLeftOut int `json:"items_left_out,omitempty" doc:"Items of batches that match and are not listed"`
 }
 
-func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
+func (s *server) list(ctx context.Context, in *listInput) (*body[listOutputBody], error) {
 	filter, err := in.filter(ctx, s.client.Cluster())
 	if err != nil {
 		return nil, err
@@ -347,16 +344,11 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 		return nil, err
 	}
 	rows, next, err := inspect.List(ctx, s.client.Cluster(), filter, cursor, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	out := &listOutput{}
-	out.Body.Futures = viewsOf(rows, ListView)
+	page := listOutputBody{Futures: viewsOf(rows, ListView), Cursor: base64.RawURLEncoding.EncodeToString(next)}
 	if filter.LeftOut != nil {
-		out.Body.ItemsLeftOut = *filter.LeftOut
+		page.ItemsLeftOut = *filter.LeftOut
 	}
-	out.Body.Cursor = base64.RawURLEncoding.EncodeToString(next)
-	return out, nil
+	return answerWith(page, err)
 }
 
 type getInput struct {

@@ -188,6 +188,60 @@ func operation(method, path, id, summary, description string) huma.Operation {
 	}
 }
 
+// body is an answer that is one value. The type of a value that has no view of its own is called
+// NAMEOutputBody: that is its name in the description.
+type body[T any] struct{ Body T }
+
+// answerWith answers with a value, unless there is an error.
+func answerWith[T any](value T, err error) (*body[T], error) { return &body[T]{value}, err }
+
+// viewed returns what answers with the view of a thing that was found, unless there is an error.
+func viewed[T, V any](view func(*T) V) func(T, error) (*body[V], error) {
+	return func(found T, err error) (*body[V], error) {
+		if err != nil {
+			return nil, err
+		}
+		return &body[V]{view(&found)}, nil
+	}
+}
+
+// OneFuture is the input of a route whose path has the id of a future.
+type OneFuture struct {
+	ID string `path:"id"`
+}
+
+func (in *OneFuture) id() string { return in.ID }
+
+// ofFuture reads the id in the path of a route before it is handled.
+func ofFuture[I, O any, P interface {
+	*I
+	id() string
+}](handle func(context.Context, futures.ID, *I) (*O, error)) func(context.Context, *I) (*O, error) {
+	return func(ctx context.Context, in *I) (*O, error) {
+		id, err := layout.ParseID(P(in).id())
+		if err != nil {
+			return nil, err
+		}
+		return handle(ctx, id, in)
+	}
+}
+
+// given is what a body that may be left out says, the zero value without one.
+func given[T any](body *T) (value T) {
+	if body != nil {
+		value = *body
+	}
+	return value
+}
+
+// statusOf is the status of an answer with a future that was submitted.
+func statusOf(existed bool) int {
+	if existed {
+		return http.StatusOK
+	}
+	return http.StatusCreated
+}
+
 // viewsOf are the views of a list.
 func viewsOf[T, V any](list []T, view func(*T) V) []V {
 	views := make([]V, len(list))

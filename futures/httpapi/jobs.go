@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
@@ -53,31 +52,21 @@ type listJobsInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-type jobLogsOutput struct {
-	Body struct {
-		Logs []JobLog `json:"logs"`
-	}
+type jobLogsOutputBody struct {
+	Logs []JobLog `json:"logs"`
 }
 
-func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*jobLogsOutput, error) {
+func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*body[jobLogsOutputBody], error) {
 	queues, err := joblog.Of(s.client.Cluster()).Page(ctx, in.After, in.Limit)
-	out := &jobLogsOutput{}
-	out.Body.Logs = viewsOf(queues, JobLogOf)
-	return out, err
+	return answerWith(jobLogsOutputBody{viewsOf(queues, JobLogOf)}, err)
 }
 
 type jobLogInput struct {
 	Queue string `path:"queue"`
 }
 
-type jobLogOutput struct{ Body JobLog }
-
-func (s *server) getJobs(ctx context.Context, in *jobLogInput) (*jobLogOutput, error) {
-	q, err := joblog.Of(s.client.Cluster()).Get(ctx, in.Queue)
-	if err != nil {
-		return nil, err
-	}
-	return &jobLogOutput{JobLogOf(&q)}, nil
+func (s *server) getJobs(ctx context.Context, in *jobLogInput) (*body[JobLog], error) {
+	return viewed(JobLogOf)(joblog.Of(s.client.Cluster()).Get(ctx, in.Queue))
 }
 
 type readJobsInput struct {
@@ -86,27 +75,19 @@ type readJobsInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-type jobsOutput struct {
-	Body struct {
-		Jobs []Job `json:"jobs"`
-	}
+type jobsOutputBody struct {
+	Jobs []Job `json:"jobs"`
 }
 
-func (s *server) readJobs(ctx context.Context, in *readJobsInput) (*jobsOutput, error) {
+func (s *server) readJobs(ctx context.Context, in *readJobsInput) (*body[jobsOutputBody], error) {
 	q, err := joblog.Of(s.client.Cluster()).Get(ctx, in.Queue)
 	if err != nil {
 		return nil, err
 	}
 	jobs, err := joblog.Of(s.client.Cluster()).Read(ctx, in.Queue, max(in.From, q.First), in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	out := &jobsOutput{}
-	out.Body.Jobs = make([]Job, len(jobs))
-	for i := range jobs {
-		out.Body.Jobs[i] = Job{jobs[i].Index, bytesOf(jobs[i].Value), time.UnixMilli(jobs[i].At).UTC()}
-	}
-	return out, nil
+	return answerWith(jobsOutputBody{viewsOf(jobs, func(j *joblog.Job) Job {
+		return Job{j.Index, bytesOf(j.Value), timeOf(j.At)}
+	})}, err)
 }
 
 // AppendJobs are jobs to append to a log.
@@ -179,9 +160,7 @@ type Appended struct {
 	First    int64  `json:"first" doc:"The index of the first job; 0 if that is known no more"`
 }
 
-type appendedOutput struct{ Body Appended }
-
-func (s *server) appendJobs(ctx context.Context, in *appendJobsInput) (*appendedOutput, error) {
+func (s *server) appendJobs(ctx context.Context, in *appendJobsInput) (*body[Appended], error) {
 	jobs, err := in.Body.jobs()
 	if err != nil {
 		return nil, err
@@ -198,14 +177,11 @@ func (s *server) appendJobs(ctx context.Context, in *appendJobsInput) (*appended
 		a.Producer, a.Sequence, a.Keep = p.name, p.sequence, false
 	}
 	first, isNew, err := joblog.Of(s.client.Cluster()).Append(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	out := &appendedOutput{Appended{Queue: in.Queue, First: first}}
+	done := Appended{Queue: in.Queue, First: first}
 	if isNew {
-		out.Body.Appended = len(jobs)
+		done.Appended = len(jobs)
 	}
-	return out, nil
+	return answerWith(done, err)
 }
 
 // producers are the names under which the server appends for requests without one. Each
@@ -269,17 +245,13 @@ type listParkedInput struct {
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-type parkedOutput struct {
-	Body struct {
-		Jobs []ParkedJob `json:"jobs"`
-	}
+type parkedOutputBody struct {
+	Jobs []ParkedJob `json:"jobs"`
 }
 
-func (s *server) listParked(ctx context.Context, in *listParkedInput) (*parkedOutput, error) {
+func (s *server) listParked(ctx context.Context, in *listParkedInput) (*body[parkedOutputBody], error) {
 	parked, err := s.parked(ctx, joblog.Consumer{Queue: in.Queue, Name: in.Consumer}, in.After, in.Limit)
-	out := &parkedOutput{}
-	out.Body.Jobs = viewsOf(parked, parkedOf)
-	return out, err
+	return answerWith(parkedOutputBody{viewsOf(parked, parkedOf)}, err)
 }
 
 func (s *server) parked(ctx context.Context, k joblog.Consumer, after int64, limit int,
@@ -314,13 +286,11 @@ type SettledJobs struct {
 	More     bool    `json:"more,omitempty" doc:"With all: there may be others above the last index"`
 }
 
-type settledOutput struct{ Body SettledJobs }
-
-func (s *server) retryParked(ctx context.Context, in *settleInput) (*settledOutput, error) {
+func (s *server) retryParked(ctx context.Context, in *settleInput) (*body[SettledJobs], error) {
 	return s.settle(ctx, in, joblog.Of(s.client.Cluster()).RetryParked)
 }
 
-func (s *server) dropParked(ctx context.Context, in *settleInput) (*settledOutput, error) {
+func (s *server) dropParked(ctx context.Context, in *settleInput) (*body[SettledJobs], error) {
 	return s.settle(ctx, in, joblog.Of(s.client.Cluster()).DropParked)
 }
 
@@ -331,7 +301,7 @@ const maxSettled = 1000
 // others.
 func (s *server) settle(ctx context.Context, in *settleInput,
 	do func(context.Context, joblog.Consumer, int64) error,
-) (*settledOutput, error) {
+) (*body[SettledJobs], error) {
 	k, indexes := joblog.Consumer{Queue: in.Queue, Name: in.Consumer}, in.Body.Indexes
 	if in.Body.All == (len(indexes) > 0) {
 		return nil, stack.BadRequest("say indexes or all, one of them")
@@ -340,7 +310,7 @@ func (s *server) settle(ctx context.Context, in *settleInput,
 	if err != nil {
 		return nil, err
 	}
-	out := &settledOutput{SettledJobs{Queue: k.Queue, Consumer: k.Name, Indexes: []int64{}}}
+	out := &body[SettledJobs]{SettledJobs{Queue: k.Queue, Consumer: k.Name, Indexes: []int64{}}}
 	if in.Body.All {
 		out.Body.More = len(parked) == maxSettled
 		for i := range parked {

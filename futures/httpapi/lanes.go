@@ -126,17 +126,12 @@ type laneKindInput struct {
 	Kind string `path:"kind"`
 }
 
-type laneKindOutput struct{ Body LaneKind }
-
-func (s *server) laneKind(ctx context.Context, name string, err error) (*laneKindOutput, error) {
+// laneKind answers with a kind as it is after a change, unless that has failed.
+func (s *server) laneKind(ctx context.Context, name string, err error) (*body[LaneKind], error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := s.client.LaneKind(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return &laneKindOutput{LaneKindOf(&k)}, nil
+	return viewed(LaneKindOf)(s.client.LaneKind(ctx, name))
 }
 
 type setLaneKindInput struct {
@@ -144,7 +139,7 @@ type setLaneKindInput struct {
 	Body LaneSettings
 }
 
-func (s *server) setLaneKind(ctx context.Context, in *setLaneKindInput) (*laneKindOutput, error) {
+func (s *server) setLaneKind(ctx context.Context, in *setLaneKindInput) (*body[LaneKind], error) {
 	b := &in.Body
 	if b.EveryMS > maxMillis {
 		return nil, stack.BadRequest("every_ms=%d: use at most %d", b.EveryMS, maxMillis)
@@ -163,20 +158,16 @@ func (s *server) setLaneKind(ctx context.Context, in *setLaneKindInput) (*laneKi
 	return s.laneKind(ctx, in.Kind, s.client.SetLaneKind(ctx, in.Kind, settings))
 }
 
-type laneKindsOutput struct {
-	Body struct {
-		Kinds []LaneKind `json:"kinds"`
-	}
+type laneKindsOutputBody struct {
+	Kinds []LaneKind `json:"kinds"`
 }
 
-func (s *server) listLaneKinds(ctx context.Context, _ *struct{}) (*laneKindsOutput, error) {
+func (s *server) listLaneKinds(ctx context.Context, _ *struct{}) (*body[laneKindsOutputBody], error) {
 	kinds, err := s.client.LaneKinds(ctx)
-	out := &laneKindsOutput{}
-	out.Body.Kinds = viewsOf(kinds, LaneKindOf)
-	return out, err
+	return answerWith(laneKindsOutputBody{viewsOf(kinds, LaneKindOf)}, err)
 }
 
-func (s *server) getLaneKind(ctx context.Context, in *laneKindInput) (*laneKindOutput, error) {
+func (s *server) getLaneKind(ctx context.Context, in *laneKindInput) (*body[LaneKind], error) {
 	return s.laneKind(ctx, in.Kind, nil)
 }
 
@@ -184,11 +175,11 @@ func (s *server) removeLaneKind(ctx context.Context, in *laneKindInput) (*struct
 	return nil, s.client.RemoveLaneKind(ctx, in.Kind)
 }
 
-func (s *server) pauseLaneKind(ctx context.Context, in *laneKindInput) (*laneKindOutput, error) {
+func (s *server) pauseLaneKind(ctx context.Context, in *laneKindInput) (*body[LaneKind], error) {
 	return s.laneKind(ctx, in.Kind, s.client.PauseLaneKind(ctx, in.Kind))
 }
 
-func (s *server) resumeLaneKind(ctx context.Context, in *laneKindInput) (*laneKindOutput, error) {
+func (s *server) resumeLaneKind(ctx context.Context, in *laneKindInput) (*body[LaneKind], error) {
 	return s.laneKind(ctx, in.Kind, s.client.ResumeLaneKind(ctx, in.Kind))
 }
 
@@ -198,17 +189,13 @@ type listLanesInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-type lanesOutput struct {
-	Body struct {
-		Lanes []LaneView `json:"lanes"`
-	}
+type lanesOutputBody struct {
+	Lanes []LaneView `json:"lanes"`
 }
 
-func (s *server) listLanes(ctx context.Context, in *listLanesInput) (*lanesOutput, error) {
+func (s *server) listLanes(ctx context.Context, in *listLanesInput) (*body[lanesOutputBody], error) {
 	list, err := s.client.Lanes(ctx, in.Kind, in.After, in.Limit)
-	out := &lanesOutput{}
-	out.Body.Lanes = viewsOf(list, LaneOf)
-	return out, err
+	return answerWith(lanesOutputBody{viewsOf(list, LaneOf)}, err)
 }
 
 type getLaneInput struct {
@@ -217,21 +204,8 @@ type getLaneInput struct {
 	Limit int    `query:"limit" minimum:"0" maximum:"1000" default:"100" doc:"How many of the futures in line"`
 }
 
-type laneOutput struct{ Body LaneView }
-
-func (s *server) lane(ctx context.Context, lane futures.Lane, limit int, err error) (*laneOutput, error) {
-	if err != nil {
-		return nil, err
-	}
-	v, err := s.client.Lane(ctx, lane, limit)
-	if err != nil {
-		return nil, err
-	}
-	return &laneOutput{LaneOf(&v)}, nil
-}
-
-func (s *server) getLane(ctx context.Context, in *getLaneInput) (*laneOutput, error) {
-	return s.lane(ctx, futures.Lane{Kind: in.Kind, Key: in.Key}, in.Limit, nil)
+func (s *server) getLane(ctx context.Context, in *getLaneInput) (*body[LaneView], error) {
+	return viewed(LaneOf)(s.client.Lane(ctx, futures.Lane{Kind: in.Kind, Key: in.Key}, in.Limit))
 }
 
 type pauseLaneInput struct {
@@ -243,10 +217,13 @@ type pauseLaneInput struct {
 	}
 }
 
-func (s *server) pauseLane(ctx context.Context, in *pauseLaneInput) (*laneOutput, error) {
+func (s *server) pauseLane(ctx context.Context, in *pauseLaneInput) (*body[LaneView], error) {
 	lane, pause := futures.Lane{Kind: in.Kind, Key: in.Key}, s.client.ResumeLane
 	if in.Body.Paused {
 		pause = s.client.PauseLane
 	}
-	return s.lane(ctx, lane, 0, pause(ctx, lane))
+	if err := pause(ctx, lane); err != nil {
+		return nil, err
+	}
+	return viewed(LaneOf)(s.client.Lane(ctx, lane, 0))
 }

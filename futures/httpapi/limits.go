@@ -56,19 +56,12 @@ func (s *server) registerLimits() {
 		"Set the limits of the cluster", "All of them: one that is left out or 0 limits nothing."), s.setLimits)
 }
 
-type limitsOutput struct{ Body LimitsView }
-
-func (s *server) limits(ctx context.Context, _ *struct{}) (*limitsOutput, error) {
+func (s *server) limits(ctx context.Context, _ *struct{}) (*body[LimitsView], error) {
 	limits, used, err := s.client.Limits(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &limitsOutput{LimitsOf(limits, used)}, nil
+	return answerWith(LimitsOf(limits, used), err)
 }
 
-type limitsInput struct{ Body Limits }
-
-func (s *server) setLimits(ctx context.Context, in *limitsInput) (*limitsOutput, error) {
+func (s *server) setLimits(ctx context.Context, in *body[Limits]) (*body[LimitsView], error) {
 	b := &in.Body
 	_, err := s.client.SetLimits(ctx, func(l *futures.Limits) {
 		*l = futures.Limits{Pending: b.Pending, Running: b.Running, Bytes: b.Bytes, PerSecond: b.PerSecond}

@@ -169,13 +169,10 @@ func (o *Overview) sum(counts layout.Counts, oldest map[string]time.Time) {
 func (s *server) registerOverview() {
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, overviewPath, "overview", "What the cluster does",
 		"And what is wrong with it. What costs more to read is up to 10 s old."),
-		func(ctx context.Context, _ *struct{}) (*overviewOutput, error) {
+		func(ctx context.Context, _ *struct{}) (*body[*Overview], error) {
 			if err := stack.Reserve(ctx, overviewFailed*listedBytes); err != nil {
 				return nil, err
 			}
-			found, err := s.overview.read(ctx)
-			return &overviewOutput{found}, err
+			return answerWith(s.overview.read(ctx))
 		})
 }
-
-type overviewOutput struct{ Body *Overview }

@@ -33,17 +33,13 @@ func (s *server) registerPauses() {
 		"Of one that is not paused it changes nothing."), s.resume)
 }
 
-type pausesOutput struct {
-	Body struct {
-		Pauses []Pause `json:"pauses"`
-	}
+type pausesOutputBody struct {
+	Pauses []Pause `json:"pauses"`
 }
 
-func (s *server) listPauses(ctx context.Context, _ *struct{}) (*pausesOutput, error) {
+func (s *server) listPauses(ctx context.Context, _ *struct{}) (*body[pausesOutputBody], error) {
 	list, err := s.client.Pauses(ctx)
-	out := &pausesOutput{}
-	out.Body.Pauses = viewsOf(list, PauseOf)
-	return out, err
+	return answerWith(pausesOutputBody{viewsOf(list, PauseOf)}, err)
 }
 
 type pauseInput struct {
@@ -55,18 +51,8 @@ type pauseInput struct {
 	} `required:"false"`
 }
 
-type pauseOutput struct{ Body Pause }
-
-func (s *server) pause(ctx context.Context, in *pauseInput) (*pauseOutput, error) {
-	reason := ""
-	if in.Body != nil {
-		reason = in.Body.Reason
-	}
-	p, err := s.client.Pause(ctx, in.What, in.Name, reason)
-	if err != nil {
-		return nil, err
-	}
-	return &pauseOutput{PauseOf(&p)}, nil
+func (s *server) pause(ctx context.Context, in *pauseInput) (*body[Pause], error) {
+	return viewed(PauseOf)(s.client.Pause(ctx, in.What, in.Name, given(in.Body).Reason))
 }
 
 type resumeInput struct {

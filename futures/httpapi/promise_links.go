@@ -140,12 +140,9 @@ func (s *server) openPromise(r *http.Request, token string) (*PromiseLink, error
 	if err != nil {
 		return nil, err
 	}
-	link := &PromiseLink{ID: o.ID, State: o.State.String(), Label: o.Label, path: promisesPath + "/" + token}
-	if o.Expires != 0 {
-		at := time.UnixMilli(o.Expires).UTC()
-		link.Expires = &at
-	}
-	return link, nil
+	return &PromiseLink{
+		ID: o.ID, State: o.State.String(), Label: o.Label, Expires: timeIfSet(o.Expires), path: promisesPath + "/" + token,
+	}, nil
 }
 
 func (s *server) resolveBy(r *http.Request, token string) (*PromiseLink, error) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -20,11 +21,11 @@ func (s *server) registerPromises() {
 			"shown now, and never again."), s.makePromise)
 	path := futuresPath + "/{id}"
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":resolve", "resolve", "Resolve a promise",
-		"Gives it its value, once. The same value again is a success that says so."), s.resolve)
+		"Gives it its value, once. The same value again is a success that says so."), ofFuture(s.resolve))
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":reject", "reject", "Reject a promise",
-		"Fails it for good, with a message. A retry has it wait again."), s.reject)
+		"Fails it for good, with a message. A retry has it wait again."), ofFuture(s.reject))
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":token", "new-promise-token",
-		"Draw another token of a promise", "The former one opens nothing any more."), s.newPromiseToken)
+		"Draw another token of a promise", "The former one opens nothing any more."), ofFuture(s.newPromiseToken))
 	s.registerPromiseLinks()
 }
 
@@ -79,13 +80,8 @@ func (s *server) makePromise(ctx context.Context, in *struct {
 	Body *NewPromise `required:"false"`
 },
 ) (*madePromiseOutput, error) {
-	described := NewPromise{}
-	if in.Body != nil {
-		described = *in.Body
-	}
-	if in.Key != "" && described.Key == "" {
-		described.Key = in.Key
-	}
+	described := given(in.Body)
+	described.Key = cmp.Or(described.Key, in.Key)
 	t, err := described.task()
 	if err != nil {
 		return nil, err
@@ -94,12 +90,9 @@ func (s *server) makePromise(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := &madePromiseOutput{Status: http.StatusCreated, Location: futuresPath + "/" + f.ID().String()}
-	if f.Existed() {
-		out.Status = http.StatusOK
-	}
-	out.Body = MadePromiseOf(Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()}, token)
-	return out, nil
+	return &madePromiseOutput{
+		statusOf(f.Existed()), futuresPath + "/" + f.ID().String(), MadePromiseOf(submittedOf(f), token),
+	}, nil
 }
 
 // MadePromiseOf returns the view of a promise with a new token, which may be empty.
@@ -118,61 +111,34 @@ type Completed struct {
 	Already bool       `json:"already" doc:"It was completed with this very value, or message, before"`
 }
 
-type completedOutput struct{ Body Completed }
-
 type resolveInput struct {
-	ID   string `path:"id"`
+	OneFuture
 	Body struct {
 		_     struct{}        `additionalProperties:"false"`
 		Value json.RawMessage `json:"value" doc:"Any JSON"`
 	}
 }
 
-func (s *server) resolve(ctx context.Context, in *resolveInput) (*completedOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) resolve(ctx context.Context, id futures.ID, in *resolveInput) (*body[Completed], error) {
 	v := futures.PromiseValue{Bytes: in.Body.Value, Codec: futures.CodecJSON}
 	already, err := s.client.Resolve(ctx, id, v)
-	if err != nil {
-		return nil, err
-	}
-	return &completedOutput{Completed{id, futures.Realized.String(), already}}, nil
+	return answerWith(Completed{id, futures.Realized.String(), already}, err)
 }
 
 type rejectInput struct {
-	ID   string `path:"id"`
+	OneFuture
 	Body *struct {
 		_       struct{} `additionalProperties:"false"`
 		Message string   `json:"message,omitempty" maxLength:"8192" doc:"Why; who awaits it sees it"`
 	} `required:"false"`
 }
 
-func (s *server) reject(ctx context.Context, in *rejectInput) (*completedOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
-	message := ""
-	if in.Body != nil {
-		message = in.Body.Message
-	}
-	already, err := s.client.Reject(ctx, id, message)
-	if err != nil {
-		return nil, err
-	}
-	return &completedOutput{Completed{id, futures.Failed.String(), already}}, nil
+func (s *server) reject(ctx context.Context, id futures.ID, in *rejectInput) (*body[Completed], error) {
+	already, err := s.client.Reject(ctx, id, given(in.Body).Message)
+	return answerWith(Completed{id, futures.Failed.String(), already}, err)
 }
 
-func (s *server) newPromiseToken(ctx context.Context, in *idInput) (*struct{ Body MadePromise }, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) newPromiseToken(ctx context.Context, id futures.ID, _ *OneFuture) (*body[MadePromise], error) {
 	token, err := s.client.NewPromiseToken(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return &struct{ Body MadePromise }{MadePromiseOf(Submitted{ID: id, Existed: true}, token)}, nil
+	return answerWith(MadePromiseOf(Submitted{ID: id, Existed: true}, token), err)
 }

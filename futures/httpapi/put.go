@@ -93,10 +93,6 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	status := http.StatusCreated
-	if f.Existed() {
-		status = http.StatusOK
-	}
 	w.Header().Set("Location", futuresPath+"/"+f.ID().String())
-	return stack.WriteJSON(w, status, &Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()})
+	return stack.WriteJSON(w, statusOf(f.Existed()), submittedOf(f))
 }

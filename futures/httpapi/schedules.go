@@ -126,15 +126,6 @@ func (s *server) registerSchedules() {
 	stack.Register(s.Stack, stack.Submit, trigger, s.triggerSchedule)
 }
 
-type scheduleOutput struct{ Body Schedule }
-
-func scheduleAnswer(v futures.ScheduleView, err error) (*scheduleOutput, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &scheduleOutput{ScheduleOf(&v)}, nil
-}
-
 func (n *NewSchedule) schedule() (futures.Schedule, error) {
 	t := &n.NewTimes
 	s := futures.Schedule{
@@ -155,14 +146,12 @@ func (n *NewSchedule) schedule() (futures.Schedule, error) {
 	return s, err
 }
 
-type addScheduleInput struct{ Body NewSchedule }
-
-func (s *server) addSchedule(ctx context.Context, in *addScheduleInput) (*scheduleOutput, error) {
+func (s *server) addSchedule(ctx context.Context, in *body[NewSchedule]) (*body[Schedule], error) {
 	schedule, err := in.Body.schedule()
 	if err != nil {
 		return nil, err
 	}
-	return scheduleAnswer(s.client.AddSchedule(ctx, schedule))
+	return viewed(ScheduleOf)(s.client.AddSchedule(ctx, schedule))
 }
 
 type putScheduleInput struct {
@@ -170,7 +159,7 @@ type putScheduleInput struct {
 	Body NewSchedule
 }
 
-func (s *server) putSchedule(ctx context.Context, in *putScheduleInput) (*scheduleOutput, error) {
+func (s *server) putSchedule(ctx context.Context, in *putScheduleInput) (*body[Schedule], error) {
 	schedule, err := in.Body.schedule()
 	if err != nil {
 		return nil, err
@@ -179,7 +168,7 @@ func (s *server) putSchedule(ctx context.Context, in *putScheduleInput) (*schedu
 		return nil, stack.BadRequest("the path names schedule %q, the body %q", in.Name, schedule.Name)
 	}
 	schedule.Name = in.Name
-	return scheduleAnswer(s.client.PutSchedule(ctx, schedule))
+	return viewed(ScheduleOf)(s.client.PutSchedule(ctx, schedule))
 }
 
 type listSchedulesInput struct {
@@ -187,17 +176,13 @@ type listSchedulesInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-type schedulesOutput struct {
-	Body struct {
-		Schedules []Schedule `json:"schedules"`
-	}
+type schedulesOutputBody struct {
+	Schedules []Schedule `json:"schedules"`
 }
 
-func (s *server) listSchedules(ctx context.Context, in *listSchedulesInput) (*schedulesOutput, error) {
+func (s *server) listSchedules(ctx context.Context, in *listSchedulesInput) (*body[schedulesOutputBody], error) {
 	list, err := s.client.Schedules(ctx, in.After, in.Limit)
-	out := &schedulesOutput{}
-	out.Body.Schedules = viewsOf(list, ScheduleOf)
-	return out, err
+	return answerWith(schedulesOutputBody{viewsOf(list, ScheduleOf)}, err)
 }
 
 type getScheduleInput struct {
@@ -205,8 +190,8 @@ type getScheduleInput struct {
 	Times int    `query:"times" minimum:"0" maximum:"1000" default:"10" doc:"How many of its next times"`
 }
 
-func (s *server) getSchedule(ctx context.Context, in *getScheduleInput) (*scheduleOutput, error) {
-	return scheduleAnswer(s.client.Schedule(ctx, in.Name, in.Times))
+func (s *server) getSchedule(ctx context.Context, in *getScheduleInput) (*body[Schedule], error) {
+	return viewed(ScheduleOf)(s.client.Schedule(ctx, in.Name, in.Times))
 }
 
 type scheduleNameInput struct {
@@ -225,16 +210,12 @@ type pauseScheduleInput struct {
 	} `required:"false"`
 }
 
-func (s *server) pauseSchedule(ctx context.Context, in *pauseScheduleInput) (*scheduleOutput, error) {
-	reason := ""
-	if in.Body != nil {
-		reason = in.Body.Reason
-	}
-	return scheduleAnswer(s.client.PauseSchedule(ctx, in.Name, reason))
+func (s *server) pauseSchedule(ctx context.Context, in *pauseScheduleInput) (*body[Schedule], error) {
+	return viewed(ScheduleOf)(s.client.PauseSchedule(ctx, in.Name, given(in.Body).Reason))
 }
 
-func (s *server) resumeSchedule(ctx context.Context, in *scheduleNameInput) (*scheduleOutput, error) {
-	return scheduleAnswer(s.client.ResumeSchedule(ctx, in.Name))
+func (s *server) resumeSchedule(ctx context.Context, in *scheduleNameInput) (*body[Schedule], error) {
+	return viewed(ScheduleOf)(s.client.ResumeSchedule(ctx, in.Name))
 }
 
 func (s *server) triggerSchedule(ctx context.Context, in *scheduleNameInput) (*answer, error) {

@@ -85,7 +85,8 @@ func (s *server) registerTasks() {
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, one, "get-task", "Get a task",
 		"With wait, answers once the task is over, or after that time with the task as it is."), s.getTask)
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, one+":cancel", "cancel-task", "Cancel a task",
-		"One that waits is over at once. A call that has it is told; a result that still arrives counts."), s.cancelTask)
+		"One that waits is over at once. A call that has it is told; a result that still arrives counts."),
+		ofFuture(s.cancelTask))
 	s.registerResultOf(tasksPath, "get-task-result", "Get the bytes of a task's result", s.taskResult)
 }
 
@@ -209,11 +210,11 @@ func (s *server) getTask(ctx context.Context, in *getInput) (*taskOutput, error)
 	return taskAnswer(s.answer(ctx, id, wait))
 }
 
-func (s *server) cancelTask(ctx context.Context, in *cancelInput) (*cancelOutput, error) {
+func (s *server) cancelTask(ctx context.Context, id futures.ID, in *cancelInput) (*body[cancelOutputBody], error) {
 	if err := s.checkTask(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return s.cancel(ctx, in)
+	return s.cancel(ctx, id, in)
 }
 
 func (s *server) taskResult(w http.ResponseWriter, r *http.Request) error {

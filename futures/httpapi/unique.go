@@ -71,13 +71,11 @@ type Holder struct {
 
 // HolderOf is the view of the future that has a unique key.
 func HolderOf(e *futures.NotUniqueError) Holder {
-	h := Holder{ID: e.ID, Key: e.Key, Name: e.Name, Until: wordOf(e.Until), Differs: e.Differs}
+	h := Holder{
+		ID: e.ID, Key: e.Key, Name: e.Name, Until: wordOf(e.Until), FreeAt: timeIfAny(e.FreeAt), Differs: e.Differs,
+	}
 	if e.State != 0 {
 		h.State = e.State.String()
-	}
-	if !e.FreeAt.IsZero() {
-		at := e.FreeAt.UTC()
-		h.FreeAt = &at
 	}
 	return h
 }
@@ -94,12 +92,7 @@ func uniqueView(s *layout.Spec) *UniqueView {
 	if s.Unique == nil {
 		return nil
 	}
-	v := &UniqueView{Key: s.Unique.Key, Name: s.Unique.Name, Until: wordOf(s.Unique.Until)}
-	if free := s.FreeAt(); free > 0 {
-		at := time.UnixMilli(free).UTC()
-		v.FreeAt = &at
-	}
-	return v
+	return &UniqueView{s.Unique.Key, s.Unique.Name, wordOf(s.Unique.Until), timeIfSet(max(s.FreeAt(), 0))}
 }
 
 // wordOf is the word for until when a future is unique.
@@ -135,19 +128,17 @@ func (in *uniqueInput) parse() (layout.UniqueName, error) {
 	return fdbmodel.UniqueNameOf(&fdbmodel.Submission{Unique: &futures.Unique{Key: in.Key}}), nil
 }
 
-type holderOutput struct{ Body Holder }
-
-func (s *server) uniqueHolder(ctx context.Context, in *uniqueInput) (*holderOutput, error) {
+func (s *server) uniqueHolder(ctx context.Context, in *uniqueInput) (*body[Holder], error) {
 	return s.ofName(ctx, in, names.Of(s.client.Cluster()).Holder)
 }
 
-func (s *server) releaseUnique(ctx context.Context, in *uniqueInput) (*holderOutput, error) {
+func (s *server) releaseUnique(ctx context.Context, in *uniqueInput) (*body[Holder], error) {
 	return s.ofName(ctx, in, names.Of(s.client.Cluster()).Release)
 }
 
 func (s *server) ofName(ctx context.Context, in *uniqueInput,
 	do func(context.Context, layout.UniqueName) (*futures.NotUniqueError, error),
-) (*holderOutput, error) {
+) (*body[Holder], error) {
 	name, err := in.parse()
 	if err != nil {
 		return nil, err
@@ -159,5 +150,5 @@ func (s *server) ofName(ctx context.Context, in *uniqueInput,
 	if err != nil {
 		return nil, err
 	}
-	return &holderOutput{Body: HolderOf(holder)}, nil
+	return &body[Holder]{HolderOf(holder)}, nil
 }

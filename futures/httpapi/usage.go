@@ -54,17 +54,11 @@ type usageInput struct {
 	By   string `query:"by" enum:"day,worker" default:"day"`
 }
 
-type usageOutput struct{ Body UsageView }
-
-func (s *server) usage(ctx context.Context, in *usageInput) (*usageOutput, error) {
+func (s *server) usage(ctx context.Context, in *usageInput) (*body[*UsageView], error) {
 	from, to, err := UsageDays(in.From, in.To, s.client.Cluster().Now())
 	if err != nil {
 		return nil, stack.BadRequest("%v", err)
 	}
 	more := func() error { return stack.Reserve(ctx, usageBytes) }
-	view, err := ReadUsage(ctx, s.client, from, to, in.By, more)
-	if err != nil {
-		return nil, err
-	}
-	return &usageOutput{*view}, nil
+	return answerWith(ReadUsage(ctx, s.client, from, to, in.By, more))
 }

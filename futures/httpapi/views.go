@@ -195,8 +195,7 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 		f.Schedule, f.ScheduledAt = s.Schedule, &at
 	}
 	if row.State() == layout.Delayed {
-		due := timeOf(row.Attempts.Due)
-		f.DueAt = &due
+		f.DueAt = timeIfSet(row.Attempts.Due)
 	}
 	if row.Claim != nil {
 		f.Worker = row.Claim.Worker
