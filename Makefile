@@ -136,7 +136,7 @@ demo: build-bench ## run the main job on real input: a WASM function over the Go
 test test-all: export GOGC = 400
 
 test: ## run the tests of the model, its stores, the client and the workers; about 7 minutes on two cores with an empty build cache
-	@$(MAKE) --no-print-directory --keep-going lint test-unit SCOPE=core
+	@$(MAKE) --no-print-directory --keep-going -j2 lint test-unit SCOPE=core
 	@echo "SKIP: $$($(GO) list ./... | grep -cvE '$(CORE)') packages, FoundationDB and MongoDB; make test-all tests all"
 
 test-all: lint ## run all tests, also on FoundationDB where it is installed; at most 15 minutes on two cores
@@ -154,7 +154,7 @@ endif
 ifeq ($(SCOPE)$(PROMETHEUS_FOUND),all)
 	@echo "SKIP: prometheus or promtool not found, alerts and dashboard were not tested (for Debian: apt-get install prometheus)"
 endif
-	@failed=0; for stage in $(UNIT_STAGES); do $(MAKE) --no-print-directory $$stage || failed=1; done; exit $$failed
+	@$(MAKE) --no-print-directory --keep-going $(UNIT_STAGES)
 
 unit-raced:
 	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) -skip '$(PLAIN_TESTS)' $$($(UNITS) | grep -E '$(RACED)')
