@@ -221,6 +221,7 @@ test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,0
 
 long-unit:
 	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) $(LONG) -p 2 -skip '$(IMAGE_TESTS)' ./...
+	FUTURA_LONG=1 CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(LONG) $$($(GO) list ./... | grep -E '$(UNC)')
 	FUTURA_TEST_COLD=1 $(GO) test -tags $(TAGS) $(LONG) -short -p 2 $(COLDS)
 
 long-images:
