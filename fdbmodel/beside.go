@@ -65,36 +65,37 @@ var errMayBeNewer = fmt.Errorf("%w: what a result depends on may be written sinc
 
 // expectations are the reads of what results depend on, and what results of the same transaction
 // that come before them write there.
-type expectations struct {
-	asked   map[string]kv.Pending[[]byte]
-	written map[string][]byte
+type expectations map[string]*expected
+
+// expected is what a key holds: as read, or as a result has written it since.
+type expected struct {
+	asked   kv.Pending[[]byte]
+	written bool
+	value   []byte
 }
 
-func (e *expectations) ask(tx kv.Reader, b *Beside) {
+func (e expectations) ask(tx kv.Reader, b *Beside) {
 	if b == nil {
 		return
 	}
 	for _, item := range b.Expect {
-		if e.asked == nil {
-			e.asked, e.written = map[string]kv.Pending[[]byte]{}, map[string][]byte{}
-		}
-		key := string(item.Key)
-		if _, asked := e.asked[key]; !asked {
-			e.asked[key] = tx.Get(item.Key)
+		if _, asked := e[string(item.Key)]; !asked {
+			e[string(item.Key)] = &expected{asked: tx.Get(item.Key)}
 		}
 	}
 }
 
 // hold reports whether all that a result depends on is as it expects. Then it counts as written.
-func (e *expectations) hold(ctx context.Context, b *Beside) (bool, error) {
+func (e expectations) hold(ctx context.Context, b *Beside) (bool, error) {
 	if b == nil {
 		return true, nil
 	}
 	for _, item := range b.Expect {
-		value, written := e.written[string(item.Key)]
-		if !written {
+		at := e[string(item.Key)]
+		value := at.value
+		if !at.written {
 			var err error
-			if value, err = e.asked[string(item.Key)].Wait(ctx); err != nil {
+			if value, err = at.asked.Wait(ctx); err != nil {
 				return false, err
 			}
 		}
@@ -102,9 +103,9 @@ func (e *expectations) hold(ctx context.Context, b *Beside) (bool, error) {
 			return false, nil
 		}
 	}
-	if e.written != nil {
-		for _, item := range b.Write {
-			e.written[string(item.Key)] = item.Value
+	for _, item := range b.Write {
+		if at := e[string(item.Key)]; at != nil {
+			at.written, at.value = true, item.Value
 		}
 	}
 	return true, nil

@@ -321,7 +321,7 @@ type ending struct {
 func (f *finishing) endings(ctx context.Context, tx kv.Reader, present bool) ([]ending, error) {
 	completions := f.completions
 	pending := make([]read.Pending, len(completions))
-	var expected expectations
+	expected := expectations{}
 	for i := range completions {
 		pending[i] = read.State(tx, f.r.cluster.keys, completions[i].Future.ID)
 		expected.ask(tx, completions[i].Beside)

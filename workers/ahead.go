@@ -22,7 +22,10 @@ const (
 // none waiting for them: other workers may be free to run those. While all slots are
 // taken, the time since one became free counts as well, in a pipeline only once it is
 // longer. It is called under mu.
-func (s *slots) ahead() int {
+func (s *slots) ahead() int { return s.aheadUpTo(aheadMax) }
+
+// aheadUpTo is ahead with another bound on their number.
+func (s *slots) aheadUpTo(most int) int {
 	if s.pace <= 0 || s.lean {
 		return 0
 	}
@@ -35,7 +38,7 @@ func (s *slots) ahead() int {
 			n = min(n, int(aheadTime/quiet))
 		}
 	}
-	return min(n, aheadMax)
+	return min(n, most)
 }
 
 // watchHeld has what was claimed ahead looked at while it waits.

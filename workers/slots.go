@@ -92,10 +92,10 @@ func (s *slots) blocked() (n int) {
 }
 
 // room is how many futures to claim now: enough to refill what may wait, once
-// half of that has gone. It is called under mu.
+// half of that has gone, and to leave room for the successors of what runs. It is called under mu.
 func (s *slots) room() int {
 	ahead, queued := s.ahead(), s.unblocked()
-	room := s.unused(ahead, queued)
+	room := s.unused(ahead, queued) - min(s.succeeded, ahead/2)
 	if s.closed || s.quarantine.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
 	}

@@ -32,7 +32,7 @@ type stepLog struct {
 	loaded bool
 	// earlier are the steps that earlier claims have recorded.
 	earlier steps.Recorded
-	asked   map[string]int // by name, how often
+	asked   map[string]int // by name, how often; nil before the first one
 	used    map[string]bool
 	last    int  // number that was given to a step
 	some    bool // of the attempt are recorded
@@ -45,7 +45,7 @@ func (j *job) stepLog() *stepLog {
 	j.stepsMu.Lock()
 	defer j.stepsMu.Unlock()
 	if j.steps == nil {
-		j.steps = &stepLog{job: j, asked: map[string]int{}, used: map[string]bool{}}
+		j.steps = &stepLog{job: j}
 	}
 	return j.steps
 }
@@ -84,6 +84,9 @@ func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.Re
 	}
 	if err := l.load(ctx); err != nil {
 		return "", nil, err
+	}
+	if l.asked == nil {
+		l.asked, l.used = map[string]int{}, map[string]bool{}
 	}
 	l.asked[name]++
 	step := steps.Numbered(name, l.asked[name])

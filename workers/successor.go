@@ -32,7 +32,7 @@ func (m *membership) finishAndClaim(ctx context.Context, batch []fdbmodel.Comple
 // offer says what to claim with completions of which n are of lanes. What it offers counts as used until it
 // is accepted.
 func (m *membership) offer(ctx context.Context, n int) fdbmodel.ClaimRequest {
-	if n == 0 || m.closing.Load() || m.worker.paused.Load() {
+	if m.closing.Load() || m.worker.paused.Load() {
 		return fdbmodel.ClaimRequest{}
 	}
 	request := m.worker.slots.offer(m.runs, n)
@@ -49,15 +49,23 @@ func (m *membership) offer(ctx context.Context, n int) fdbmodel.ClaimRequest {
 	return request
 }
 
-// minOffer is how many successors may come while none came of late.
-const minOffer = 4
+const (
+	// minOffer is how many successors may come while none came of late.
+	minOffer = 4
+	// succeedMax bounds what waits for a slot, successors included. They take the place of what ends, so what was claimed
+	// from the pool must leave them room.
+	succeedMax = 2 * aheadMax
+)
 
 // offer is request for up to n futures that come with what ends. It offers not much more than came of late: what
-// it offers can't be claimed meanwhile.
+// it offers can't be claimed meanwhile. Where nothing of a lane ends, less will come.
 func (s *slots) offer(runs func(string) bool, n int) fdbmodel.ClaimRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	room := min(s.unused(s.ahead(), s.unblocked()), minOffer+2*s.succeeded)
+	if n == 0 {
+		s.succeeded /= 2
+	}
+	room := min(s.unused(s.aheadUpTo(succeedMax), s.unblocked()), minOffer+2*s.succeeded)
 	request := fdbmodel.ClaimRequest{Runs: runs, Max: max(0, min(n, room))}
 	if s.closed || s.lean || s.quarantine.job != nil {
 		request.Max = 0

@@ -56,6 +56,28 @@ func TestOffersGrowWithWhatCame(t *testing.T) {
 	require.Less(t, s.offer(all, 64).Max, 8)
 }
 
+// TestClaimsLeaveRoomForSuccessors has claims leave what comes with what ends its room, half of what may wait at
+// most, and all slots used.
+func TestClaimsLeaveRoomForSuccessors(t *testing.T) {
+	t.Parallel()
+	clk := clock.NewVirtual(epoch)
+	s := newSlots(clk, layout.Resources{Slots: 2}, time.Second, 10)
+	all := func(string) bool { return true }
+	s.pace = aheadTime / 50 // 100 may wait beside two that run
+	require.Equal(t, 102, s.request(all).Max)
+	s.succeeded = 30
+	require.Equal(t, 72, s.request(all).Max)
+	s.succeeded = 80
+	require.Equal(t, 52, s.request(all).Max)
+	require.Zero(t, s.offer(all, 0).Max)
+	require.Equal(t, 62, s.request(all).Max, "nothing of a lane has ended")
+	s.pace = time.Minute
+	require.Equal(t, 2, s.request(all).Max, "nothing may wait for slots")
+
+	s.pace, s.succeeded = 1, 2*succeedMax
+	require.Equal(t, succeedMax+2, s.offer(all, 2*succeedMax).Max, "more may come with what ends than is claimed ahead")
+}
+
 // TestACancelMeetsAnOffer has a future cancelled that comes with the end of the one before.
 func TestACancelMeetsAnOffer(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,6 @@ type turn struct {
 	mu      sync.Mutex
 	over    bool
 	actors  []*turnActor
-	byRef   map[actors.Ref]*turnActor
 	written int // parts of actors
 	submits []fdbmodel.Submission
 	size    int // of the submissions, in bytes
@@ -48,7 +47,7 @@ type turnActor struct {
 // turn returns the turn of the attempt.
 func (j *job) turn() *turn {
 	if j.turnSoFar.Load() == nil {
-		j.turnSoFar.CompareAndSwap(nil, &turn{job: j, byRef: map[actors.Ref]*turnActor{}})
+		j.turnSoFar.CompareAndSwap(nil, &turn{job: j})
 	}
 	return j.turnSoFar.Load()
 }
@@ -97,7 +96,7 @@ func (t *turn) Actors(ctx context.Context, refs []actors.Ref, join taskcontext.J
 	}
 	var fresh []actors.Ref
 	for _, ref := range refs {
-		if _, joined := t.byRef[ref]; !joined && !slices.Contains(fresh, ref) {
+		if t.of(ref) == nil && !slices.Contains(fresh, ref) {
 			fresh = append(fresh, ref)
 		}
 	}
@@ -113,14 +112,23 @@ func (t *turn) Actors(ctx context.Context, refs []actors.Ref, join taskcontext.J
 		if err != nil {
 			return nil, err
 		}
-		of := &turnActor{state: states[i], seen: seen, end: end}
-		t.actors, t.byRef[fresh[i]] = append(t.actors, of), of
+		t.actors = append(t.actors, &turnActor{state: states[i], seen: seen, end: end})
 	}
 	seen := make([]any, len(refs))
 	for i, ref := range refs {
-		seen[i] = t.byRef[ref].seen
+		seen[i] = t.of(ref).seen
 	}
 	return seen, nil
+}
+
+// of returns an actor of the turn, nil if it has not joined. It is called under mu.
+func (t *turn) of(ref actors.Ref) *turnActor {
+	for _, of := range t.actors {
+		if of.state.Ref == ref {
+			return of
+		}
+	}
+	return nil
 }
 
 // read returns the states of actors at one version; that of one alone from memory if it is there: the end of the
@@ -182,6 +190,9 @@ func (t *turn) end(counts bool) error {
 		var err error
 		if changes[i], err = of.end(); err != nil {
 			return Permanent(fmt.Errorf("the state of actor %s: %w", of.state.Ref, err))
+		}
+		if len(of.parts) == 0 {
+			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(of.parts)) {
 			changes[i].Parts = append(changes[i].Parts, of.parts[name])

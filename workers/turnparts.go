@@ -14,7 +14,7 @@ import (
 // Parts implements taskcontext.Turn.
 func (t *turn) Parts(ctx context.Context, ref actors.Ref, which actors.PartRange) ([]actors.Part, string, error) {
 	t.mu.Lock()
-	of := t.byRef[ref]
+	of := t.of(ref)
 	if t.over || of == nil {
 		t.mu.Unlock()
 		return nil, "", errTurnOver
@@ -60,7 +60,7 @@ func overlay(page []actors.Part, next string, set map[string]actors.Part, which 
 func (t *turn) SetPart(ref actors.Ref, part actors.Part) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.byRef[ref]
+	of := t.of(ref)
 	if t.over || of == nil {
 		return errTurnOver
 	}

@@ -33,7 +33,10 @@ func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b *fdbmodel.
 	if len(changes) > MaxTurn {
 		return nil, nil, fmt.Errorf("%w: a turn over %d actors: at most %d", fdbmodel.ErrTooLarge, len(changes), MaxTurn)
 	}
-	b = &fdbmodel.Beside{}
+	b = &fdbmodel.Beside{
+		Expect: make([]kv.KeyValue, 0, len(changes)), Write: make([]kv.KeyValue, 0, 2*len(changes)),
+	}
+	after = make([]State, 0, len(changes))
 	now, parts, size := layout.Millis(a.cluster.Now()), 0, 0
 	for i := range changes {
 		c := &changes[i]

@@ -7,7 +7,7 @@ func actorMutants() []mutant {
 	calls := suites{{of: "futures", run: "Actor|Turn|Call|Send|State|Reminder|OneTime|Part"}}
 	return []mutant{
 		{name: "results of one transaction don't see each other", file: beside, by: model,
-			old: "\tif e.written != nil {\n", new: "\tif false {\n"},
+			old: "at := e[string(item.Key)]; at != nil {", new: "at := e[string(item.Key)]; false && at != nil {"},
 		{name: "a result counts on a state that has changed", file: beside, by: model,
 			old: "(value == nil) != (item.Value == nil) || !bytes.Equal(value, item.Value)",
 			new: "false && bytes.Equal(value, item.Value)"},

@@ -41,6 +41,7 @@ type admission struct {
 // state is one lane.
 type state struct {
 	*Change
+	key         []byte // of the record
 	kind        *Kind
 	record, was layout.LaneRecord
 	// line are the next futures in line. more says that there are others behind them,
@@ -102,12 +103,12 @@ func (x *Index) Flush(ctx context.Context) error {
 
 // read reads the lanes that the transaction changes, and their kinds.
 func (a *admission) read(ctx context.Context) error {
-	records := make([]kv.Pending[[]byte], len(a.changes))
+	records := make([]asked, len(a.changes))
 	settings := map[string]kv.Pending[[]byte]{}
 	for i, c := range a.changes {
-		records[i] = a.Tx.Get(a.Keys.Lane(c.lane))
+		records[i] = a.ask(c.lane)
 		name := c.lane.Kind
-		if _, asked := settings[name]; !asked && a.kinds[name] == nil {
+		if _, is := settings[name]; !is && a.kinds[name] == nil {
 			settings[name] = a.Tx.Get(a.Keys.LaneKind(name))
 		}
 	}
@@ -133,12 +134,22 @@ func (a *admission) read(ctx context.Context) error {
 	return nil
 }
 
-func (a *admission) readLane(ctx context.Context, c *Change, k *Kind, asked kv.Pending[[]byte],
-) (*state, error) {
-	l := &state{Change: c, kind: k}
-	value, err := asked.Wait(ctx)
+// asked is the record of a lane, as requested, and its key.
+type asked struct {
+	key   []byte
+	value kv.Pending[[]byte]
+}
+
+func (a *admission) ask(l layout.Lane) asked {
+	key := a.Keys.Lane(l)
+	return asked{key, a.Tx.Get(key)}
+}
+
+func (a *admission) readLane(ctx context.Context, c *Change, k *Kind, r asked) (*state, error) {
+	l := &state{Change: c, key: r.key, kind: k}
+	value, err := r.value.Wait(ctx)
 	if err == nil && value != nil {
-		err = layout.Decode(a.Keys.Lane(l.lane), value, &l.record)
+		err = layout.Decode(r.key, value, &l.record)
 	}
 	if l.was = l.record; err != nil {
 		return nil, err
@@ -360,9 +371,9 @@ func (a *admission) write(l *state) {
 	switch {
 	case l.record == l.was:
 	case l.record.Idle(a.now.UnixMicro()):
-		a.Tx.Clear(a.Keys.Lane(l.lane))
+		a.Tx.Clear(l.key)
 	default:
-		a.Tx.Set(a.Keys.Lane(l.lane), layout.Encode(&l.record))
+		a.Tx.Set(l.key, layout.Encode(&l.record))
 	}
 }
 

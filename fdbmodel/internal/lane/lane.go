@@ -50,6 +50,7 @@ type Index struct {
 	Skip []layout.Lane
 
 	changes []*Change // in the order in which they were met
+	known   map[layout.Lane]*Change
 	kinds   map[string]*Kind
 }
 
@@ -83,13 +84,14 @@ func (x *Index) Len() int { return len(x.changes) }
 
 // Of returns the changes of a lane, which the transaction then looks at.
 func (x *Index) Of(l layout.Lane) *Change {
-	for _, c := range x.changes {
-		if c.lane == l {
-			return c
+	c := x.known[l]
+	if c == nil {
+		if x.known == nil {
+			x.known = map[layout.Lane]*Change{}
 		}
+		c = &Change{lane: l}
+		x.known[l], x.changes = c, append(x.changes, c)
 	}
-	c := &Change{lane: l}
-	x.changes = append(x.changes, c)
 	return c
 }
 

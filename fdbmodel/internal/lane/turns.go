@@ -117,10 +117,10 @@ func (a *admission) readTurns(ctx context.Context, k *Kind) error {
 		return err
 	}
 	k.unread = page.More
-	records := make([]kv.Pending[[]byte], len(page.Items))
+	records := make([]asked, len(page.Items))
 	for i, item := range page.Items {
 		k.next = kv.After(item.Key)
-		records[i] = a.Tx.Get(a.Keys.Lane(layout.Lane{Kind: k.name, Key: string(item.Value)}))
+		records[i] = a.ask(layout.Lane{Kind: k.name, Key: string(item.Value)})
 	}
 	for i, item := range page.Items {
 		lane := layout.Lane{Kind: k.name, Key: string(item.Value)}
