@@ -48,16 +48,11 @@ func countsOf(p batch.Progress) countsView {
 
 func viewOf(b *batch.Batch, p batch.Progress) BatchView {
 	o := outcomeOf(b, p)
-	v := BatchView{
+	return BatchView{
 		ID: b.ID, FunctionID: b.Template.FunctionID, Method: b.Template.Method, Config: b.Template.Config,
 		MaxAttempts: b.MaxAttempts, Items: b.Items, Status: b.Status, State: o.name, Code: o.code, Message: o.message,
-		Reason: b.Reason, CreatedAt: b.CreatedAt.UTC(), Progress: countsOf(p),
+		Reason: b.Reason, CreatedAt: b.CreatedAt.UTC(), FinishedAt: httpapi.TimeIfAny(b.FinishedAt), Progress: countsOf(p),
 	}
-	if !b.FinishedAt.IsZero() {
-		at := b.FinishedAt.UTC()
-		v.FinishedAt = &at
-	}
-	return v
 }
 
 // view returns a batch with its rate.

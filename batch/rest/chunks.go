@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
@@ -32,15 +33,10 @@ type ChunkList struct {
 }
 
 func chunkViewOf(c *batch.Chunk) ChunkView {
-	v := ChunkView{
+	return ChunkView{
 		ID: c.ID, Worker: c.Worker, Peer: c.PeerID(), Status: c.Status, State: stateName(c.Status), Items: c.Items,
-		Lost: c.Lost, Moved: c.Moved, CreatedAt: c.CreatedAt.UTC(),
+		Lost: c.Lost, Moved: c.Moved, CreatedAt: c.CreatedAt.UTC(), FinishedAt: httpapi.TimeIfAny(c.FinishedAt),
 	}
-	if !c.FinishedAt.IsZero() {
-		at := c.FinishedAt.UTC()
-		v.FinishedAt = &at
-	}
-	return v
 }
 
 // chunkBytes is what a chunk holds in memory.

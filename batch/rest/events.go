@@ -2,10 +2,6 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"github.com/futura-run/futura/futures/httpapi/stack"
 	"net/http"
 	"reflect"
 	"time"
@@ -18,8 +14,8 @@ const (
 	// pollTime is how often a batch is read from a store that can't report
 	// changes.
 	pollTime = 500 * time.Millisecond
-	// beatTime is the longest silence of a stream of events.
-	beatTime = 15 * time.Second
+	// lookTime is how often it is read from one that does.
+	lookTime = 15 * time.Second
 )
 
 // events streams the state of a batch until it is over.
@@ -28,42 +24,22 @@ func (s *server) events(w http.ResponseWriter, r *http.Request, id string) error
 	if err != nil {
 		return err
 	}
-	control := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	send := func(v *BatchView) error {
-		if v == nil {
-			_, err = fmt.Fprint(w, ":\n\n")
-			return errors.Join(err, control.Flush())
+	return s.Follow(w, r, 365*24*time.Hour, func(ctx context.Context, send func(any, bool) error) error {
+		changed := func(v *BatchView) error {
+			shown := *v
+			shown.Config.Stdin = ""
+			return send(&shown, v.Status.Over())
 		}
-		shown := *v
-		shown.Config.Stdin = ""
-		data, err := json.Marshal(&shown)
-		if err != nil {
+		if err := changed(&v); err != nil {
 			return err
 		}
-		name := "progress"
-		if v.Status.Over() {
-			name = "over"
-		}
-		_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data)
-		return errors.Join(err, control.Flush())
-	}
-	if err := send(&v); err != nil {
-		return stack.ErrCut
-	}
-	ctx, cancel := s.Waiting(r.Context(), 365*24*time.Hour)
-	defer cancel()
-	if _, err := s.follow(ctx, v, send); err != nil {
-		return stack.ErrCut
-	}
-	return nil
+		_, err := s.follow(ctx, v, changed)
+		return err
+	})
 }
 
 // follow calls changed with the state of a batch whenever it differs from v,
-// and with nil if nothing has changed for a while, until the batch is over or
-// ctx ends. It returns the last state.
+// until the batch is over or ctx ends. It returns the last state.
 func (s *server) follow(ctx context.Context, v BatchView, changed func(*BatchView) error) (BatchView, error) {
 	changes, stop, tells, err := s.head.Store().Watch(ctx, v.ID)
 	if err != nil {
@@ -72,7 +48,7 @@ func (s *server) follow(ctx context.Context, v BatchView, changed func(*BatchVie
 	if stop != nil {
 		defer stop()
 	}
-	every := beatTime
+	every := lookTime
 	if !tells {
 		changes, every = nil, pollTime
 	}
@@ -80,7 +56,6 @@ func (s *server) follow(ctx context.Context, v BatchView, changed func(*BatchVie
 	defer look.Stop()
 	gap := time.NewTimer(0)
 	defer gap.Stop()
-	quiet := time.Now()
 	for first := true; !v.Status.Over(); first = false {
 		if !first {
 			select {
@@ -102,13 +77,10 @@ func (s *server) follow(ctx context.Context, v BatchView, changed func(*BatchVie
 		}
 		differs := !now.sameAs(&v)
 		v = now
-		switch {
-		case differs:
-			err, quiet = changed(&v), time.Now()
-		case time.Since(quiet) >= beatTime-time.Second:
-			err, quiet = changed(nil), time.Now()
+		if !differs {
+			continue
 		}
-		if err != nil {
+		if err := changed(&v); err != nil {
 			return v, err
 		}
 	}

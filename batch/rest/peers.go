@@ -49,8 +49,8 @@ type PeerTransfer struct {
 	Since time.Time `json:"since" doc:"When it began, or went on after a cut"`
 }
 
-// peerList is a page of peers.
-type peerList struct {
+// PeerList is a page of peers.
+type PeerList struct {
 	Takes bool   `json:"takes_peers" doc:"False for a head that takes none, which has no peers then"`
 	Peers []Peer `json:"peers"`
 	Next  string `json:"next,omitempty" doc:"What to send as after for the next page; left out at the end"`
@@ -62,7 +62,7 @@ const peerBytes = 4 << 10
 // registerPeers adds the list of peers.
 func (s *server) registerPeers() {
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: s.listPeers, Out: peerList{},
+		Permission: stack.Read, Handle: s.listPeers, Out: PeerList{},
 		Operation: operation(http.MethodGet, peersPath, "peers", "list-peers", "List the peers of this head",
 			"The libp2p peers that it knows, by their ids. Another head has peers of its own; all of them are workers "+
 				"of the cluster. The figures begin anew with the head's process. A worker that went stays in the list for "+
@@ -79,7 +79,7 @@ func (s *server) listPeers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := peerList{Takes: s.options.Peers != nil, Peers: []Peer{}}
+	list := PeerList{Takes: s.options.Peers != nil, Peers: []Peer{}}
 	if !list.Takes {
 		return stack.WriteJSON(w, http.StatusOK, list)
 	}

@@ -39,9 +39,6 @@ func (a *app) actorListCommand() *cobra.Command {
 	}
 	page.add(cmd, "key", 1000)
 	return a.onCluster(cmd, func(ctx context.Context, c *futures.Client, args []string) error {
-		if err := page.check(); err != nil {
-			return err
-		}
 		if len(args) == 1 {
 			return a.listActors(ctx, c, args[0], page.after, page.limit)
 		}
@@ -134,9 +131,6 @@ func (a *app) actorPartsCommand() *cobra.Command {
 	}
 	page.add(cmd, "name", futures.MaxPartList)
 	return a.onCluster(cmd, func(ctx context.Context, c *futures.Client, args []string) error {
-		if err := page.check(); err != nil {
-			return err
-		}
 		name, key, err := futures.ParseActor(args[0])
 		if err != nil {
 			return err
@@ -173,14 +167,10 @@ func (a *app) actorCallCommand() *cobra.Command {
 	}
 	flags, t := cmd.Flags(), &f.task
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
-	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
 	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255: higher ones are earlier in line")
 	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
 	f.addTimes(flags)
-	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same call")
-	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
-	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
-	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most, also for room (default: no limit)")
+	f.addSubmit(flags, "call")
 	return cmd
 }
 
@@ -210,16 +200,7 @@ func (a *app) callActor(ctx context.Context, f *submitFlags, args []string, flag
 		if err != nil {
 			return err
 		}
-		t.NoNotify = !f.wait
-		future, left, err := submitWithin(ctx, c, &t, f.timeout)
-		if err != nil {
-			return err
-		}
-		sayExisted(a.err, future, &t)
-		if f.wait {
-			return a.await(ctx, c, []futures.ID{future.ID()}, left, false, a.printFirst)
-		}
-		return a.say(map[string]any{"id": future.ID(), "existed": future.Existed()}, future.ID())
+		return a.submitTask(ctx, c, &t, f, map[string]any{})
 	})
 }
 

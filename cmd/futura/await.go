@@ -22,26 +22,16 @@ import (
 func (a *app) awaitCommand() *cobra.Command {
 	var timeout time.Duration
 	var progress bool
-	cmd := &cobra.Command{
+	cmd := a.onFutures(&cobra.Command{
 		Use: "await ID...", Short: "Wait for futures and print their results",
 		Long: "await prints the results in the order of the ids. With --json it prints an array of futures as get does, " +
 			"including those that are not over when --timeout has passed. It exits with 1 if a future failed, and with " +
 			"5 if one is not over. With --progress it prints what functions tell of theirs to standard error.",
 		Example: "  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --timeout 1m\n" +
 			"  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --progress",
-		Args: usage(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := parseIDs(args)
-			if err != nil {
-				return err
-			}
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				return a.await(cmd.Context(), c, ids, timeout, progress, func(all []httpapi.Future) error {
-					return a.printJSON(all)
-				})
-			})
-		},
-	}
+	}, func(ctx context.Context, c *futures.Client, ids []futures.ID) error {
+		return a.await(ctx, c, ids, timeout, progress, func(all []httpapi.Future) error { return a.printJSON(all) })
+	})
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait at most (default: no limit)")
 	cmd.Flags().BoolVar(&progress, "progress", false, "print how far the functions are, as they tell it")
 	return cmd

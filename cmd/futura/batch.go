@@ -80,7 +80,7 @@ func (a *app) batchCommand() *cobra.Command {
 	}, a.batchSubmitCommand(), a.oneBatch(&cobra.Command{
 		Use: "status ID", Short: "Print the state of a batch", Example: "  futura batch status ID --json",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
-		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id, nil, viewRows)
+		return printAnswer(a, cmd, c, http.MethodGet, batchesPath+"/"+id, nil, (*batchView).rows)
 	}), a.batchResultCommand(), a.batchWatchCommand(), a.batchCancelCommand(), a.batchListCommand(),
 		a.batchChunksCommand(), a.batchRetryCommand(), a.oneBatch(&cobra.Command{
 			Use: "delete ID", Short: "Remove a batch that is over, with its results", Example: "  futura batch delete ID",
@@ -166,24 +166,26 @@ func (a *app) oneBatch(cmd *cobra.Command, fn func(cmd *cobra.Command, c *headCl
 }
 
 // printAnswer prints what a head answers: as it is, or as rows.
-func (a *app) printAnswer(cmd *cobra.Command, c *headClient, method, path string, body []byte,
-	rows func(json.RawMessage) ([][]string, error),
+func printAnswer[T any](a *app, cmd *cobra.Command, c *headClient, method, path string, body []byte,
+	rows func(*T) [][]string,
 ) error {
 	var answer json.RawMessage
 	if err := c.call(cmd.Context(), method, path, body, &answer); err != nil {
 		return err
 	}
-	lines, err := rows(answer)
-	if err != nil {
+	var of T
+	if err := json.Unmarshal(answer, &of); err != nil {
 		return err
 	}
-	return a.show(answer, lines)
+	return a.show(answer, rows(&of))
 }
 
-func viewRows(answer json.RawMessage) ([][]string, error) {
-	var v batchView
-	err := json.Unmarshal(answer, &v)
-	return v.rows(), err
+// withMore adds to the rows of a page where the next one begins, if there is one.
+func withMore(rows [][]string, next string) [][]string {
+	if next == "" {
+		return rows
+	}
+	return append(rows, []string{"more: --after " + next})
 }
 
 func (a *app) batchCancelCommand() *cobra.Command {
@@ -195,25 +197,27 @@ func (a *app) batchCancelCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printAnswer(cmd, c, http.MethodPost, batchesPath+"/"+id+":cancel", body, viewRows)
+		return printAnswer(a, cmd, c, http.MethodPost, batchesPath+"/"+id+":cancel", body, (*batchView).rows)
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, stored with the batch")
 	return cmd
+}
+
+// retriedBatch is what a head answers to a retry.
+type retriedBatch struct {
+	Items int       `json:"items"`
+	Batch batchView `json:"batch"`
+}
+
+func (r *retriedBatch) rows() [][]string {
+	return append([][]string{{"retried", strconv.Itoa(r.Items)}}, r.Batch.rows()...)
 }
 
 func (a *app) batchRetryCommand() *cobra.Command {
 	return a.oneBatch(&cobra.Command{
 		Use: "retry ID", Short: "Run the items that failed for good again", Example: "  futura batch retry ID",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
-		return a.printAnswer(cmd, c, http.MethodPost, batchesPath+"/"+id+":retry", nil,
-			func(answer json.RawMessage) ([][]string, error) {
-				var again struct {
-					Items int       `json:"items"`
-					Batch batchView `json:"batch"`
-				}
-				err := json.Unmarshal(answer, &again)
-				return append([][]string{{"retried", strconv.Itoa(again.Items)}}, again.Batch.rows()...), err
-			})
+		return printAnswer(a, cmd, c, http.MethodPost, batchesPath+"/"+id+":retry", nil, (*retriedBatch).rows)
 	})
 }
 
@@ -229,7 +233,7 @@ func (a *app) batchListCommand() *cobra.Command {
 				return err
 			}
 			path := batchesPath + page.query() + "&active=" + strconv.FormatBool(active)
-			return a.printAnswer(cmd, c, http.MethodGet, path, nil, listRows)
+			return printAnswer(a, cmd, c, http.MethodGet, path, nil, listRows)
 		},
 	}
 	f.add(cmd.Flags())
@@ -238,27 +242,17 @@ func (a *app) batchListCommand() *cobra.Command {
 	return cmd
 }
 
-func listRows(answer json.RawMessage) ([][]string, error) {
-	var list struct {
-		Batches []batchView
-		Next    string
-	}
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return nil, err
-	}
+func listRows(list *rest.BatchList) [][]string {
 	rows := [][]string{{"ID", "STATE", "DONE", "FAILED", "ITEMS", "CREATED", "FUNCTION"}}
 	for i := range list.Batches {
-		v := &list.Batches[i]
+		v := &batchView{list.Batches[i]}
 		rows = append(rows, []string{
 			v.ID, v.stage(), strconv.Itoa(v.Progress.Done), strconv.Itoa(v.Progress.PermanentlyFailed), strconv.Itoa(v.Items),
 			v.CreatedAt.UTC().Format(time.RFC3339),
 			v.FunctionID + "/" + v.Method,
 		})
 	}
-	if list.Next != "" {
-		rows = append(rows, []string{"more: --after " + list.Next})
-	}
-	return rows, nil
+	return withMore(rows, list.Next)
 }
 
 // cellEscapes are how a piped line writes what would end it or its cells.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -20,17 +19,13 @@ func (a *app) batchChunksCommand() *cobra.Command {
 			"left (LOST), how many more went to others before it had begun them (MOVED), and since when.",
 		Example: "  futura batch chunks ID\n  futura batch chunks ID --limit 500 --json",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
-		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id+"/chunks"+page.query(), nil, chunkRows)
+		return printAnswer(a, cmd, c, http.MethodGet, batchesPath+"/"+id+"/chunks"+page.query(), nil, chunkRows)
 	})
 	page.add(cmd.Flags())
 	return cmd
 }
 
-func chunkRows(answer json.RawMessage) ([][]string, error) {
-	var list rest.ChunkList
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return nil, err
-	}
+func chunkRows(list *rest.ChunkList) [][]string {
 	rows := [][]string{{"ID", "PEER", "STATE", "ITEMS", "LOST", "MOVED", "CREATED", "FINISHED"}}
 	for _, c := range list.Chunks {
 		finished := "-"
@@ -42,8 +37,5 @@ func chunkRows(answer json.RawMessage) ([][]string, error) {
 			c.CreatedAt.UTC().Format(time.RFC3339), finished,
 		})
 	}
-	if list.Next != "" {
-		rows = append(rows, []string{"more: --after " + list.Next})
-	}
-	return rows, nil
+	return withMore(rows, list.Next)
 }

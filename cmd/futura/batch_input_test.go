@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch/rest"
 )
 
 func TestFilesOfArguments(t *testing.T) {
@@ -102,12 +104,13 @@ func TestPipedItemsAreWhole(t *testing.T) {
 // TestStagesOfBatches: the list says what the items show, of which the record of their batch comes later.
 func TestStagesOfBatches(t *testing.T) {
 	t.Parallel()
-	rows, err := listRows([]byte(`{"batches":[
+	var list rest.BatchList
+	require.NoError(t, json.Unmarshal([]byte(`{"batches":[
 		{"id":"a","status":0,"state":"created","items":3000,"progress":{"created":3000}},
 		{"id":"b","status":0,"state":"created","items":3000,"progress":{"created":2973,"done":27}},
 		{"id":"c","status":1,"state":"running","items":3,"progress":{"done":2,"permanently_failed":1}},
-		{"id":"d","status":100,"state":"done","items":3,"progress":{"done":3}}]}`))
-	require.NoError(t, err)
+		{"id":"d","status":100,"state":"done","items":3,"progress":{"done":3}}]}`), &list))
+	rows := listRows(&list)
 	var stages []string
 	for _, row := range rows[1:] {
 		stages = append(stages, strings.Join(row[1:5], " "))

@@ -178,11 +178,11 @@ func splitTerms(text string) (terms []string, err error) {
 }
 
 func (a *app) forkOne(ctx context.Context, c *futures.Client, f *forkFlags, text string) error {
-	ids, err := parseIDs([]string{text})
+	id, err := futures.ParseID(text)
 	if err != nil {
 		return err
 	}
-	made, err := c.Fork(ctx, ids[0], f.options)
+	made, err := c.Fork(ctx, id, f.options)
 	if err != nil {
 		return err
 	}
@@ -286,19 +286,12 @@ func (a *app) printForks(d *forkedMany) error {
 
 func (a *app) forksCommand() *cobra.Command {
 	var page afterFlags
-	cmd := a.onCluster(&cobra.Command{
+	cmd := a.onFutures(&cobra.Command{
 		Use: "forks ID", Short: "List the forks of a future",
 		Long: "forks lists the futures that were made from a future with futura fork, in the order of their ids.",
 		Example: "  futura forks 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
 			"  futura forks 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json",
-	}, func(ctx context.Context, c *futures.Client, args []string) error {
-		if err := page.check(); err != nil {
-			return err
-		}
-		ids, err := parseIDs(args)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, c *futures.Client, ids []futures.ID) (err error) {
 		var last futures.ID
 		if page.after != "" {
 			if last, err = futures.ParseID(page.after); err != nil {

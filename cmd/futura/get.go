@@ -22,7 +22,7 @@ import (
 
 func (a *app) getCommand() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{
+	cmd := a.onFutures(&cobra.Command{
 		Use: "get ID", Short: "Print what the store knows about a future",
 		Long: "get prints a future's task, its times, its last failed attempt and its result. Arguments and result are cut " +
 			"to a line, and those of typed Go functions shown as JSON: await prints a whole result, and --json what is up to " +
@@ -31,23 +31,18 @@ func (a *app) getCommand() *cobra.Command {
 			"call goes on where it ended.",
 		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json\n" +
 			"  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --output counts.json",
-		Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := parseIDs(args)
-			if err != nil {
-				return err
-			}
+		PreRunE: func(*cobra.Command, []string) error {
 			if file == "-" && a.json {
 				return usageError{errors.New("--output - prints the result, and excludes --json")}
 			}
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				if file != "" {
-					return a.writeResult(cmd.Context(), c, ids[0], file)
-				}
-				return a.get(cmd.Context(), c, ids[0])
-			})
+			return nil
 		},
-	}
+	}, func(ctx context.Context, c *futures.Client, ids []futures.ID) error {
+		if file != "" {
+			return a.writeResult(ctx, c, ids[0], file)
+		}
+		return a.get(ctx, c, ids[0])
+	})
 	cmd.Flags().StringVar(&file, "output", "", "write the result to this file, - for standard output")
 	return cmd
 }

@@ -22,7 +22,7 @@ import (
 func (a *app) graphCommand() *cobra.Command {
 	var o inspect.GraphOptions
 	var format string
-	cmd := &cobra.Command{
+	cmd := a.onFutures(&cobra.Command{
 		Use: "graph ID", Short: "Draw the futures that one depends on, and where it waits",
 		Long: "graph draws a future with the futures whose results it takes, directly or through others: their states, the " +
 			"sizes of their results, and where it waits. As text it is a tree in which a future that several use has its " +
@@ -32,23 +32,18 @@ func (a *app) graphCommand() *cobra.Command {
 		Example: "  futura graph 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
 			"  futura graph 01995b4e-6f3a-7c1e-9d2b-0123456789ab --dependants\n" +
 			"  futura graph 01995b4e-6f3a-7c1e-9d2b-0123456789ab --format dot | dot -Tpdf >graph.pdf",
-		Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := parseIDs(args)
-			if err != nil {
-				return err
-			}
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if a.json && cmd.Flags().Changed("format") {
 				return usageError{errors.New("--json and --format exclude each other")}
 			}
 			if !slices.Contains([]string{"text", "dot"}, format) {
 				return usageError{fmt.Errorf("--format %.40q: use text or dot", format)}
 			}
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				return a.graph(cmd.Context(), c, ids[0], o, format)
-			})
+			return nil
 		},
-	}
+	}, func(ctx context.Context, c *futures.Client, ids []futures.ID) error {
+		return a.graph(ctx, c, ids[0], o, format)
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&format, "format", "text", "text, or dot (for Graphviz)")
 	flags.IntVar(&o.Depth, "depth", 20, "up to how many futures away, at most 1000")

@@ -52,7 +52,7 @@ func (a *app) inspectCommand() *cobra.Command {
 	cmd.Flags().StringVar(&i.key, "key", "", "show this key")
 	cmd.Flags().StringVar(&i.prefix, "prefix", "", "list the keys with this prefix")
 	cmd.Flags().StringVar(&i.after, "after", "", "continue after this key, where an earlier list ended")
-	cmd.Flags().IntVar(&i.limit, "limit", 100, "how many keys to list, at most 1000")
+	addNumber(cmd, &i.limit, "limit", 100, inspect.MaxItems, "how many keys to list, at most 1000")
 	cmd.Flags().BoolVar(&i.cli, "fdbcli", false, "print the fdbcli commands that show the future, to paste")
 	return cmd
 }
@@ -66,9 +66,6 @@ func (a *app) inspect(ctx context.Context, i inspection) error {
 	}
 	if given != 1 {
 		return usageError{errors.New("give exactly one of an id, a subspace, --key and --prefix")}
-	}
-	if i.limit < 1 || i.limit > inspect.MaxItems {
-		return usageError{fmt.Errorf("--limit %d: use 1 to %d", i.limit, inspect.MaxItems)}
 	}
 	key, err := layout.UnescapeKey(i.key + i.prefix)
 	if err != nil {

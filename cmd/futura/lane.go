@@ -200,29 +200,22 @@ func (a *app) listLaneKinds(ctx context.Context, c *futures.Client, _ []string) 
 
 func (a *app) laneShowCommand() *cobra.Command {
 	var limit int
-	cmd := &cobra.Command{
+	cmd := a.onCluster(&cobra.Command{
 		Use: "show KIND [KEY]", Short: "Show a kind with its lanes, or one lane with its line",
 		Long: "show prints the settings of a kind and the lanes of it that futures use, or that are paused. With a key it " +
 			"prints that lane, and the first futures in line.",
 		Example: "  futura lane show mail\n  futura lane show mail acme --limit 50 --json",
-		Args:    usage(cobra.RangeArgs(1, 2)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 1 || limit > 1000 {
-				return usageError{fmt.Errorf("--limit %d: use 1 to 1000", limit)}
-			}
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				k, err := c.LaneKind(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				if len(args) == 2 {
-					return a.showLane(cmd.Context(), c, &k, args[1], limit)
-				}
-				return a.showLaneKind(cmd.Context(), c, &k, limit)
-			})
-		},
-	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many lanes, or futures in line")
+	}, func(ctx context.Context, c *futures.Client, args []string) error {
+		k, err := c.LaneKind(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if len(args) == 2 {
+			return a.showLane(ctx, c, &k, args[1], limit)
+		}
+		return a.showLaneKind(ctx, c, &k, limit)
+	})
+	addNumber(cmd, &limit, "limit", 20, 1000, "how many lanes, or futures in line")
 	return cmd
 }
 

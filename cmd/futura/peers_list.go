@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/batch/rest"
+	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
@@ -32,11 +32,8 @@ func (p *peers) list() []rest.Peer {
 			Slots: one.Slots, Orders: one.Orders, Items: one.Items, Done: one.Done, Failed: one.Failed,
 			Refused: one.Refused, Disagreed: one.Disagreed, TakenBack: one.TakenBack, Score: one.Score, Limit: one.Limit,
 			LatencyMS: one.Latency.Milliseconds(), Transfers: moving, Heard: one.Heard,
-			Reason: one.Reason, Left: one.Left,
+			LostAt: httpapi.TimeIfAny(one.LostAt), Reason: one.Reason, Left: one.Left,
 		})
-		if at := one.LostAt.UTC(); !one.LostAt.IsZero() {
-			all[len(all)-1].LostAt = &at
-		}
 	}
 	return all
 }
@@ -61,8 +58,8 @@ func (a *app) peersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows := func(answer json.RawMessage) ([][]string, error) { return a.peerRows(answer, time.Now()) }
-			return a.printAnswer(cmd, c, http.MethodGet, "/api/v1/peers"+page.query(), nil, rows)
+			rows := func(list *rest.PeerList) [][]string { return a.peerRows(list, time.Now()) }
+			return printAnswer(a, cmd, c, http.MethodGet, "/api/v1/peers"+page.query(), nil, rows)
 		},
 	}
 	f.add(cmd.Flags())
@@ -71,15 +68,7 @@ func (a *app) peersCommand() *cobra.Command {
 }
 
 // peerRows are the rows of a page of peers.
-func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error) {
-	var list struct {
-		Takes bool `json:"takes_peers"`
-		Peers []rest.Peer
-		Next  string
-	}
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return nil, err
-	}
+func (a *app) peerRows(list *rest.PeerList, now time.Time) [][]string {
 	if !list.Takes {
 		fmt.Fprintln(a.err, "futura: this head takes no peers: start it with --peers")
 	}
@@ -98,10 +87,7 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 			max(now.Sub(p.Heard), 0).Round(time.Second).String(),
 		})
 	}
-	if list.Next != "" {
-		rows = append(rows, []string{"more: --after " + list.Next})
-	}
-	return rows, nil
+	return withMore(rows, list.Next)
 }
 
 // peerState says whether a peer is here, or since when it is not.

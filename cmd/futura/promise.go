@@ -174,15 +174,11 @@ func (a *app) complete(who string, to futures.State, byID func(futures.ID) (bool
 }
 
 func (a *app) promiseTokenCommand() *cobra.Command {
-	return a.onCluster(&cobra.Command{
+	return a.onFutures(&cobra.Command{
 		Use: "token ID", Short: "Draw another token of a promise, and print it",
 		Long:    "token draws another token of a promise that waits. The former one opens nothing from then on.",
 		Example: "  futura promise token 01995b4e-6f3a-7c1e-9d2b-0123456789ab",
-	}, func(ctx context.Context, c *futures.Client, args []string) error {
-		ids, err := parseIDs(args)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, c *futures.Client, ids []futures.ID) error {
 		token, err := c.NewPromiseToken(ctx, ids[0])
 		if err != nil {
 			return err
@@ -192,7 +188,7 @@ func (a *app) promiseTokenCommand() *cobra.Command {
 }
 
 func (a *app) promiseListCommand() *cobra.Command {
-	f := listFlags{limit: 100}
+	var f listFlags
 	var all bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the promises that wait, the newest first",
@@ -211,7 +207,7 @@ func (a *app) promiseListCommand() *cobra.Command {
 	flags.BoolVar(&all, "all", false, "with those that are over")
 	flags.StringVar(&f.filter.Tag, "tag", "", "only those with this tag")
 	flags.StringVar(&f.cursor, "cursor", "", "continue where an earlier list ended, with the same flags")
-	flags.IntVar(&f.limit, "limit", 100, "how many to print, at most 1000")
+	f.addLimit(cmd)
 	return cmd
 }
 

@@ -65,8 +65,12 @@ func (a *app) listCommand() *cobra.Command {
 	flags.StringVar(&f.cursor, "cursor", "", "continue where an earlier list ended, with the same flags")
 	flags.StringVar(&f.countBy, "count-by", "", "count up to 20,000 of them instead, by "+
 		strings.Join(inspect.Breakdowns(), ", "))
-	flags.IntVar(&f.limit, "limit", 100, "how many to print, at most 1000")
+	f.addLimit(cmd)
 	return cmd
+}
+
+func (f *listFlags) addLimit(cmd *cobra.Command) {
+	addNumber(cmd, &f.limit, "limit", 100, inspect.MaxList, "how many to print, at most 1000")
 }
 
 func (a *app) list(ctx context.Context, f *listFlags) (err error) {
@@ -76,9 +80,6 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 	from, err := hex.DecodeString(f.cursor)
 	if err != nil {
 		return usageError{fmt.Errorf("--cursor %q is invalid: use one that an earlier list printed", f.cursor)}
-	}
-	if f.limit < 1 || f.limit > inspect.MaxList {
-		return usageError{fmt.Errorf("--limit %d: use 1 to %d", f.limit, inspect.MaxList)}
 	}
 	f.filter.Newest = !f.oldest
 	if !f.items && f.filter.Owner == "" && f.countBy != "batch" {
@@ -253,27 +254,20 @@ func timeText(millis int64) string {
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.onFutures(&cobra.Command{
 		Use: "explain ID", Short: "Say why a future is not running",
-		Example: "  futura explain 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := parseIDs(args)
-			if err != nil {
-				return err
-			}
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				e, err := c.Explain(cmd.Context(), ids[0])
-				if err != nil {
-					return err
-				}
-				heading := e.State.String()
-				if string(e.Reason) != heading {
-					heading += fmt.Sprintf(" (%s)", e.Reason)
-				}
-				return a.say(httpapi.ExplanationOf(&e), heading+": "+e.Text)
-			})
-		},
-	}
+		Example: "  futura explain 01995b4e-6f3a-7c1e-9d2b-0123456789ab",
+	}, func(ctx context.Context, c *futures.Client, ids []futures.ID) error {
+		e, err := c.Explain(ctx, ids[0])
+		if err != nil {
+			return err
+		}
+		heading := e.State.String()
+		if string(e.Reason) != heading {
+			heading += fmt.Sprintf(" (%s)", e.Reason)
+		}
+		return a.say(httpapi.ExplanationOf(&e), heading+": "+e.Text)
+	})
 }
 
 func (a *app) workersCommand() *cobra.Command {

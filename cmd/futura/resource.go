@@ -29,6 +29,20 @@ func (a *app) onCluster(cmd *cobra.Command, do func(context.Context, *futures.Cl
 	return cmd
 }
 
+// onFutures has a command run with a cluster that is there, and the futures that it names.
+func (a *app) onFutures(cmd *cobra.Command, do func(context.Context, *futures.Client, []futures.ID) error,
+) *cobra.Command {
+	cmd.Args = argsOf(cmd.Use)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ids, err := parseIDs(args)
+		if err != nil {
+			return err
+		}
+		return a.open(cmd.Context(), func(c *futures.Client) error { return do(cmd.Context(), c, ids) })
+	}
+	return cmd
+}
+
 // argsOf are the arguments that a line of use names: KEY is one, [KEY] one or none, and after
 // ... there may be more.
 func argsOf(use string) cobra.PositionalArgs {
@@ -63,22 +77,25 @@ func showAll[T, V any](a *app, name string, all []T, form func(*T) V, heading []
 
 // afterFlags are those of a list that is printed in pages.
 type afterFlags struct {
-	after       string
-	limit, most int
+	after string
+	limit int
 }
 
 // add adds them to a command that prints at most most things at a time, in the order of what.
 func (p *afterFlags) add(cmd *cobra.Command, what string, most int) {
-	p.most = most
 	cmd.Flags().StringVar(&p.after, "after", "", "continue after this "+what+", where an earlier list ended")
-	cmd.Flags().IntVar(&p.limit, "limit", 100, fmt.Sprintf("how many to print, at most %d", most))
+	addNumber(cmd, &p.limit, "limit", 100, most, fmt.Sprintf("how many to print, at most %d", most))
 }
 
-func (p *afterFlags) check() error {
-	if p.limit < 1 || p.limit > p.most {
-		return usageError{fmt.Errorf("--limit %d: use 1 to %d", p.limit, p.most)}
+// addNumber adds a flag for a number from 1 to most, the only one of the command.
+func addNumber(cmd *cobra.Command, to *int, name string, standard, most int, text string) {
+	cmd.Flags().IntVar(to, name, standard, text)
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *to < 1 || *to > most {
+			return usageError{fmt.Errorf("--%s %d: use 1 to %d", name, *to, most)}
+		}
+		return nil
 	}
-	return nil
 }
 
 // showPage is showAll for a page: next is what --after takes for the next one, empty at the end.

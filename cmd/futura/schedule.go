@@ -233,9 +233,6 @@ func (a *app) scheduleNextCommand() *cobra.Command {
 		Use: "next NAME", Short: "Print the next times of a schedule", Example: "  futura schedule next nightly --count 30",
 		Long: "next prints the next times, in the zone of the schedule, one in a line.",
 	}, func(ctx context.Context, c *futures.Client, args []string) error {
-		if n < 1 || n > futures.MaxScheduleTimes {
-			return usageError{fmt.Errorf("--count %d: use 1 to %d", n, futures.MaxScheduleTimes)}
-		}
 		v, err := c.Schedule(ctx, args[0], n)
 		if err != nil {
 			return err
@@ -246,7 +243,7 @@ func (a *app) scheduleNextCommand() *cobra.Command {
 		}
 		return a.show(httpapi.ScheduleOf(&v).Next, rows)
 	})
-	cmd.Flags().IntVar(&n, "count", 10, "how many")
+	addNumber(cmd, &n, "count", 10, futures.MaxScheduleTimes, "how many")
 	return cmd
 }
 

@@ -13,17 +13,13 @@ import (
 )
 
 func (a *app) stepsCommand() *cobra.Command {
-	return a.onCluster(&cobra.Command{
+	return a.onFutures(&cobra.Command{
 		Use: "steps ID", Short: "Show what a future has recorded of its run",
 		Long: "steps shows the steps that the function of a future has recorded, in their order: no later attempt runs " +
 			"them again. A step that the last attempt no longer asked for is unused.",
 		Example: "  futura steps 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
 			"  futura steps 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json",
-	}, func(ctx context.Context, c *futures.Client, args []string) error {
-		ids, err := parseIDs(args)
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, c *futures.Client, ids []futures.ID) error {
 		all, err := c.Steps(ctx, ids[0])
 		if err != nil {
 			return err

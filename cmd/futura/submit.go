@@ -75,7 +75,6 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.StringArrayVar(&f.stdinOf, "stdin-of", nil,
 		"the id of a future whose result is the input; may be repeated: one after the other, each once")
 	flags.StringArrayVar(&f.after, "after", nil, "the id of a future to wait for; may be repeated")
-	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
 	flags.Float64Var(&f.growth.Factor, "grow-ram", 0,
 		"after an attempt that had too little memory, so many times as much, up to --max-ram")
 	flags.Int64Var(&f.growth.Max, "max-ram", 0, "the most memory that it may need with --grow-ram, in bytes")
@@ -87,12 +86,19 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.BoolVar(&t.MustBeNear, "must-be-near", false, "run where the result of --near is, and nowhere else")
 	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
 	f.addTimes(flags)
-	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same future")
 	f.unique.add(flags)
+	f.addSubmit(flags, "future")
+	return cmd
+}
+
+// addSubmit adds what all commands take that submit one future, which they call so.
+func (f *submitFlags) addSubmit(flags *pflag.FlagSet, what string) {
+	t := &f.task
+	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
+	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same "+what)
 	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
 	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most, also for room (default: no limit)")
-	return cmd
 }
 
 // addFunction adds what runs, and where.
@@ -133,17 +139,24 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 		return err
 	}
 	return a.openOrMake(ctx, func(c *futures.Client) error {
-		f.task.NoNotify = !f.wait
-		future, left, err := submitWithin(ctx, c, &f.task, f.timeout)
-		if err != nil {
-			return err
-		}
-		sayExisted(a.err, future, &f.task)
-		if f.wait {
-			return a.await(ctx, c, []futures.ID{future.ID()}, left, false, a.printFirst)
-		}
-		return a.say(map[string]any{"id": future.ID(), "existed": future.Existed()}, future.ID())
+		return a.submitTask(ctx, c, &f.task, f, map[string]any{})
 	})
+}
+
+// submitTask submits a task, and prints its result or, with its id, the form of what was made.
+func (a *app) submitTask(ctx context.Context, c *futures.Client, t *futures.Task, f *submitFlags, form map[string]any,
+) error {
+	t.NoNotify = !f.wait
+	future, left, err := submitWithin(ctx, c, t, f.timeout)
+	if err != nil {
+		return err
+	}
+	sayExisted(a.err, future, t)
+	if f.wait {
+		return a.await(ctx, c, []futures.ID{future.ID()}, left, false, a.printFirst)
+	}
+	form["id"], form["existed"] = future.ID(), future.Existed()
+	return a.say(form, future.ID())
 }
 
 // submitWithin submits a task, for which it waits for room no longer than most. It

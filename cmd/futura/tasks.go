@@ -43,7 +43,7 @@ func (a *app) tasksSubmitCommand() *cobra.Command {
 			"  echo '[1, 2]' | futura tasks submit sum --input-file - --target all --retries 0",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.submitTask(cmd.Context(), args[0], &f, cmd.Flags())
+			return a.submitToHandler(cmd.Context(), args[0], &f, cmd.Flags())
 		},
 	}
 	flags, t := cmd.Flags(), &f.task
@@ -51,18 +51,14 @@ func (a *app) tasksSubmitCommand() *cobra.Command {
 	flags.StringVar(&f.argsFile, "input-file", "", "a file with it, - for standard input")
 	flags.StringVar(&f.target, "target", "", "the target, if the handler does not say where the input has it")
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
-	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
 	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255: higher ones are earlier in line")
 	addRetries(flags, &f.retries)
 	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it gets in line")
-	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same task")
-	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
-	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
-	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most, also for room (default: no limit)")
+	f.addSubmit(flags, "task")
 	return cmd
 }
 
-func (a *app) submitTask(ctx context.Context, handler string, f *taskFlags, flags *pflag.FlagSet) (err error) {
+func (a *app) submitToHandler(ctx context.Context, handler string, f *taskFlags, flags *pflag.FlagSet) (err error) {
 	if flags.Changed("key") && f.task.Key == "" {
 		return usageError{errors.New("--key is empty: a repeated submit would create another task")}
 	}
@@ -90,48 +86,32 @@ func (a *app) submitTask(ctx context.Context, handler string, f *taskFlags, flag
 		}
 		t := &f.task
 		t.Function, t.Codec, t.Args, t.Lane = task.Function, task.Codec, task.Args, task.Lane
-		t.MaxRetries, t.NoNotify = &f.retries, !f.wait
-		future, left, err := submitWithin(ctx, c, t, f.timeout)
-		if err != nil {
-			return err
-		}
-		sayExisted(a.err, future, t)
-		if f.wait {
-			return a.await(ctx, c, []futures.ID{future.ID()}, left, false, a.printFirst)
-		}
-		return a.say(map[string]any{"id": future.ID(), "existed": future.Existed(), "target": t.Lane.Key}, future.ID())
+		t.MaxRetries = &f.retries
+		return a.submitTask(ctx, c, t, &f.submitFlags, map[string]any{"target": t.Lane.Key})
 	})
 }
 
 func (a *app) tasksGetCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.onFutures(&cobra.Command{
 		Use: "get ID...", Short: "Show tasks: their target, and what has become of them",
 		Long: "get shows whether a task is created, in-progress, succeeded or failed, with its result or error. futura " +
 			"await waits for its end, and futura explain says what it waits for.",
 		Example: "  futura tasks get 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
 			"  futura tasks get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json",
-		Args: usage(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := parseIDs(args)
+	}, func(ctx context.Context, c *futures.Client, ids []futures.ID) error {
+		views := []httpapi.TaskView{}
+		rows := [][]string{{"TASK", "HANDLER", "TARGET", "STATUS", "ATTEMPT", "NOTE"}}
+		var failures []error
+		for _, id := range ids {
+			v, err := viewTask(ctx, c, id)
 			if err != nil {
-				return err
+				failures = append(failures, err)
+				continue
 			}
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				views := []httpapi.TaskView{}
-				rows := [][]string{{"TASK", "HANDLER", "TARGET", "STATUS", "ATTEMPT", "NOTE"}}
-				var failures []error
-				for _, id := range ids {
-					v, err := viewTask(cmd.Context(), c, id)
-					if err != nil {
-						failures = append(failures, err)
-						continue
-					}
-					views, rows = append(views, v), append(rows, taskRow(&v))
-				}
-				return errors.Join(errors.Join(failures...), a.show(views, rows))
-			})
-		},
-	}
+			views, rows = append(views, v), append(rows, taskRow(&v))
+		}
+		return errors.Join(errors.Join(failures...), a.show(views, rows))
+	})
 }
 
 // viewTask returns the view of a task. It returns ErrNotFound for another future.

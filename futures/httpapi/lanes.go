@@ -95,7 +95,7 @@ type LaneView struct {
 func LaneOf(v *futures.LaneView) LaneView {
 	return LaneView{
 		Kind: v.Kind, Key: v.Key, Open: v.Open, Lined: v.Lined, Line: v.Line, More: v.More, Paused: v.Paused,
-		HeldUntil: timeIfAny(v.HeldUntil), InTurn: v.InTurn, Waiting: v.Waiting, MaxWaiting: v.MaxWaiting,
+		HeldUntil: TimeIfAny(v.HeldUntil), InTurn: v.InTurn, Waiting: v.Waiting, MaxWaiting: v.MaxWaiting,
 	}
 }
 

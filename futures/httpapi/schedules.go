@@ -77,11 +77,11 @@ type ScheduleRun struct {
 func ScheduleOf(s *futures.ScheduleView) Schedule {
 	v := Schedule{
 		Name: s.Name, Function: s.Function, Queue: s.Queue, Cron: s.Cron, Zone: s.Zone, EveryMS: s.Every.Milliseconds(),
-		From: timeIfAny(s.From), Until: timeIfAny(s.Until), Except: s.Except, Missed: s.Missed, CatchUp: s.CatchUp,
+		From: TimeIfAny(s.From), Until: TimeIfAny(s.Until), Except: s.Except, Missed: s.Missed, CatchUp: s.CatchUp,
 		GraceMS: s.Grace.Milliseconds(), Overlap: s.Overlap, EndMS: s.Deadline.Milliseconds(), Created: s.CreatedAt.UTC(),
-		Updated: timeIfAny(s.UpdatedAt),
+		Updated: TimeIfAny(s.UpdatedAt),
 		Next:    append([]time.Time{}, s.Next...), Waiting: append([]time.Time{}, s.Waiting...),
-		PausedAt: timeIfAny(s.PausedAt), Reason: s.Reason, Fired: s.Fired, Left: s.MissedTimes, Skipped: s.SkippedTimes,
+		PausedAt: TimeIfAny(s.PausedAt), Reason: s.Reason, Fired: s.Fired, Left: s.MissedTimes, Skipped: s.SkippedTimes,
 		Refused: s.RefusedTimes, Runs: []ScheduleRun{},
 	}
 	for _, r := range s.Runs {
@@ -94,7 +94,8 @@ func ScheduleOf(s *futures.ScheduleView) Schedule {
 	return v
 }
 
-func timeIfAny(t time.Time) *time.Time {
+// TimeIfAny is a time as answers have it, nil for none.
+func TimeIfAny(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -72,7 +72,7 @@ type Holder struct {
 // HolderOf is the view of the future that has a unique key.
 func HolderOf(e *futures.NotUniqueError) Holder {
 	h := Holder{
-		ID: e.ID, Key: e.Key, Name: e.Name, Until: wordOf(e.Until), FreeAt: timeIfAny(e.FreeAt), Differs: e.Differs,
+		ID: e.ID, Key: e.Key, Name: e.Name, Until: wordOf(e.Until), FreeAt: TimeIfAny(e.FreeAt), Differs: e.Differs,
 	}
 	if e.State != 0 {
 		h.State = e.State.String()
