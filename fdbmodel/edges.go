@@ -15,8 +15,11 @@ import (
 )
 
 // placeInputs checks the inputs, drops repeated ones, and decides where they are
-// stored.
+// stored. A list that was written ahead stays there.
 func (s *Submission) placeInputs() error {
+	if ref := s.Spec.InputsRef; ref != nil && len(s.Inputs) == 0 {
+		return s.checkInputsRef(ref)
+	}
 	s.Spec.Inputs, s.Spec.InputsRef, s.many = nil, nil, nil
 	if s.Spec.Codec == layout.CodecInputs && (len(s.Inputs) == 0 || len(s.Args) > 0 || s.Spec.ArgsRef != nil) {
 		return fmt.Errorf("%w: codec inputs: it needs inputs, whose results are the arguments, and no other arguments",
@@ -43,6 +46,18 @@ func (s *Submission) placeInputs() error {
 		s.many = inputs
 	default:
 		s.Spec.Inputs = layout.PackIDs(inputs)
+	}
+	return nil
+}
+
+// checkInputsRef checks a reference to inputs that were written ahead.
+func (s *Submission) checkInputsRef(ref *layout.ChunkRef) error {
+	s.Spec.Inputs, s.many = nil, nil
+	n := s.Spec.CountInputs()
+	if ref.Kind != layout.ChunkInputs || ref.Size != int64(n*len(layout.ID{})) || n <= layout.MaxInputsInSpec ||
+		n > layout.MaxInputs || ref.Count != layout.Pieces(ref.Size) || s.Assigned != "" || s.Spec.Owner != "" {
+		return fmt.Errorf("%w: the reference to its inputs is that of no list of %d to %d, or it may have none",
+			layout.ErrBadSpec, layout.MaxInputsInSpec+1, layout.MaxInputs)
 	}
 	return nil
 }

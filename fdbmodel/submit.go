@@ -36,7 +36,8 @@ type Submission struct {
 	// Inputs are the futures that it takes the results of, at most MaxInputs. It
 	// waits until all are realized, and fails with kind upstream once one of them
 	// has failed. Each must exist, or be in the same call before this one, so that
-	// no future can depend on itself. None is removed before this one is over.
+	// no future can depend on itself. None is removed before this one is over. Defaults to the
+	// list that Spec.InputsRef refers to, if it was written ahead for this future.
 	Inputs []layout.ID
 	// NotBefore delays the future. Defaults to no delay.
 	NotBefore time.Time

@@ -170,9 +170,6 @@ func isOver(row *layout.Row) error {
 		what = fmt.Sprintf("an item of batch %.80s: retry it there", spec.Owner)
 	case spec.Bundle || spec.Member:
 		what = "of a bundle, which has no steps: retry it, or submit it again"
-	case spec.InputsRef != nil:
-		what = fmt.Sprintf("one with %d inputs, and a fork has at most %d: submit it again", spec.CountInputs(),
-			layout.MaxInputsInSpec)
 	}
 	if what != "" {
 		return fmt.Errorf("%w: %s is %s", ErrUnforkable, row.ID, what)
@@ -184,7 +181,7 @@ func isOver(row *layout.Row) error {
 	return nil
 }
 
-// submission returns what a fork is submitted as. Its arguments are beside its spec if they are large.
+// submission returns what a fork is submitted as. Large arguments and many inputs are beside its spec.
 func (f *Forks) submission(ctx context.Context, tx kv.Reader, source *layout.Row, r *Request, of *layout.Fork,
 ) (s fdbmodel.Submission, err error) {
 	spec := *source.Spec

@@ -253,8 +253,10 @@ func (f *Forks) recognise(row *layout.Row, r *Request, answer *Made) error {
 
 // measure finds what lies outside of the records, and how much they take.
 func (p *plan) measure(keys layout.Keyspace) error {
-	if ref := p.submission.Spec.ArgsRef; ref != nil {
-		p.values = append(p.values, value{ref: *ref})
+	for _, ref := range []*layout.ChunkRef{p.submission.Spec.ArgsRef, p.submission.Spec.InputsRef} {
+		if ref != nil {
+			p.values = append(p.values, value{ref: *ref})
+		}
 	}
 	steps := 0
 	for i := range p.steps {
