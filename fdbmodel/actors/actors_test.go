@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 func ref(key string) actors.Ref { return actors.Ref{Type: "account", Key: key} }
@@ -185,6 +187,67 @@ func TestLimitsOfTurns(t *testing.T) {
 		require.ErrorIs(t, err, layout.ErrBadName, bad)
 		require.ErrorIs(t, all.Delete(s.Ctx, bad), layout.ErrBadName)
 	}
+	_, _, err = all.Turn(f, make([]actors.Change, actors.MaxTurn))
+	require.NoError(t, err)
+	longest := actors.Ref{Type: strings.Repeat("a", actors.MaxType), Key: strings.Repeat("k", actors.MaxKey)}
+	state, err := all.Read(s.Ctx, longest)
+	require.NoError(t, err)
+	done := write(s, f, strings.Repeat("x", actors.MaxState), state)
+	done.Result.Value = nil
+	s.Finish(s.Worker, done)
+	require.NoError(t, all.Delete(s.Ctx, longest))
+}
+
+// TestALaneOfAnActorNamesIt reads the lanes of actors, and such as no actor has.
+func TestALaneOfAnActorNamesIt(t *testing.T) {
+	t.Parallel()
+	of, is := actors.OfLane(ref("a/b").Lane())
+	require.True(t, is)
+	require.Equal(t, ref("a/b"), of)
+	for _, lane := range []layout.Lane{{}, {Kind: "account", Key: "a"}, {Kind: "actor.", Key: "a"},
+		{Kind: "actor.-", Key: "a"}, {Kind: "actor.account"}, {Kind: "actor.account", Key: "\xff"}} {
+		_, is := actors.OfLane(lane)
+		require.False(t, is, "%v", lane)
+	}
+}
+
+// TestAHeadSaysSinceWhenItsActorIs has turns change an actor, one of them by a clock that is behind.
+func TestAHeadSaysSinceWhenItsActorIs(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	behind, err := fdbmodel.Open(s.Ctx, s.Faults, "unknown", fdbmodel.Options{
+		Clock: clock.NewVirtual(s.Clock.Now().Add(-time.Hour))})
+	require.NoError(t, err)
+	begun := layout.Millis(s.Clock.Now())
+	s.Finish(s.Worker, write(s, claim(s), "1", read(s, "a")))
+	s.Clock.Advance(time.Minute)
+	changed := layout.Millis(s.Clock.Now())
+	s.Finish(s.Worker, write(s, claim(s), "2", read(s, "a")))
+	for _, want := range []string{"2", "3"} {
+		a := read(s, "a")
+		require.Equal(t, want, string(a.Value))
+		require.Equal(t, begun, a.Head.CreatedAt)
+		require.Equal(t, changed, a.Head.At, "it is never before the turn before")
+		f := claim(s)
+		beside, _, err := actors.Of(behind).Turn(f, []actors.Change{{Read: a, Write: true, Value: []byte("3")}})
+		require.NoError(t, err)
+		s.Finish(s.Worker, fdbmodel.Completion{Future: f, Result: &layout.Result{}, Beside: beside})
+	}
+	s.RequireSound()
+}
+
+// TestADeletedStateLeavesNothing has a turn delete an actor.
+func TestADeletedStateLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	s.Finish(s.Worker, write(s, claim(s), "1", read(s, "a")))
+	f := claim(s)
+	beside, _, err := actors.Of(s.C).Turn(f, []actors.Change{{Read: read(s, "a"), Delete: true}})
+	require.NoError(t, err)
+	s.Finish(s.Worker, fdbmodel.Completion{Future: f, Result: &layout.Result{}, Beside: beside})
+	a := read(s, "a")
+	require.False(t, a.Exists())
+	s.RequireSound()
 }
 
 func TestListsOfActors(t *testing.T) {
@@ -201,9 +264,11 @@ func TestListsOfActors(t *testing.T) {
 	other, err := all.Read(s.Ctx, actors.Ref{Type: "acc", Key: "k"})
 	require.NoError(t, err)
 	s.Finish(s.Worker, write(s, claim(s), "v", append(states, other)...))
-	types, err = all.Types(s.Ctx, 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{"acc", "account"}, types)
+	for limit, want := range [][]string{nil, {"acc"}, {"acc", "account"}, {"acc", "account"}} {
+		types, err = all.Types(s.Ctx, limit)
+		require.NoError(t, err)
+		require.Equal(t, want, types)
+	}
 	for _, list := range []func(context.Context, string, string, int) ([]actors.Listed, bool, error){
 		all.List, all.ListStates,
 	} {

@@ -73,6 +73,31 @@ func TestATurnThatWritesPartsLeavesTheState(t *testing.T) {
 	s.RequireSound()
 }
 
+// TestATurnOverPartsLeavesHowTheStateIsStored has code of another schema write parts alone, and remove one that is not
+// there.
+func TestATurnOverPartsLeavesHowTheStateIsStored(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	end := func(change actors.Change) actors.Head {
+		change.Read = read(s, "a")
+		f := claim(s)
+		beside, _, err := actors.Of(s.C).Turn(f, []actors.Change{change})
+		require.NoError(t, err)
+		s.Finish(s.Worker, fdbmodel.Completion{Future: f, Result: &layout.Result{}, Beside: beside})
+		return read(s, "a").Head
+	}
+	written := end(actors.Change{Write: true, Value: []byte("state"), Codec: layout.CodecMsgpack, Schema: 3})
+	require.Equal(t, written, end(actors.Change{Parts: []actors.Part{{Name: "x", Removed: true}}}), "it changes nothing")
+	h := end(actors.Change{Value: []byte("other"), Codec: layout.CodecJSON, Schema: 4,
+		Parts: []actors.Part{part("x", "1")}})
+	require.Equal(t, 3, h.Schema)
+	require.Equal(t, layout.CodecMsgpack, h.Codec)
+	require.EqualValues(t, len("state"), h.Size)
+	require.EqualValues(t, 2, h.Version)
+	require.True(t, h.Parts)
+	s.RequireSound()
+}
+
 // TestPartsGoWithTheirActor removes actors with parts, by a turn and without one.
 func TestPartsGoWithTheirActor(t *testing.T) {
 	t.Parallel()
@@ -207,6 +232,23 @@ func TestPagesOfParts(t *testing.T) {
 	damaged, _, err := all.Parts(s.Ctx, ref("a"), actors.PartRange{Name: "line"})
 	require.NoError(t, err)
 	require.ErrorIs(t, damaged[0].Err, layout.ErrBadRecord)
+}
+
+// TestPagesOfLargeParts has a page end where its parts take about 1 MB.
+func TestPagesOfLargeParts(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	for i := range 20 {
+		set(s, "a", "", part(fmt.Sprintf("%02d", i), strings.Repeat("x", actors.MaxPart)))
+	}
+	page, next, err := actors.Of(s.C).Parts(s.Ctx, ref("a"), actors.PartRange{})
+	require.NoError(t, err)
+	require.Len(t, page, 16)
+	require.Equal(t, "15", next)
+	page, next, err = actors.Of(s.C).Parts(s.Ctx, ref("a"), actors.PartRange{After: next})
+	require.NoError(t, err)
+	require.Len(t, page, 4)
+	require.Empty(t, next)
 }
 
 func TestLimitsOfParts(t *testing.T) {

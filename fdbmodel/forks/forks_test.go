@@ -1,7 +1,7 @@
 package forks_test
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/promises"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/fdbmodel/steps"
 )
 
@@ -32,11 +33,18 @@ func failed(s *modeltest.Stage, change func(*fdbmodel.Submission), names ...stri
 
 func plain(*fdbmodel.Submission) {}
 
+// record records steps that have returned their names.
 func record(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, names ...string) {
+	recordAll(s, f, "", names...)
+}
+
+// recordAll records steps that have returned a value, or their names if that is empty.
+func recordAll(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, value string, names ...string) {
 	var entries []steps.Entry
 	for i, name := range names {
+		returned := cmp.Or(value, name)
 		entries = append(entries, steps.Entry{Future: f, Name: name, First: i == 0, Record: steps.Record{Token: f.Token,
-			Number: i + 1, Attempt: f.Attempt(), Value: []byte(name), Size: int64(len(name)), At: 1}})
+			Number: i + 1, Attempt: f.Attempt(), Value: []byte(returned), Size: int64(len(returned)), At: 1}})
 	}
 	if len(entries) > 0 {
 		_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, entries)
@@ -97,6 +105,12 @@ func TestAForkHasTheStepsBeforeItsPoint(t *testing.T) {
 		require.Equal(t, want, stepsOf(s, made.ID), text)
 		require.Equal(t, layout.Ready, made.State)
 		require.Equal(t, len(want), made.Fork.Copied)
+		if len(want) > 0 {
+			require.Equal(t, want[len(want)-1], made.Fork.After+"="+made.Fork.After)
+		}
+		again, err := forks.ParsePoint(from.String())
+		require.NoError(t, err)
+		require.Equal(t, made.Fork, forked(s, forks.Request{Source: id, From: again}).Fork, "the text says the same")
 		row, err := s.C.Get(s.Ctx, made.ID)
 		require.NoError(t, err)
 		require.Equal(t, made.Fork, *row.Spec.Fork)
@@ -112,6 +126,17 @@ func TestAForkHasTheStepsBeforeItsPoint(t *testing.T) {
 		realize(s, &f)
 	}
 	s.RequireSound()
+}
+
+// TestAPointIsReadAsItIsWritten names steps as words that have a meaning.
+func TestAPointIsReadAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"charge", "failed", "start", "step:", "step:failed", "step:step:a"} {
+		point := forks.FromStep(name)
+		again, err := forks.ParsePoint(point.String())
+		require.NoError(t, err)
+		require.Equal(t, point, again)
+	}
 }
 
 // TestAForkIsAsItsSource compares what a fork is submitted with.
@@ -188,12 +213,18 @@ func TestWhatCannotBeForked(t *testing.T) {
 	promise, err := promises.Of(s.C).Make(s.Ctx, fdbmodel.Submission{})
 	require.NoError(t, err)
 	held := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "b" })
+	drawn, err := s.C.DrawIDs(1)
+	require.NoError(t, err)
+	put := drawn[0]
+	_, err = results.Of(s.C).Put(s.Ctx, results.Value{ID: put, Bytes: []byte("v")})
+	require.NoError(t, err)
 	point := func(text string) forks.Point {
 		p, err := forks.ParsePoint(text)
 		require.NoError(t, err)
 		return p
 	}
 	set := func(step, json string) []forks.Value { return []forks.Value{{Step: step, JSON: []byte(json)}} }
+	taken := fork(s, forks.Request{Source: with, From: point("step:failed")})
 	before := countKeys(s, "futures")
 	for name, c := range map[string]struct {
 		request forks.Request
@@ -206,6 +237,7 @@ func TestWhatCannotBeForked(t *testing.T) {
 		"waiting":               {forks.Request{Source: waiting}, fdbmodel.ErrTransition, "ready"},
 		"a promise":             {forks.Request{Source: promise.ID, From: forks.FromStart()}, forks.ErrUnforkable, "promise"},
 		"an item":               {forks.Request{Source: held, From: forks.FromStart()}, forks.ErrUnforkable, "batch b"},
+		"a value that was put":  {forks.Request{Source: put, From: forks.FromStart()}, forks.ErrUnforkable, "put it again"},
 		"unknown":               {forks.Request{Source: layout.ID{9}}, fdbmodel.ErrNotFound, ""},
 		"unknown step":          {forks.Request{Source: with, From: forks.FromStep("mail")}, forks.ErrNoStep, `"charge"`},
 		"step of one without":   {forks.Request{Source: without, From: forks.FromStep("mail")}, forks.ErrNoStep, "none"},
@@ -219,6 +251,10 @@ func TestWhatCannotBeForked(t *testing.T) {
 		"two values":   {forks.Request{Source: with, Set: append(set("a", "1"), set("a", "1")...)}, layout.ErrBadSpec, "two"},
 		"too many":     {forks.Request{Source: with, Set: make([]forks.Value, forks.MaxSet+1)}, layout.ErrBadSpec, "at most"},
 		"an id in use": {forks.Request{Source: with, From: point("step:failed"), ID: without}, fdbmodel.ErrIDInUse, ""},
+		"the id of a fork of another": {forks.Request{Source: without, From: forks.FromStart(), ID: taken},
+			fdbmodel.ErrIDInUse, ""},
+		"the id of a fork of another name": {forks.Request{Source: with, From: point("step:failed"), ID: taken, Name: "fix"},
+			fdbmodel.ErrIDInUse, ""},
 	} {
 		one := forked(s, c.request)
 		require.ErrorIs(t, one.Err, c.want, name)
@@ -271,8 +307,26 @@ func TestAForkBeginsWithItsSteps(t *testing.T) {
 	end(s, &f, &layout.Exception{Kind: layout.KindError})
 	again := fork(s, forks.Request{Source: made})
 	require.Equal(t, []string{"charge=charge"}, stepsOf(s, again), "a fork of a fork")
+	all, err := steps.Of(s.C).List(s.Ctx, again)
+	require.NoError(t, err)
+	require.Equal(t, "copied", all[0].Origin)
 	require.NoError(t, s.C.Discard(s.Ctx, made))
 	s.RequireSound()
+}
+
+// TestAGivenValueStaysOne forks a fork that was given a value, which no attempt has made.
+func TestAGivenValueStaysOne(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	set := []forks.Value{{Step: "charge", JSON: []byte("7")}}
+	made := fork(s, forks.Request{Source: failed(s, plain, "reserve", "charge"), Set: set})
+	f := s.Claim(s.Worker)[0]
+	end(s, &f, &layout.Exception{Kind: layout.KindError})
+	again := fork(s, forks.Request{Source: made})
+	all, err := steps.Of(s.C).List(s.Ctx, again)
+	require.NoError(t, err)
+	require.Equal(t, "copied", all[0].Origin)
+	require.Equal(t, "set", all[1].Origin)
 }
 
 // TestForksOfANameAreMadeOnce repeats a request, before and after its fork, and its source, are gone.
@@ -306,6 +360,7 @@ func TestForksOfANameAreMadeOnce(t *testing.T) {
 		require.ErrorIs(t, forks.CheckName(name), layout.ErrBadName)
 	}
 	require.NoError(t, forks.CheckName("fix 1"))
+	require.NoError(t, forks.CheckName(strings.Repeat("x", forks.MaxName)))
 	s.RequireSound()
 }
 
@@ -344,42 +399,6 @@ func TestForksAreListed(t *testing.T) {
 	require.Zero(t, countKeys(s, "forks"))
 	_, _, err = forks.Of(s.C).List(s.Ctx, id, layout.ID{}, 0)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	s.RequireSound()
-}
-
-// TestManyForks makes more forks than one transaction takes, some of which can't be made, and some
-// with more steps than fit with others.
-func TestManyForks(t *testing.T) {
-	t.Parallel()
-	s := modeltest.NewStage(t)
-	var requests []forks.Request
-	for i := range 120 {
-		names := []string{"charge"}
-		switch {
-		case i%10 == 3:
-			names = nil
-		case i%40 == 5:
-			for n := range 400 {
-				names = append(names, fmt.Sprint("step ", n, strings.Repeat(" x", 80)))
-			}
-		}
-		requests = append(requests, forks.Request{Source: failed(s, plain, names...), Name: "fix"})
-	}
-	made, err := forks.Of(s.C).Make(s.Ctx, requests)
-	require.NoError(t, err)
-	require.Len(t, made, len(requests))
-	for i := range made {
-		require.Equal(t, requests[i].Source, made[i].Source)
-		if i%10 == 3 {
-			require.ErrorIs(t, made[i].Err, forks.ErrNothingFailed)
-			continue
-		}
-		require.NoError(t, made[i].Err)
-		require.Len(t, stepsOf(s, made[i].ID), made[i].Fork.Copied)
-	}
-	preview, err := forks.Of(s.C).Preview(s.Ctx, requests)
-	require.NoError(t, err)
-	require.True(t, preview[0].Existed)
 	s.RequireSound()
 }
 
@@ -457,30 +476,6 @@ func TestAForkWithManyInputs(t *testing.T) {
 	require.Equal(t, made, f.ID)
 	realize(s, &f)
 	s.RequireSound()
-}
-
-// TestAForkOfTooManySteps has more steps than a fork copies.
-func TestAForkOfTooManySteps(t *testing.T) {
-	t.Parallel()
-	s := modeltest.NewStage(t)
-	id := s.Submit()
-	f := s.Claim(s.Worker)[0]
-	const count = 2000
-	for first := 0; first < count; first += steps.MaxWrite / 2 {
-		var entries []steps.Entry
-		for n := first; n < first+steps.MaxWrite/2; n++ {
-			entries = append(entries, steps.Entry{Future: &f, Name: fmt.Sprint(n), First: n == 0, Record: steps.Record{
-				Token: f.Token, Number: n + 1, Attempt: 1, Value: make([]byte, steps.MaxInline), Size: steps.MaxInline}})
-		}
-		_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, entries)
-		require.NoError(t, err)
-	}
-	end(s, &f, &layout.Exception{Kind: layout.KindError})
-	require.ErrorIs(t, forked(s, forks.Request{Source: id}).Err, fdbmodel.ErrTooLarge)
-	made := fork(s, forks.Request{Source: id, From: forks.FromStep("1700")})
-	all, err := steps.Of(s.C).List(s.Ctx, made)
-	require.NoError(t, err)
-	require.Len(t, all, 1700)
 }
 
 func sweep(s *modeltest.Stage) {

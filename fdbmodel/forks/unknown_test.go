@@ -32,6 +32,17 @@ func TestUnknownResultsOfForks(t *testing.T) {
 		"futura-fork of one future": func(s *modeltest.Stage, strike func()) {
 			once(s, strike, forks.Request{Source: failed(s, plain, "charge")})
 		},
+		"futura-fork beside one that exists": func(s *modeltest.Stage, strike func()) {
+			requests := []forks.Request{{Source: failed(s, plain, "charge"), Name: "fix"},
+				{Source: failed(s, plain, "charge"), Name: "fix"}}
+			fork(s, requests[0])
+			strike()
+			made, err := forks.Of(s.C).Make(s.Ctx, requests)
+			require.NoError(s.T, err)
+			s.Faults.Flush()
+			require.True(s.T, made[0].Existed)
+			require.False(s.T, made[1].Existed, "this call has made it")
+		},
 		"futura-fork with a name": func(s *modeltest.Stage, strike func()) {
 			once(s, strike, forks.Request{Source: failed(s, plain, "charge"), Name: "fix"})
 		},

@@ -8,11 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/forks"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/pauses"
+	"github.com/futura-run/futura/fdbmodel/steps"
 )
 
 func realize(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
@@ -54,21 +56,51 @@ func TestSuccessorIsClaimedWithTheEndOfTheOneBefore(t *testing.T) {
 // TestSuccessorWithLargeArgumentsAndInputs has all that a claimed one has.
 func TestSuccessorWithLargeArgumentsAndInputs(t *testing.T) {
 	t.Parallel()
+	for _, size := range []int{1, 2000} {
+		for inputs := range 2 {
+			s := newLaneStage(t, layout.LaneKind{})
+			input := s.Submit()
+			s.end()
+			s.submit("x")
+			second := s.submit("x", func(sub *fdbmodel.Submission) {
+				sub.Args, sub.Inputs = make([]byte, size), []layout.ID{input}[:inputs]
+			})
+			_, _, err := s.C.ResolveEdges(s.Ctx)
+			require.NoError(t, err)
+			f := s.Claim(s.Worker)[0]
+			claimed := s.succeed(&f, 0)
+			require.Len(t, claimed, 1)
+			require.Equal(t, second, claimed[0].ID)
+			require.Len(t, claimed[0].Inline, size)
+			require.Len(t, claimed[0].Inputs, inputs)
+			s.check()
+		}
+	}
+}
+
+// TestASuccessorThatIsAForkHasItsSteps has a worker go on with a fork, whose steps must not run again.
+func TestASuccessorThatIsAForkHasItsSteps(t *testing.T) {
+	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{})
-	input := s.Submit()
-	s.end()
 	s.submit("x")
-	second := s.submit("x", func(sub *fdbmodel.Submission) {
-		sub.Args, sub.Inputs = make([]byte, 2000), []layout.ID{input}
-	})
-	_, _, err := s.C.ResolveEdges(s.Ctx)
+	source := s.Claim(s.Worker)[0]
+	_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &source, Name: "charge", First: true,
+		Record: steps.Record{Token: source.Token, Number: 1, Attempt: 1, Value: []byte("v"), Size: 1}}})
 	require.NoError(t, err)
+	s.submit("x")
+	failed := fdbmodel.Completion{Future: &source, Exception: &layout.Exception{}, Permanent: true}
+	require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, failed))
+	made, err := forks.Of(s.C).Make(s.Ctx, []forks.Request{{Source: source.ID}})
+	require.NoError(t, err)
+	require.NoError(t, made[0].Err)
 	f := s.Claim(s.Worker)[0]
 	claimed := s.succeed(&f, 0)
 	require.Len(t, claimed, 1)
-	require.Equal(t, second, claimed[0].ID)
-	require.Len(t, claimed[0].Inline, 2000)
-	require.Len(t, claimed[0].Inputs, 1)
+	require.Equal(t, made[0].ID, claimed[0].ID)
+	require.True(t, claimed[0].Steps)
+	recorded, err := steps.Of(s.C).Load(s.Ctx, s.Worker, &claimed[0])
+	require.NoError(t, err)
+	require.Contains(t, recorded.Steps, "charge")
 	s.check()
 }
 
@@ -77,9 +109,9 @@ func TestSuccessorWithLargeArgumentsAndInputs(t *testing.T) {
 func TestNoSuccessor(t *testing.T) {
 	t.Parallel()
 	spec := func(fn func(*layout.Spec)) func(laneStage) {
-		return func(s laneStage) { s.submit("x", func(sub *fdbmodel.Submission) { fn(&sub.Spec) }) }
+		return func(s laneStage) { s.submit("x", prior(5), func(sub *fdbmodel.Submission) { fn(&sub.Spec) }) }
 	}
-	plain := func(s laneStage) { s.submit("x") }
+	plain := func(s laneStage) { s.submit("x", prior(5)) }
 	for name, c := range map[string]struct {
 		next    func(laneStage)
 		request fdbmodel.ClaimRequest
@@ -94,7 +126,7 @@ func TestNoSuccessor(t *testing.T) {
 			request: fdbmodel.ClaimRequest{Objects: new(int)}},
 		"lower priority": {next: spec(func(s *layout.Spec) { s.Priority = 4 })},
 		"queue paused": {next: func(s laneStage) {
-			s.submit("x")
+			s.submit("x", prior(5))
 			_, err := pauses.Of(s.C).Pause(s.Ctx, pauses.Queue, layout.DefaultQueue, "")
 			require.NoError(s.T, err)
 		}},
