@@ -51,6 +51,7 @@ func TestActorsThatAwaitEachOther(t *testing.T) {
 			require.ErrorContains(t, err, "pass of actor passing/c) awaits ")
 			dead := c.Cluster().Config().DeadAfter
 			require.Less(t, time.Since(start), 3*dead)
+			require.GreaterOrEqual(t, time.Since(start), 2*dead)
 			for _, key := range []string{"a", "b", "c"} {
 				_, err = pass.Call(ctx, c, key, nil)
 				require.NoError(t, err)

@@ -292,6 +292,37 @@ func TestLargeValuesOfSteps(t *testing.T) {
 	require.Equal(t, "true", out)
 }
 
+// TestManyValuesOfSteps are more together than a worker keeps in memory, and read again as they were.
+func TestManyValuesOfSteps(t *testing.T) {
+	t.Parallel()
+	attempts := 0
+	_, _, out, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
+		attempts++
+		n := 0
+		for i := range 300 {
+			value, err := futures.Step(ctx, fmt.Sprint(i), func(context.Context) ([]byte, error) {
+				if attempts > 1 {
+					return nil, workers.Permanent(errors.New("it runs again"))
+				}
+				return bytes.Repeat([]byte{byte(i)}, 4000), nil
+			})
+			if err != nil {
+				return "", err
+			}
+			if bytes.Equal(value, bytes.Repeat([]byte{byte(i)}, 4000)) {
+				n++
+			}
+		}
+		if attempts == 1 {
+			return "", errOnce
+		}
+		return fmt.Sprint(n), nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, "300", out)
+	require.Equal(t, 2, attempts)
+}
+
 // TestALongSleepEndsTheAttempt counts no attempt and holds no slot, and what the function returns
 // instead of its error does not count.
 func TestALongSleepEndsTheAttempt(t *testing.T) {
@@ -334,14 +365,25 @@ func TestALongSleepEndsTheAttempt(t *testing.T) {
 	}
 }
 
-// TestAPermanentErrorEndsASleep is not put off.
+// TestAPermanentErrorEndsASleep is not put off, and neither is a panic.
 func TestAPermanentErrorEndsASleep(t *testing.T) {
 	t.Parallel()
-	_, _, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
-		_ = futures.SleepUntil(ctx, time.Now().Add(200*365*24*time.Hour))
-		return "", workers.Permanent(errOnce)
-	})
-	require.ErrorContains(t, err, errOnce.Error())
+	for kind, end := range map[futures.FailureKind]func() error{
+		futures.KindError: func() error { return workers.Permanent(errOnce) },
+		futures.KindPanic: func() error { panic(errOnce) },
+	} {
+		cluster := futurestest.New(t)
+		sleeps := futures.Define[int, string]("sleeps", futures.Retries(0))
+		cluster.Register(sleeps.Bind(func(ctx context.Context, _ int) (string, error) {
+			_ = futures.SleepUntil(ctx, time.Now().Add(200*365*24*time.Hour))
+			return "", end()
+		}))
+		_, err := sleeps.Call(t.Context(), cluster.Client, 1)
+		var failed *futures.FailedError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, kind, failed.Kind)
+		require.Contains(t, failed.Message, errOnce.Error())
+	}
 }
 
 // TestAShortSleepYieldsTheSlot has a function sleep while another one needs the only slot.

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,8 +11,59 @@ import (
 	"github.com/futura-run/futura/fdbmodel/circles"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
+
+// TestWhichWaitsAreLookedAt looks at a wait for one future once it is as old as the dead-after time, then when it is
+// twice as old, or earlier if that was asked.
+func TestWhichWaitsAreLookedAt(t *testing.T) {
+	t.Parallel()
+	clk, m := clock.NewVirtual(time.UnixMilli(0)), &membership{}
+	s := newSlots(clk, layout.Resources{Slots: 9}, time.Minute, 1)
+	what := func() (layout.ID, int) { return layout.ID{9}, 1 }
+	refuse := func(error) {}
+	one := func(of taskcontext.Awaited, refuse taskcontext.Refuse) *wait {
+		return &wait{what: of, refuse: refuse, since: clk.Now()}
+	}
+	looked := one(what, refuse)
+	told := []layout.Await{{ID: layout.ID{2}, Count: 2}}
+	for id, j := range map[byte]*job{
+		1: {membership: m, waits: []*wait{looked}},
+		2: {membership: m, waits: []*wait{one(what, refuse)}}, // of several futures
+		3: {membership: &membership{}, waits: []*wait{one(what, refuse)}},
+		4: {membership: m, waits: []*wait{one(what, refuse), one(what, refuse)}},
+		5: {membership: m, waits: []*wait{one(what, nil)}},
+		6: {membership: m, waits: []*wait{one(nil, refuse)}},
+		7: {membership: m},
+	} {
+		j.future.ID = layout.ID{id}
+		s.running[j] = struct{}{}
+		if id != 2 {
+			told = append(told, layout.Await{ID: j.future.ID, Count: 1})
+		}
+	}
+	due := func() bool {
+		found := s.longWaits(m, told, 15*time.Second)
+		if len(found) > 0 {
+			require.Equal(t, map[layout.ID]*wait{{1}: looked}, found)
+		}
+		return len(found) > 0
+	}
+	clk.Advance(15*time.Second - 1)
+	require.False(t, due())
+	clk.Advance(1)
+	require.True(t, due())
+	clk.Advance(15*time.Second - 1)
+	require.False(t, due())
+	clk.Advance(time.Minute)
+	require.True(t, due())
+	s.lookAgain(looked, 20*time.Second)
+	clk.Advance(20*time.Second - 1)
+	require.False(t, due())
+	clk.Advance(1)
+	require.True(t, due(), "before it is twice as old")
+}
 
 // TestAWaitInACircleIsRefused has three functions on two workers wait for each other: one wait is
 // refused, and the others go on.

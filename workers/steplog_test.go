@@ -201,6 +201,34 @@ func TestAStepOfADeadWorkerIsLost(t *testing.T) {
 	}
 }
 
+// TestTheFirstOfSleepsCounts has an attempt sleep several times at once.
+func TestTheFirstOfSleepsCounts(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	l := &stepLog{job: &job{membership: &membership{worker: &Worker{cluster: b.cluster}}}}
+	for _, sleep := range []struct{ asked, ends time.Duration }{{3 * time.Hour, 3 * time.Hour}, {time.Hour, time.Hour},
+		{2 * time.Hour, time.Hour}} {
+		require.Equal(t, snoozeError{sleep.ends}, l.SleepUntil(t.Context(), b.cluster.Now().Add(sleep.asked)))
+	}
+}
+
+// TestAFutureIsMarkedOnce is marked as one with steps until one is recorded: a step is one mutation then.
+func TestAFutureIsMarkedOnce(t *testing.T) {
+	t.Parallel()
+	l := &stepLog{job: &job{}}
+	for want, marks := range []bool{true, true, false} {
+		l.some = want == 2
+		n, first, err := l.number()
+		require.NoError(t, err)
+		require.Equal(t, want+1, n)
+		require.Equal(t, marks, first)
+	}
+	l.some, l.job.future.Steps = false, true
+	_, first, err := l.number()
+	require.NoError(t, err)
+	require.False(t, first, "an earlier attempt has recorded some")
+}
+
 // TestAStepTooManyIsRefusedBeforeItRuns has no effect that nothing could record.
 func TestAStepTooManyIsRefusedBeforeItRuns(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
@@ -37,4 +38,53 @@ func TestATurnWhoseCallFailsIsDropped(t *testing.T) {
 	b.awaitOver(id)
 	counts := b.counts()
 	require.Equal(t, []int64{1, 0, 0}, []int64{counts[layout.Realized], counts[layout.Ready], counts[layout.Claimed]})
+}
+
+// TestWhatHasNoTurn is a bundle, a member of one, and a function on a peer: what they would change and send has no
+// end of its own to come with.
+func TestWhatHasNoTurn(t *testing.T) {
+	t.Parallel()
+	for _, j := range []*job{
+		{sourced: true, future: fdbmodel.ClaimedFuture{Spec: &layout.Spec{}}},
+		{future: fdbmodel.ClaimedFuture{Spec: &layout.Spec{Bundle: true}}},
+		{future: fdbmodel.ClaimedFuture{Spec: &layout.Spec{Member: true}}},
+	} {
+		_, err := j.turn().Actors(t.Context(), []actors.Ref{{Type: "account", Key: "a"}}, nil)
+		for _, err := range []error{err, j.turn().Submit(make([]fdbmodel.Submission, 1))} {
+			var permanent interface{ Permanent() bool }
+			require.ErrorAs(t, err, &permanent)
+			require.True(t, permanent.Permanent())
+		}
+	}
+}
+
+// TestATurnThatIsOverTakesNoParts has what outlives the function use the turn.
+func TestATurnThatIsOverTakesNoParts(t *testing.T) {
+	t.Parallel()
+	ref := actors.Ref{Type: "account", Key: "a"}
+	of := &turn{actors: []*turnActor{{state: actors.State{Ref: ref}}}}
+	require.NoError(t, of.SetPart(ref, actors.Part{Name: "x"}))
+	require.ErrorIs(t, of.SetPart(actors.Ref{Type: "account", Key: "b"}, actors.Part{Name: "x"}), errTurnOver)
+	require.NoError(t, of.end(false))
+	require.ErrorIs(t, of.SetPart(ref, actors.Part{Name: "x"}), errTurnOver)
+	_, _, err := of.Parts(t.Context(), ref, actors.PartRange{})
+	require.ErrorIs(t, err, errTurnOver)
+}
+
+// TestAStateThatCannotBeReadCountsNoAttempt has the store fail a function, not the other way round.
+func TestAStateThatCannotBeReadCountsNoAttempt(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	failed := make(chan error, 1)
+	b.start(Options{Slots: 1}, map[string]Function{"f": func(ctx context.Context, _ []byte) ([]byte, error) {
+		turn := ctx.Value(taskcontext.TurnKey{}).(taskcontext.Turn)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := turn.Actors(ended, []actors.Ref{{Type: "account", Key: "a"}}, nil)
+		failed <- err
+		return nil, nil
+	}})
+	b.awaitOver(b.one("go:f"))
+	var unrecorded unrecordedError
+	require.ErrorAs(t, <-failed, &unrecorded)
 }
