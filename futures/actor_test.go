@@ -305,7 +305,12 @@ func TestSendsHaveLimits(t *testing.T) {
 	many := futures.DefineMethod(b.account, "many", func(ctx context.Context, _ *account, _ int) (int, error) {
 		_, err := futures.Send(ctx, futures.Task{Function: "go:x", Args: make([]byte, 17<<10)})
 		errs = append(errs, err)
-		_, err = futures.Send(ctx, futures.Task{Function: "go:x", Key: "k"})
+		for _, t := range []futures.Task{{Key: "k"}, {ID: futures.ID{1}}, {RequireFit: true}, {WaitForRoom: true}} {
+			t.Function = "go:x"
+			if _, err = futures.Send(ctx, t); !errors.Is(err, futures.ErrBadSpec) {
+				break
+			}
+		}
 		errs = append(errs, err)
 		for err = nil; err == nil; {
 			_, err = futures.Send(ctx, futures.Task{Function: "go:x"})

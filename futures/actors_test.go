@@ -2,12 +2,15 @@ package futures_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
@@ -228,4 +231,39 @@ func TestAnActorSaysWhatItIsAbout(t *testing.T) {
 	require.Equal(t, self, after.Call)
 	require.Zero(t, after.Waiting)
 	require.True(t, after.Running.IsZero())
+	_, err = b.deposit.Submit(ctx, c, "alice", 1)
+	require.NoError(t, err)
+	after, err = c.ActorState(ctx, "account", "alice")
+	require.NoError(t, err)
+	require.True(t, after.Running.IsZero(), "it has its turn, and no worker has it yet")
+}
+
+// TestActorsThatAreDamaged are named in lists, and so are their parts.
+func TestActorsThatAreDamaged(t *testing.T) {
+	t.Parallel()
+	o := newOrders(t)
+	c, ctx := o.cluster.Client, t.Context()
+	for _, key := range []string{"7", "8"} {
+		require.NoError(t, o.call(ctx, key, func(ctx context.Context, key string) error {
+			return errors.Join(o.lines.Set(ctx, key, "a", orderLine{"a", 5}), o.lines.Set(ctx, key, "b", orderLine{"b", 5}))
+		}))
+	}
+	keys := actors.Keys(c.Cluster().Keys())
+	_, err := c.Cluster().Transact(ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(keys.Head(actors.Ref{Type: "order", Key: "8"}), []byte{1})
+		tx.Set(keys.Part(actors.Ref{Type: "order", Key: "7"}, "line/a"), []byte{1})
+		return nil
+	})
+	require.NoError(t, err)
+	list, _, err := c.Actors(ctx, "order", "", 0)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	for i := range list {
+		require.Equal(t, list[i].Key == "8", list[i].Problem != "", list[i].Problem)
+	}
+	parts, _, err := c.ActorParts(ctx, "order", "7", "", 0)
+	require.NoError(t, err)
+	require.Len(t, parts, 2)
+	require.NotEmpty(t, parts[0].Problem)
+	require.Empty(t, parts[1].Problem)
 }

@@ -222,7 +222,7 @@ type ForkedMany struct {
 	// First are the first of Forked, and Refusals the first that were refused.
 	First    []Forked      `json:"first"`
 	Refusals []ForkRefusal `json:"refusals,omitempty"`
-	// Cursor is set if more is left.
+	// Cursor is set if more is left. After an error it is where the futures begin of which some are not forked yet.
 	Cursor []byte `json:"-"`
 }
 
@@ -255,16 +255,18 @@ func (c *Client) ForkMany(ctx context.Context, q ForkQuery, o ForkOptions) (done
 	}
 	many := manyForks{client: c, query: &q, options: &o, request: request, done: &done}
 	for done.Cursor = q.Cursor; ; {
-		var items int
-		items, done.Cursor, err = inspect.Sweep(ctx, c.cluster, q.Filter, done.Cursor, many.wants,
+		items, next, err := inspect.Sweep(ctx, c.cluster, q.Filter, done.Cursor, many.wants,
 			func(ids []ID) error { return many.make(ctx, ids) })
 		done.OfBatches += items
-		if errors.Is(err, errEnough) {
+		switch {
+		case errors.Is(err, errEnough):
 			done.Cursor = nil
 			return done, nil
+		case err != nil:
+			return done, err // what is missing of this page is behind the cursor yet
 		}
-		if err != nil || len(done.Cursor) == 0 || !q.Until.IsZero() && time.Now().After(q.Until) {
-			return done, err
+		if done.Cursor = next; len(next) == 0 || !q.Until.IsZero() && time.Now().After(q.Until) {
+			return done, nil
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -132,6 +133,14 @@ func TestManyForks(t *testing.T) {
 
 	some := many(t.Context(), futures.ForkQuery{Limit: 5}, nil)
 	require.Equal(t, [2]int{5, 5}, [2]int{some.Matched, some.Forked})
+	require.Empty(t, some.Cursor)
+	repeated := many(t.Context(), futures.ForkQuery{Limit: 5}, nil)
+	require.Equal(t, [3]int{5, 0, 5}, [3]int{repeated.Matched, repeated.Forked, repeated.Existed})
+	source := some.First[0]
+	listedForks, _, err := n.Client.Forks(t.Context(), source.Source, futures.ID{}, 0)
+	require.NoError(t, err)
+	require.Equal(t, source.ID, listedForks[0].ID)
+	require.False(t, listedForks[0].SubmittedAt.IsZero())
 	for _, f := range some.First { // they fail again, and are no sources of their own name
 		_, err := n.Client.Future(f.ID).Await(t.Context())
 		require.ErrorIs(t, err, futures.ErrFailed)
@@ -153,4 +162,38 @@ func TestManyForks(t *testing.T) {
 	_, err = n.Client.ForkMany(t.Context(), futures.ForkQuery{}, futures.ForkOptions{})
 	require.ErrorIs(t, err, futures.ErrBadName)
 	many(t.Context(), futures.ForkQuery{Filter: futures.Filter{State: futures.Ready}}, futures.ErrBadSpec)
+}
+
+// TestManyForksGoOnWhereTheyWere interrupts the forks of more futures than one page has, and goes on with the cursor.
+func TestManyForksGoOnWhereTheyWere(t *testing.T) {
+	t.Parallel()
+	n := futurestest.New(t)
+	double := futures.Define[int, int]("double")
+	n.Register(double.Bind(func(_ context.Context, n int) (int, error) { return 2 * n, nil }))
+	const count = 1100 // a page has 1,000
+	fs, err := double.Map(t.Context(), n.Client, make([]int, count))
+	require.NoError(t, err)
+	_, err = futures.AwaitAll(t.Context(), fs)
+	require.NoError(t, err)
+	query := futures.ForkQuery{Filter: futures.Filter{State: futures.Realized, Function: "go:double"}}
+	fix := futures.ForkOptions{Name: "fix", From: futures.ForkFromStart()}
+	ctx, cancel := context.WithCancel(t.Context())
+	query.Progress = func(*futures.ForkedMany) { cancel() }
+	cut, err := n.Client.ForkMany(ctx, query, fix)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Positive(t, cut.Forked)
+	query.Progress, query.Until = nil, time.Now()
+	for done := cut; ; {
+		query.Cursor = done.Cursor
+		done, err = n.Client.ForkMany(t.Context(), query, fix)
+		require.NoError(t, err)
+		if len(done.Cursor) == 0 {
+			break
+		}
+		require.LessOrEqual(t, done.Matched, 1000, "its time is over after one page")
+	}
+	query.Cursor, query.Until = nil, time.Time{}
+	all, err := n.Client.ForkMany(t.Context(), query, fix)
+	require.NoError(t, err)
+	require.Equal(t, [2]int{0, count}, [2]int{all.Forked, all.Existed})
 }

@@ -88,6 +88,50 @@ func TestSubmitsThatExceedALimit(t *testing.T) {
 	require.Equal(t, 5, e.all(t))
 }
 
+// TestPromisesAndForksCount are refused by a limit as other submits are, or wait.
+func TestPromisesAndForksCount(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, storetest.New(t))
+	e := newExecutor(t, c, echo)
+	over, err := c.Submit(ctx, plainTasks(1)[0])
+	require.NoError(t, err)
+	require.Equal(t, 1, e.all(t))
+	_, err = over.Await(ctx)
+	require.NoError(t, err)
+	_, err = c.SetLimits(ctx, func(l *futures.Limits) { l.Pending = 1 })
+	require.NoError(t, err)
+	p, err := futures.NewPromise[int](ctx, c)
+	require.NoError(t, err)
+	fork, query := futures.ForkOptions{From: futures.ForkFromStart(), Name: "fix"}, futures.ForkQuery{}
+	query.Filter.State = futures.Realized
+	made := map[string]func(ctx context.Context, wait bool) error{
+		"promise": func(ctx context.Context, wait bool) error {
+			_, _, err := c.Promise(ctx, futures.Task{WaitForRoom: wait})
+			return err
+		},
+		"fork": func(ctx context.Context, wait bool) error {
+			fork.WaitForRoom = wait
+			_, err := c.Fork(ctx, over.ID(), fork)
+			return err
+		},
+		"forks": func(ctx context.Context, wait bool) error {
+			fork.WaitForRoom = wait
+			_, err := c.ForkMany(ctx, query, fork)
+			return err
+		},
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	for name, make := range made {
+		require.ErrorIs(t, make(ctx, false), futures.ErrLimit, name)
+		require.ErrorIs(t, make(ended, true), context.Canceled, name)
+	}
+	_, err = c.Resolve(ctx, p.ID(), 1)
+	require.NoError(t, err)
+	require.NoError(t, made["fork"](ctx, true), "there is room")
+}
+
 // TestSubmitsThatWaitForRoom has one process submit more than may be pending, and another
 // one run them: all are submitted in time, and never more at a time. A submit whose
 // context ends says which limit kept it.

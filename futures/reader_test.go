@@ -57,6 +57,23 @@ func TestReadersRunBesideCalls(t *testing.T) {
 	require.True(t, task.Lane.IsZero())
 }
 
+// TestReadersOfABadKey are refused where they are called, and fail for good if they are called by their name.
+func TestReadersOfABadKey(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	read := futures.DefineReader(b.account, "read", func(context.Context, account, int) (int, error) { return 0, nil })
+	cluster.Register(read.Bind())
+	_, err := read.Task("", 1)
+	require.ErrorIs(t, err, futures.ErrBadName)
+	_, err = read.Call(t.Context(), cluster.Client, "", 1)
+	require.ErrorIs(t, err, futures.ErrBadName)
+	_, err = read.Definition.Call(t.Context(), cluster.Client, futures.Reading[int]{In: 1})
+	var failed *futures.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.Contains(t, failed.Message, "a key of 0 bytes")
+	require.Equal(t, 1, failed.Attempt)
+}
+
 // TestReadersChangeNothing refuses what a method may do, and gives a reader its key.
 func TestReadersChangeNothing(t *testing.T) {
 	t.Parallel()

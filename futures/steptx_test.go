@@ -1,6 +1,7 @@
 package futures_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -144,6 +145,63 @@ func TestAStepThatKeepsItsTransactionForTooLong(t *testing.T) {
 	_, err := durable.Call(t.Context(), cluster.Client, 1)
 	require.ErrorContains(t, err, "took 5s with its transaction, which the store keeps for 5s")
 	require.Equal(t, 1, count.runs("attempt"))
+}
+
+// TestAStepWithEffectsCallsATypeThatIsNew submits the first call of a type of actors, whose lanes there are not yet.
+func TestAStepWithEffectsCallsATypeThatIsNew(t *testing.T) {
+	t.Parallel()
+	cluster := futurestest.New(t)
+	cluster.Register(stepTxAdd.Bind())
+	cluster.Register(durable.Bind(func(ctx context.Context, _ int) (string, error) {
+		return futures.StepTx(ctx, "order", func(ctx context.Context, tx *futures.Tx) (string, error) {
+			call, err := stepTxAdd.Task("new", 5)
+			if err == nil {
+				_, err = tx.Submit(ctx, call)
+			}
+			return "", err
+		})
+	}))
+	_, err := durable.Call(t.Context(), cluster.Client, 1)
+	require.NoError(t, err)
+	total, err := stepTxAdd.Call(t.Context(), cluster.Client, "new", 0)
+	require.NoError(t, err)
+	require.Equal(t, 5, total)
+}
+
+// TestAStepWritesRowsOfItsOwn writes in each way that there is, keys of the application and Futura's.
+func TestAStepWritesRowsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	own, stamped := layout.AllClusters(), make([]byte, 10)
+	key := func(prefix []byte) []byte { return append(bytes.Clone(prefix), "/row"...) }
+	for name, write := range map[string]func(tx *futures.Tx, prefix []byte){
+		"set":        func(tx *futures.Tx, prefix []byte) { tx.Set(key(prefix), nil) },
+		"clear":      func(tx *futures.Tx, prefix []byte) { tx.Clear(key(prefix)) },
+		"clear some": func(tx *futures.Tx, prefix []byte) { tx.ClearRange(kv.Prefix(key(prefix))) },
+		"atomic":     func(tx *futures.Tx, prefix []byte) { tx.Atomic(kv.Add, key(prefix), []byte{1}) },
+		"stamped key": func(tx *futures.Tx, prefix []byte) {
+			tx.SetVersionstampedKey(append(key(prefix), stamped...), len(key(prefix)), nil)
+		},
+		"stamped value":  func(tx *futures.Tx, prefix []byte) { tx.SetVersionstampedValue(key(prefix), stamped, 0) },
+		"conflict":       func(tx *futures.Tx, prefix []byte) { tx.AddWriteConflictKey(key(prefix)) },
+		"conflict range": func(tx *futures.Tx, prefix []byte) { tx.AddWriteConflictRange(kv.Prefix(key(prefix))) },
+	} {
+		for _, begin := range [][]byte{own.Begin, []byte("row")} {
+			_, _, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
+				return futures.StepTx(ctx, "order", writes(func(tx *futures.Tx) { write(tx, begin) }))
+			})
+			if begin[0] == 'r' {
+				require.NoError(t, err, name)
+				continue
+			}
+			require.ErrorContains(t, err, "which is Futura's own", name)
+		}
+	}
+	for _, beside := range []kv.Range{{Begin: []byte{0}, End: own.Begin}, {Begin: own.End, End: []byte{0xff}}} {
+		_, _, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
+			return futures.StepTx(ctx, "order", writes(func(tx *futures.Tx) { tx.ClearRange(beside) }))
+		})
+		require.NoError(t, err)
+	}
 }
 
 func TestAStepWithEffectsRefuses(t *testing.T) {

@@ -36,6 +36,50 @@ func TestAReadOfAnOldStateRunsAgain(t *testing.T) {
 	}
 }
 
+// TestAMigratedStateIsWritten has a call leave the very bytes that code of an earlier schema had written.
+func TestAMigratedStateIsWritten(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	inCents := b.account.Migrate(1, func(_ int, state []byte) (s account, err error) {
+		err = futures.DecodeState(state, &s)
+		s.Balance *= 100
+		return s, err
+	})
+	spend := futures.DefineMethod(inCents, "spend", func(_ context.Context, s *account, cents int) (int, error) {
+		s.Balance -= cents
+		return s.Balance, nil
+	})
+	cluster.Register(spend.Bind())
+	_, err := b.deposit.Call(t.Context(), cluster.Client, "alice", 5)
+	require.NoError(t, err)
+	for _, cents := range []int{495, 0} {
+		left, err := spend.Call(t.Context(), cluster.Client, "alice", cents)
+		require.NoError(t, err)
+		require.Equal(t, 5, left)
+	}
+	v, err := cluster.Client.ActorState(t.Context(), "account", "alice")
+	require.NoError(t, err)
+	require.Equal(t, 1, v.Schema)
+}
+
+// TestAStateThatDoesNotMigrateFailsForGood is not tried again.
+func TestAStateThatDoesNotMigrateFailsForGood(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	runs := 0
+	newer := b.account.Migrate(1, func(int, []byte) (account, error) {
+		runs++
+		return account{}, errPoor
+	})
+	look := futures.DefineMethod(newer, "look", func(context.Context, *account, int) (int, error) { return 0, nil })
+	cluster.Register(look.Bind())
+	_, err := b.deposit.Call(t.Context(), cluster.Client, "alice", 5)
+	require.NoError(t, err)
+	_, err = look.Call(t.Context(), cluster.Client, "alice", 0)
+	require.ErrorContains(t, err, "does not migrate to 1: "+errPoor.Error())
+	require.Equal(t, 1, runs)
+}
+
 // TestAnActorTwiceInATurn names an actor twice in one call, and again later: it is one state.
 func TestAnActorTwiceInATurn(t *testing.T) {
 	t.Parallel()

@@ -68,6 +68,7 @@ func TestMisusedStepsOfModules(t *testing.T) {
 		`step "outer", and`: {{"step_get", "outer", ""}, {"step_get", "inner", ""}, {"step_put", "inner", "v"},
 			{"step_put", "outer", "v"}},
 		`step "", and`:                                  {{"step_get", "outer", ""}, {"step_put", "", "v"}},
+		`step "twice", and`:                             {{"step_get", "twice", ""}, {"step_put", "twice", "v"}, {"step_put", "twice", "w"}},
 		"step charge of future":                         {{"step_get", "charge", ""}, {"step_put", "charge", large}},
 		"asked for more than 10000 steps":               make([]ask, steps.Max+1),
 		`called "fly", which this worker does not know`: {{"fly", "", ""}},

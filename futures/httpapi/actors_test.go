@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -143,8 +144,21 @@ func TestCallsOfActorsAreSubmits(t *testing.T) {
 	require.Equal(t, first.ID, second.ID)
 	f.send("POST", at, "2", "Idempotency-Key", "k").Problem(http.StatusConflict, "id_in_use", "")
 	var later httpapi.Future
-	f.send("POST", at+"?delay_ms=3600000", "1").Into(http.StatusCreated, &later)
+	deadline := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Millisecond)
+	f.send("POST", at+"?delay_ms=3600000&queue=q&tag=a&tag=b&priority=3&max_retries=2&backoff_ms=4000&timeout_ms=5000"+
+		"&expires_ms=6000000&deadline="+url.QueryEscape(deadline.Format(time.RFC3339Nano)), "1").
+		Into(http.StatusCreated, &later)
 	require.EqualValues(t, "delayed", later.State)
+	require.Equal(t, "q", later.Queue)
+	require.Equal(t, []string{"a", "b"}, later.Tags)
+	require.Equal(t, [2]int{3, 2}, [2]int{later.Priority, later.MaxRetries})
+	require.EqualValues(t, 5000, later.TimeoutMS)
+	require.Equal(t, deadline, later.Deadline.UTC())
+	require.WithinDuration(t, later.SubmittedAt.Add(9600*time.Second), *later.ExpiresAt, time.Second, "behind its delay")
+	row, err := f.client.Cluster().Get(t.Context(), later.ID)
+	require.NoError(t, err)
+	require.Equal(t, 4*time.Second, row.Spec.Backoff.Base)
+	f.send("POST", at+"?require_fit=true&queue=nobody", "1").Problem(http.StatusConflict, "unfit_worker", "")
 }
 
 func TestCallsOfModulesOverHTTP(t *testing.T) {

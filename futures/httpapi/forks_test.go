@@ -63,6 +63,18 @@ func TestForksOverHTTP(t *testing.T) {
 		Into(http.StatusOK, &many)
 	require.Equal(t, [2]int{0, 1}, [2]int{many.Forked, many.Existed})
 	require.Empty(t, many.Cursor)
+	second, err := order.Submit(t.Context(), f.client, 2)
+	require.NoError(t, err)
+	_, err = second.Await(t.Context())
+	require.ErrorIs(t, err, futures.ErrFailed)
+	f.send("POST", path+":fork?function=go:order&limit=1&preview=true", "").Into(http.StatusOK, &many)
+	require.Equal(t, 1, many.Matched)
+	require.Empty(t, many.Cursor, "as many as were asked for")
+	var page struct{ Cursor string }
+	f.send("GET", path+"?state=failed&limit=1", "").Into(http.StatusOK, &page)
+	require.NotEmpty(t, page.Cursor)
+	f.send("POST", path+":fork?state=failed&preview=true&cursor="+page.Cursor, "").Into(http.StatusOK, &many)
+	require.Equal(t, 1, many.Matched, "those behind the cursor")
 	var labelled struct{ Futures []httpapi.Future }
 	f.send("GET", path+"?label=fix", "").Into(http.StatusOK, &labelled)
 	require.Len(t, labelled.Futures, 1)

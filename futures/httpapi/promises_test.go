@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -83,6 +84,30 @@ func TestPromiseByHoldersOfRights(t *testing.T) {
 	f.stranger("POST", at+":resolve", `{"value": 1}`).Problem(401, "unauthorized", "submit")
 }
 
+// TestPromiseWithAllOptions is made with each field that there is, and by the key of a header.
+func TestPromiseWithAllOptions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	const id = "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
+	deadline := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	f.makePromise(`{"id": "` + id + `", "label": "order 7", "queue": "q", "tags": ["a", "b"], "expires_ms": 60000,
+		"deadline": "` + deadline.Format(time.RFC3339Nano) + `", "unique": {"key": "only one"}}`)
+	var view httpapi.Future
+	f.send("GET", path+"/"+id, "").Into(http.StatusOK, &view)
+	require.Equal(t, "order 7", view.Label)
+	require.Equal(t, "q", view.Queue)
+	require.Equal(t, []string{"a", "b"}, view.Tags)
+	require.Equal(t, deadline, view.Deadline.UTC())
+	require.WithinDuration(t, view.SubmittedAt.Add(time.Minute), *view.ExpiresAt, time.Second)
+	require.NotNil(t, view.Unique)
+	var first, again httpapi.MadePromise
+	f.send("POST", promises, "", "Idempotency-Key", "k").Into(http.StatusCreated, &first)
+	f.send("POST", promises, "", "Idempotency-Key", "k").Into(http.StatusOK, &again)
+	require.Equal(t, first.ID, again.ID)
+	f.send("POST", promises, `{"key": "other"}`, "Idempotency-Key", "k").Into(http.StatusCreated, &again)
+	require.NotEqual(t, first.ID, again.ID, "that of the body counts")
+}
+
 func TestPromiseByItsToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{Token: "x"})
@@ -100,6 +125,8 @@ func TestPromiseByItsToken(t *testing.T) {
 		"a form with lists": {"a=1&a=2", `{"a":["1","2"]}`, form},
 		"a value":           {"value=true", "true", form},
 		"a value of text":   {"value=yes", `"yes"`, form},
+		"several values":    {"value=1&value=2", `{"value":["1","2"]}`, form},
+		"a value and more":  {"value=1&by=Ada", `{"by":"Ada","value":"1"}`, form},
 	} {
 		made := f.makePromise("")
 		var link httpapi.PromiseLink
@@ -161,7 +188,9 @@ func TestPromiseIsNotCompletedByAPreview(t *testing.T) {
 	require.Contains(t, string(page.Body), `<form method="post" action="`+made.Path+`">`)
 	require.Contains(t, string(page.Body), "&lt;b&gt;7&lt;/b&gt;")
 	require.Equal(t, "no-referrer", page.Header.Get("Referrer-Policy"))
-	require.Contains(t, page.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
+	for _, only := range []string{"default-src 'none'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'"} {
+		require.Contains(t, page.Header.Get("Content-Security-Policy"), only)
+	}
 	require.Equal(t, "no-store", page.Header.Get("Cache-Control"))
 	foreign := append([]string{"Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"}, form...)
 	f.stranger("POST", made.Path, "value=true", foreign...).Problem(403, "foreign_origin", "")
