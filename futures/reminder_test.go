@@ -49,8 +49,8 @@ func (w *watches) rung(t *testing.T, keys ...string) (all []string) {
 	return all
 }
 
-// TestRemindersOfANameReplaceEachOther has actors set reminders with equal names, for themselves and for others: the last
-// one of each actor and name counts.
+// TestRemindersOfANameReplaceEachOther has actors set reminders with equal names, for themselves and for others: the
+// last one of each actor and name counts.
 func TestRemindersOfANameReplaceEachOther(t *testing.T) {
 	t.Parallel()
 	w, longest := newWatches(t), strings.Repeat("n", 256)

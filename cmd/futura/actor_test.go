@@ -10,14 +10,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/actors"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
 
-// basket is the state of an actor.
-type basket struct{ Items int }
+// basket is the state of an actor, with a large Note if its key begins with large.
+type basket struct {
+	Items int
+	Note  string `msgpack:",omitempty"`
+}
 
 // baskets makes actors of the keys in the store of a shell, through a worker that has left when it returns.
 func (s *shell) baskets(keys ...string) {
@@ -40,6 +45,9 @@ func (s *shell) baskets(keys ...string) {
 					return 0, err
 				}
 				b.Items = i + 1
+				if strings.HasPrefix(key, "large") {
+					b.Note = strings.Repeat("x", 60_000)
+				}
 				if key != "a/b c" {
 					continue
 				}
@@ -94,6 +102,14 @@ func TestActorsFromTheCommandLine(t *testing.T) {
 	out, e = s.run(exitOK, "-1", "actor", "call", "basket/a", "add", "-", "--key", "k")
 	require.Equal(t, second, strings.TrimSpace(out))
 	require.Contains(t, e, "is this one")
+	var view httpapi.Future
+	require.NoError(t, json.Unmarshal([]byte(s.ok("get", first, "--json")), &view))
+	require.Equal(t, futures.DefaultMaxRetries, view.MaxRetries)
+	once := s.ok("actor", "call", "basket/other", "add", "1", "--retries", "0", "--tag", "t", "--queue", "q")
+	require.NoError(t, json.Unmarshal([]byte(s.ok("get", once, "--json")), &view))
+	require.Zero(t, view.MaxRetries)
+	require.Equal(t, []string{"t"}, view.Tags)
+	require.Equal(t, "q", view.Queue)
 	require.Contains(t, s.ok("explain", second), "It waits for its turn on actor basket/a: no call is before it in line, "+
 		"and call "+first+" (basket.add) has its turn and waits for a worker")
 	require.Regexp(t, `(?m)^waiting +1 call$`, s.ok("actor", "show", "basket/a"))
@@ -128,8 +144,17 @@ func TestAnExportHasAllActors(t *testing.T) {
 		keys[i] = fmt.Sprint("k<", i)
 	}
 	s.baskets(keys...)
-	seen := map[string]bool{}
-	for line := range strings.Lines(s.ok("actor", "export", "basket")) {
+	for range 2 { // together more than a page of states has
+		var large []string
+		for range 12 {
+			large = append(large, fmt.Sprint("large ", len(keys)+len(large)))
+		}
+		s.baskets(large...)
+		keys = append(keys, large...)
+	}
+	seen, out := map[string]bool{}, s.ok("actor", "export", "basket")
+	require.Contains(t, out, `{"key":"k<0",`)
+	for line := range strings.Lines(out) {
 		var one exportedActor
 		require.NoError(t, json.Unmarshal([]byte(line), &one))
 		require.False(t, seen[one.Key])
@@ -137,6 +162,24 @@ func TestAnExportHasAllActors(t *testing.T) {
 	}
 	require.Len(t, seen, len(keys))
 	require.Empty(t, s.ok("actor", "export", "none"))
+}
+
+// TestAnExportNamesWhatIsDamaged prints all that can be read, and fails.
+func TestAnExportNamesWhatIsDamaged(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.baskets("a", "a/b c", "b")
+	s.past(func(c *futures.Client, tx kv.Tx) {
+		keys := actors.Keys(c.Cluster().Keys())
+		tx.Set(keys.Head(actors.Ref{Type: "basket", Key: "b"}), []byte{1})
+		tx.Set(keys.Part(actors.Ref{Type: "basket", Key: "a/b c"}, "item/x"), []byte{1})
+	})
+	out, e := s.run(exitFailed, "", "actor", "export", "basket")
+	require.Equal(t, 3, strings.Count(out, "\n"), out)
+	require.Contains(t, out, `"part":"item/y"`)
+	require.Contains(t, e, "2 records of actors of type basket can't be read")
+	require.Regexp(t, `(?m)^b +\S`, s.ok("actor", "list", "basket"))
+	require.Regexp(t, `(?m)^item/x .*\S$`, s.ok("actor", "parts", "basket/a/b c"))
 }
 
 func TestActorCallsThatAreWrong(t *testing.T) {

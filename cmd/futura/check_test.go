@@ -20,27 +20,31 @@ import (
 // damage writes into the store past the model: a future loses the key of where it waits, a counter is
 // off, and another future is named that does not exist. Only the last is not known by the records.
 func (s *shell) damage(id string, beyond bool) {
+	future, err := layout.ParseID(id)
+	require.NoError(s.t, err)
+	s.past(func(c *futures.Client, tx kv.Tx) {
+		row, err := c.Cluster().Get(s.t.Context(), future)
+		require.NoError(s.t, err)
+		keys := c.Cluster().Keys()
+		tx.Clear(keys.Ready(future, row.Spec))
+		key := keys.Count(future.Shard(keys.Shards), layout.DefaultQueue, "", layout.Ready)
+		tx.Atomic(kv.Add, key, layout.EncodeCounter(7))
+		if beyond {
+			tx.Set(keys.Alias("lost"), layout.Encode(&layout.AliasRecord{CID: "bafk"}))
+		}
+	})
+}
+
+// past writes into the store past the model.
+func (s *shell) past(write func(*futures.Client, kv.Tx)) {
 	ctx := context.Background()
 	db, err := kvopen.Open(ctx, s.store, kvopen.Options{Exclusive: true})
 	require.NoError(s.t, err)
 	defer func() { require.NoError(s.t, db.Close()) }()
-	client, err := futures.New(ctx, db, futures.Options{Existing: true})
+	c, err := futures.New(ctx, db, futures.Options{Existing: true})
 	require.NoError(s.t, err)
-	defer func() { require.NoError(s.t, client.Close(ctx)) }()
-	c := client.Cluster()
-	future, err := layout.ParseID(id)
-	require.NoError(s.t, err)
-	row, err := c.Get(ctx, future)
-	require.NoError(s.t, err)
-	_, err = kv.Transact(ctx, db, kv.Retry{}, func(tx kv.Attempt) error {
-		tx.Clear(c.Keys().Ready(future, row.Spec))
-		key := c.Keys().Count(future.Shard(c.Keys().Shards), layout.DefaultQueue, "", layout.Ready)
-		tx.Atomic(kv.Add, key, layout.EncodeCounter(7))
-		if beyond {
-			tx.Set(c.Keys().Alias("lost"), layout.Encode(&layout.AliasRecord{CID: "bafk"}))
-		}
-		return nil
-	})
+	defer func() { require.NoError(s.t, c.Close(ctx)) }()
+	_, err = kv.Transact(ctx, db, kv.Retry{}, func(tx kv.Attempt) error { write(c, tx); return nil })
 	require.NoError(s.t, err)
 }
 

@@ -47,7 +47,9 @@ func TestForkFromTheCommandLine(t *testing.T) {
 	require.Contains(t, e, "after step reserve")
 	require.Contains(t, s.ok("get", made), "forked from")
 	require.Contains(t, s.ok("get", ids[0]), "futura forks "+ids[0])
-	require.Regexp(t, `reserve .* copied`, s.ok("steps", made))
+	out, e = s.run(exitOK, "", "steps", made)
+	require.Regexp(t, `reserve .* copied`, out)
+	require.Contains(t, e, "forked from "+ids[0])
 	require.Contains(t, s.ok("forks", ids[0]), made)
 
 	var forked futures.Forked

@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -54,6 +56,44 @@ func TestPromisesFromTheCommandLine(t *testing.T) {
 	out, _ = s.run(exitOK, "as it is", "promise", "resolve", made.ID.String(), "-", "--raw")
 	require.Contains(t, out, "realized")
 	require.Contains(t, s.ok("get", made.ID.String()), "as it is")
+}
+
+// TestPromiseOptionsFromTheCommandLine makes promises with what limits and names them, and lists them in pages.
+func TestPromiseOptionsFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	var made, again httpapi.MadePromise
+	var view httpapi.Future
+	require.NoError(t, json.Unmarshal([]byte(s.ok("promise", "new", "--deadline", "2099-12-24T18:00:00Z", "--queue", "q",
+		"--expires", "1h", "--tag", "a", "--unique", "only", "--json")), &made))
+	require.NoError(t, json.Unmarshal([]byte(s.ok("get", made.ID.String(), "--json")), &view))
+	require.Equal(t, 2099, view.Deadline.UTC().Year())
+	require.Equal(t, "q", view.Queue)
+	require.NotNil(t, view.Unique)
+	require.NoError(t, json.Unmarshal([]byte(s.ok("promise", "new", "--unique", "only", "--on-conflict", "return",
+		"--json")), &again))
+	require.Equal(t, made.ID, again.ID)
+	require.Empty(t, again.Token)
+	late, _, _ := strings.Cut(s.ok("promise", "new", "--deadline", "2001-12-24T18:00:00Z"), "\n")
+	_, e := s.run(exitUsage, "", "promise", "resolve", late, "1")
+	require.Contains(t, e, "the promise has expired")
+	other, _, _ := strings.Cut(s.ok("promise", "new"), "\n")
+	first, e := s.run(exitOK, "", "promise", "list", "--limit", "1")
+	_, cursor, found := strings.Cut(strings.TrimSpace(e), "--cursor ")
+	require.True(t, found, e)
+	both := first + s.ok("promise", "list", "--limit", "1", "--cursor", strings.Trim(cursor, "'"))
+	require.Contains(t, both, other)
+	require.Contains(t, both, made.ID.String())
+}
+
+// TestRefusalsAreUsage have one exit code, those of promises and those of forks.
+func TestRefusalsAreUsage(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{futures.ErrPromiseConflict, futures.ErrPromiseExpired, futures.ErrPromiseCancelled,
+		futures.ErrNoPromise, futures.ErrUnforkable, futures.ErrNoStep, futures.ErrNothingFailed, futures.ErrAmbiguousStep,
+		futures.ErrForked} {
+		require.Equal(t, exitUsage, exitCode(t.Context(), fmt.Errorf("future 7: %w", err)), err)
+	}
 }
 
 func TestPromiseCallsThatAreWrong(t *testing.T) {

@@ -162,6 +162,9 @@ func TestWaitsThatMayEnd(t *testing.T) {
 	r.relinquish(r.Worker, lost)
 	require.Empty(t, r.through(held), "the heartbeat is of a claim that is over")
 	require.Empty(t, r.through(lost))
+	require.Equal(t, lost, r.Claim(r.other)[0].ID)
+	require.Empty(t, r.through(held), "another worker has it, which waits for nothing yet")
+	require.Empty(t, r.through(lost))
 }
 
 func (r *ring) relinquish(w *fdbmodel.Registration, id layout.ID) {

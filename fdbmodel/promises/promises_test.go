@@ -90,6 +90,55 @@ func TestARejectedPromiseMayWaitAgain(t *testing.T) {
 	requireSound(s)
 }
 
+// TestMessagesOfRejections are cut, and there always is one.
+func TestMessagesOfRejections(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	for message, want := range map[string]string{"": "rejected", strings.Repeat("x", fdbmodel.MaxMessage+1): ""} {
+		made := mustMake(s, fdbmodel.Submission{})
+		for n := range 2 {
+			already, err := promises.Of(s.C).Reject(s.Ctx, made.ID, message)
+			require.NoError(t, err)
+			require.Equal(t, n == 1, already)
+		}
+		row, err := s.C.Get(s.Ctx, made.ID)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(row.Exception.Message), fdbmodel.MaxMessage)
+		if want != "" {
+			require.Equal(t, want, row.Exception.Message)
+		}
+	}
+}
+
+// TestTokensMeanwhile has others draw a token, and remove the promise, between the reads of an operation and its
+// commit.
+func TestTokensMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	made := mustMake(s, fdbmodel.Submission{})
+	var renewed promises.Token
+	beside := s.Interrupted("futura-fulfill", func() {
+		var err error
+		renewed, err = promises.Of(s.C).NewToken(s.Ctx, made.ID)
+		require.NoError(t, err)
+	})
+	_, err := promises.Of(beside).ResolveBy(s.Ctx, made.Token, promises.Value{Bytes: []byte("v")})
+	require.ErrorIs(t, err, promises.ErrBadToken, "the former one opens nothing any more")
+	require.Equal(t, layout.Blocked, s.State(made.ID))
+	_, err = promises.Of(s.C).ResolveBy(s.Ctx, renewed, promises.Value{Bytes: []byte("v")})
+	require.NoError(t, err)
+
+	gone := mustMake(s, fdbmodel.Submission{})
+	beside = s.Interrupted("futura-token", func() {
+		_, _, err := s.C.Cancel(s.Ctx, gone.ID, "")
+		require.NoError(t, err)
+		require.NoError(t, s.C.Discard(s.Ctx, gone.ID))
+	})
+	_, err = promises.Of(beside).NewToken(s.Ctx, gone.ID)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	requireSound(s)
+}
+
 func TestAPromiseThatIsOverSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
@@ -178,7 +227,7 @@ func TestTokensAreTextThatShowsNothing(t *testing.T) {
 	require.Equal(t, made.Token, token)
 	require.Regexp(t, `^prm_[A-Za-z0-9_-]{54}$`, text)
 	for _, bad := range []string{"", "prm_", text[4:], text + "A", text[:len(text)-1], "prm_" + strings.Repeat("!", 54),
-		text[:10] + "\n" + text[10:]} {
+		text[:10] + "\n" + text[10:], text[:len(text)-1] + string(text[len(text)-1]+1)} {
 		_, err := promises.ParseToken(bad)
 		require.Equal(t, promises.ErrBadToken, err, "%q", bad)
 	}
@@ -214,6 +263,7 @@ func TestLargeValues(t *testing.T) {
 	value, err := results.Of(s.C).Value(s.Ctx, made.ID, row.Result)
 	require.NoError(t, err)
 	require.Equal(t, large, value)
+	require.Empty(t, row.Result.Value, "its record stays small")
 	requireSound(s)
 	_, err = all.Resolve(s.Ctx, made.ID, promises.Value{Bytes: make([]byte, layout.MaxPut+1)})
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)

@@ -147,6 +147,36 @@ func TestLargeValuesOfNoStepAreSwept(t *testing.T) {
 	require.Zero(t, countKeys(s, "chunks"))
 }
 
+// TestLargeValuesOfFormerAttemptsAreSwept has two attempts store a value for one step, of which the second records it.
+func TestLargeValuesOfFormerAttemptsAreSwept(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	var f fdbmodel.ClaimedFuture
+	var ref layout.ChunkRef
+	for n := range 2 {
+		if n > 0 {
+			relinquish(s, &f)
+		}
+		f = s.Claim(s.Worker)[0]
+		var err error
+		ref, err = steps.Of(s.C).Store(s.Ctx, id, f.Token, "large", make([]byte, 100_000))
+		require.NoError(t, err)
+	}
+	stored := countKeys(s, "chunks")
+	large := entry(&f, 1, "large", true)
+	large.Record.Value, large.Record.ValueRef, large.Record.Size = nil, &ref, ref.Size
+	write(s, large)
+	sweep(s)
+	require.Equal(t, stored/2, countKeys(s, "chunks"))
+	all, err := steps.Of(s.C).List(s.Ctx, id)
+	require.NoError(t, err)
+	value, err := steps.Of(s.C).Value(s.Ctx, id, &all[0].Record)
+	require.NoError(t, err)
+	require.Len(t, value, 100_000)
+	s.RequireSound()
+}
+
 func sweep(s *modeltest.Stage) {
 	for shard := range s.C.Config().Shards {
 		for cursor, more := []byte(nil), true; more; more = cursor != nil {
@@ -286,6 +316,9 @@ func TestUnusedStepsAreThoseOfTheLastEnd(t *testing.T) {
 	require.NoError(t, err)
 	relinquish(s, &f)
 	require.Equal(t, []string{"b", "a"}, unused())
+	sum, err := steps.Of(s.C).Summary(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, sum.Unused, "by name")
 	f = s.Claim(s.Worker)[0]
 	all, err := steps.Of(s.C).Load(s.Ctx, s.Worker, &f)
 	require.NoError(t, err)

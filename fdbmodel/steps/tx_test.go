@@ -67,6 +67,35 @@ func TestUnknownResultsOfStepsWithEffects(t *testing.T) {
 			s.Faults.Flush()
 			require.EqualValues(s.T, 1, balanceOf(s))
 		},
+		"futura-step with a row that another claim records meanwhile": func(s *modeltest.Stage, strike func()) {
+			s.Submit()
+			f := s.Claim(s.Worker)[0]
+			e := entry(&f, 1, "add", true)
+			asked := 0
+			e.Ended = func() bool {
+				if asked++; asked != 2 {
+					return false
+				}
+				s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Relinquish: true})
+				next := s.Claim(s.Worker)[0]
+				if len(names(s, f.ID)) == 0 {
+					_, _, err := steps.Of(s.C).WriteTx(s.Ctx, s.Worker, entry(&next, 1, "add", true), addOne)
+					require.NoError(s.T, err)
+				}
+				return false
+			}
+			strike()
+			_, _, err := steps.Of(s.C).WriteTx(s.Ctx, s.Worker, e, addOne)
+			s.Faults.Flush()
+			all, listed := steps.Of(s.C).List(s.Ctx, f.ID)
+			require.NoError(s.T, listed)
+			require.Len(s.T, all, 1)
+			require.Equal(s.T, all[0].Token == f.Token, err == nil, "a step of another claim is not this one")
+			if err != nil {
+				require.ErrorIs(s.T, err, steps.ErrLost)
+			}
+			require.EqualValues(s.T, 1, balanceOf(s))
+		},
 		"futura-step with a row whose claim ends meanwhile": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			f := s.Claim(s.Worker)[0]
@@ -127,6 +156,29 @@ func TestAStepWithEffectsIsFenced(t *testing.T) {
 	require.EqualValues(t, 11, balanceOf(s))
 	require.Equal(t, []string{"one"}, names(s, id))
 	s.RequireSound()
+}
+
+// TestAStepWithEffectsIsOnRecord has the value that it returned, and its size. One of a claim that the worker ends has
+// no effects.
+func TestAStepWithEffectsIsOnRecord(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	f := s.Claim(s.Worker)[0]
+	e := entry(&f, 1, "add", true)
+	e.Record.Value, e.Record.Size = nil, 0
+	value, _, err := steps.Of(s.C).WriteTx(s.Ctx, s.Worker, e, addOne)
+	require.NoError(t, err)
+	all, err := steps.Of(s.C).List(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, value, all[0].Value)
+	require.EqualValues(t, len(value), all[0].Size)
+	late := entry(&f, 2, "late", false)
+	late.Ended = func() bool { return true }
+	_, _, err = steps.Of(s.C).WriteTx(s.Ctx, s.Worker, late, addOne)
+	require.ErrorIs(t, err, steps.ErrLost)
+	require.EqualValues(t, 1, balanceOf(s))
+	require.Equal(t, []string{"add"}, names(s, id))
 }
 
 func TestAStepWithEffectsThatFailsWritesNothing(t *testing.T) {

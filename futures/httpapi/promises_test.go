@@ -188,7 +188,8 @@ func TestPromiseIsNotCompletedByAPreview(t *testing.T) {
 	require.Contains(t, string(page.Body), `<form method="post" action="`+made.Path+`">`)
 	require.Contains(t, string(page.Body), "&lt;b&gt;7&lt;/b&gt;")
 	require.Equal(t, "no-referrer", page.Header.Get("Referrer-Policy"))
-	for _, only := range []string{"default-src 'none'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'"} {
+	for _, only := range []string{"default-src 'none'", "form-action 'self'", "base-uri 'none'",
+		"frame-ancestors 'none'"} {
 		require.Contains(t, page.Header.Get("Content-Security-Policy"), only)
 	}
 	require.Equal(t, "no-store", page.Header.Get("Cache-Control"))
