@@ -263,7 +263,7 @@ func (c *Client) ForkMany(ctx context.Context, q ForkQuery, o ForkOptions) (done
 			done.Cursor = nil
 			return done, nil
 		case err != nil:
-			return done, err // what is missing of this page is behind the cursor yet
+			return done, err // what is missing of this page comes after the cursor
 		}
 		if done.Cursor = next; len(next) == 0 || !q.Until.IsZero() && time.Now().After(q.Until) {
 			return done, nil
