@@ -114,7 +114,7 @@ func (s *server) installArchive(ctx context.Context, to *installed, archive []by
 	if err == nil {
 		err = source.Unpack(ctx, meter{}, archive, func(m source.Module) error { return s.store(ctx, to, m) })
 	}
-	return sourceProblem(err)
+	return err
 }
 
 func (s *server) installManifest(ctx context.Context, to *installed, body []byte) error {
@@ -139,8 +139,11 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 		to.FunctionID = hex.EncodeToString(sum[:])
 	}
 	archive, err := s.sources.Archive(ctx, uri, request.CID)
+	if errors.Is(err, source.ErrURL) {
+		return stack.BadRequest("uri: %v", err)
+	}
 	if err != nil {
-		return sourceProblem(err)
+		return err
 	}
 	return s.installArchive(ctx, to, archive)
 }
@@ -170,21 +173,3 @@ type meter struct{}
 func (meter) Reserve(ctx context.Context, n int64) error { return stack.Reserve(ctx, n) }
 func (meter) Return(ctx context.Context, n int64)        { stack.Return(ctx, n) }
 func (meter) Work(ctx context.Context, n int64) error    { return stack.Work(ctx, n) }
-
-// sourceProblem says why a function is not fetched, or not unpacked.
-func sourceProblem(err error) error {
-	switch {
-	case errors.Is(err, source.ErrURL):
-		return stack.BadRequest("uri: %v", err)
-	case errors.Is(err, source.ErrPrivate):
-		return stack.NewProblem(http.StatusForbidden, "private_source", nil, "%s", err)
-	case errors.Is(err, source.ErrPlain):
-		return stack.NewProblem(http.StatusForbidden, "insecure_source", nil, "%s", err)
-	case errors.Is(err, source.ErrSource):
-		return stack.NewProblem(http.StatusBadGateway, "bad_source", nil, "%s", err)
-	case errors.Is(err, source.ErrArchive):
-		return stack.NewProblem(http.StatusUnprocessableEntity, "bad_archive", nil, "%s", err)
-	default:
-		return err
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/source"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -23,6 +24,10 @@ func errorCodes() []stack.ErrorCode {
 		{Err: batch.ErrState, Status: http.StatusConflict, Code: "wrong_state"},
 		{Err: batch.ErrBadBatch, Status: http.StatusBadRequest, Code: "bad_batch"},
 		{Err: batch.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: "store_unavailable"},
+		{Err: source.ErrPrivate, Status: http.StatusForbidden, Code: "private_source"},
+		{Err: source.ErrPlain, Status: http.StatusForbidden, Code: "insecure_source"},
+		{Err: source.ErrSource, Status: http.StatusBadGateway, Code: "bad_source"},
+		{Err: source.ErrArchive, Status: http.StatusUnprocessableEntity, Code: "bad_archive"},
 		{Err: errStopping, Status: http.StatusServiceUnavailable, Code: "stopping"},
 	}, httpapi.Errors()...)
 }

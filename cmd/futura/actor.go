@@ -94,15 +94,11 @@ func actorRows(v *futures.ActorView) [][]string {
 	if v.Schema > 0 {
 		kept += fmt.Sprintf(", schema %d", v.Schema)
 	}
-	rows := [][]string{{"actor", v.String()}, {"version", fmt.Sprint(v.Version)}, {"size", kept},
+	rows := pairs{{"actor", v.String()}, {"version", fmt.Sprint(v.Version)}, {"size", kept},
 		{"created", timeText(v.CreatedAt.UnixMilli())}, {"changed", timeText(v.ChangedAt.UnixMilli())},
 		{"by call", v.Call.String()}}
-	if v.Parts {
-		rows = append(rows, []string{"parts", "it has some, or had: futura actor parts lists them"})
-	}
-	if !v.Running.IsZero() {
-		rows = append(rows, []string{"running", v.Running.String()})
-	}
+	rows.add(v.Parts, "parts", "it has some, or had: futura actor parts lists them")
+	rows.add(!v.Running.IsZero(), "running", "%s", v.Running)
 	if v.Waiting > 0 || v.MaxWaiting > 0 {
 		waiting := wording.Count(v.Waiting, "call")
 		if v.MoreWaiting {
@@ -111,7 +107,7 @@ func actorRows(v *futures.ActorView) [][]string {
 		if v.MaxWaiting > 0 {
 			waiting += fmt.Sprintf(", at most %d", v.MaxWaiting)
 		}
-		rows = append(rows, []string{"waiting", waiting})
+		rows.add(true, "waiting", "%s", waiting)
 	}
 	var state bytes.Buffer
 	if text, is := v.JSON(); is && json.Indent(&state, text, "", "  ") == nil {

@@ -106,10 +106,7 @@ const patience = 5 * time.Second
 // comes, until stop is called.
 func (a *app) explainMeanwhile(ctx context.Context, c *futures.Client, id futures.ID, after <-chan time.Time,
 ) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return meanwhile(ctx, func(ctx context.Context) {
 		select {
 		case <-after:
 		case <-ctx.Done():
@@ -119,6 +116,16 @@ func (a *app) explainMeanwhile(ctx context.Context, c *futures.Client, id future
 		if err == nil && (e.Reason == inspect.ReasonUnreachable || !e.State.Terminal() && e.State != layout.Claimed) {
 			fmt.Fprintf(a.err, "futura: still waiting: future %s is %s. %s\n", id, e.State, console.Printable(e.Text))
 		}
+	})
+}
+
+// meanwhile runs do until it returns, or stop is called, which waits for its end.
+func meanwhile(ctx context.Context, do func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do(ctx)
 	}()
 	return func() {
 		cancel()

@@ -54,21 +54,17 @@ func (v *batchView) failure() error {
 
 func (v *batchView) rows() [][]string {
 	p := &v.Progress
-	rows := [][]string{
+	rows := pairs{
 		{"id", v.ID}, {"function", v.FunctionID + "/" + v.Method}, {"state", v.stage()},
 		{"created", v.CreatedAt.UTC().Format(time.RFC3339)},
 		{"items", fmt.Sprintf("%d: %d wait, %d are with workers, %d to be tried again, %d done, %d failed for good",
 			v.Items, p.Created, p.InProgress, p.Failed, p.Done, p.PermanentlyFailed)},
 	}
-	if v.Message != "" {
-		rows = append(rows, []string{"message", v.Message})
-	}
-	if v.Rate > 0 {
-		rows = append(rows, []string{"rate", fmt.Sprintf("%.1f items per second", v.Rate)})
-	}
+	rows.add(v.Message != "", "message", "%s", v.Message)
+	rows.add(v.Rate > 0, "rate", "%.1f items per second", v.Rate)
 	if v.SecondsLeft != nil {
 		left := time.Duration(min(*v.SecondsLeft, 1e8) * float64(time.Second)).Round(time.Second)
-		rows = append(rows, []string{"time left", "about " + left.String()})
+		rows.add(true, "time left", "about %v", left)
 	}
 	return rows
 }

@@ -215,13 +215,11 @@ func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config layou
 		return err
 	}
 	view := httpapi.ClusterOf(c.Name(), config, counts)
-	rows := [][]string{
+	rows := pairs{
 		{"cluster", view.Name}, {"shards", fmt.Sprint(view.Shards)}, {"heartbeat", config.Heartbeat.String()},
 		{"dead after", config.DeadAfter.String()}, {"retention", config.Retention.String()},
 	}
-	if config.InfeasibleAfter > 0 {
-		rows = append(rows, []string{"infeasible after", config.InfeasibleAfter.String()})
-	}
+	rows.add(config.InfeasibleAfter > 0, "infeasible after", "%v", config.InfeasibleAfter)
 	rows = append(rows, describePolicy(&config.Policy)...)
 	queues := map[string]map[string]int64{}
 	var order []string

@@ -120,8 +120,8 @@ func (d *drawing) status(n *inspect.Node) string {
 	if n.State == 0 {
 		return "gone"
 	}
-	parts := []string{n.State.String()}
-	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	parts := phrases{n.State.String()}
+	add := func(format string, args ...any) { parts.add(true, format, args...) }
 	switch n.State {
 	case layout.Realized:
 		add("%s", wording.Count(n.ResultSize, "byte"))
@@ -143,19 +143,15 @@ func (d *drawing) status(n *inspect.Node) string {
 	if n.Waited() {
 		add("waits here")
 	}
-	return oneLine(strings.Join(parts, ", "))
+	return oneLine(parts.String())
 }
 
 // leftOut says what of a node's surroundings is not drawn.
 func leftOut(n *inspect.Node) string {
-	var parts []string
-	if more := n.LeftOut(); more > 0 {
-		parts = append(parts, wording.Count(more, "more input"))
-	}
-	if n.MoreDependants {
-		parts = append(parts, "more dependants")
-	}
-	return strings.Join(parts, ", ")
+	var parts phrases
+	parts.add(n.LeftOut() > 0, "%s", wording.Count(n.LeftOut(), "more input"))
+	parts.add(n.MoreDependants, "more dependants")
+	return parts.String()
 }
 
 // rounded is a duration to three digits or so.

@@ -161,32 +161,16 @@ func mistaken(err error) error {
 
 // describeKind says in a line what a kind of lanes obeys.
 func describeKind(k *futures.LaneKind) string {
-	text := fmt.Sprintf("width %d", k.Width)
-	if k.Total > 0 {
-		text += fmt.Sprintf(", %d over all lanes", k.Total)
-	}
-	if k.Rate > 0 {
-		text += fmt.Sprintf(", %d in %v", k.Rate, k.Every)
-	}
-	if k.Aside {
-		text += ", retries step aside"
-	}
-	if k.MaxWaiting > 0 {
-		text += fmt.Sprintf(", at most %d in line", k.MaxWaiting)
-	}
-	if k.Bundle != "" {
-		text += fmt.Sprintf(", %s runs up to %d together, of %d bytes", k.Bundle, k.Most, k.Bytes)
-	}
-	if k.Target != "" {
-		text += ", by " + k.Target
-	}
-	if k.Linger > 0 {
-		text += fmt.Sprintf(", which waits %v for more", k.Linger)
-	}
-	if k.Paused {
-		text += ", paused"
-	}
-	return text
+	text := phrases{fmt.Sprintf("width %d", k.Width)}
+	text.add(k.Total > 0, "%d over all lanes", k.Total)
+	text.add(k.Rate > 0, "%d in %v", k.Rate, k.Every)
+	text.add(k.Aside, "retries step aside")
+	text.add(k.MaxWaiting > 0, "at most %d in line", k.MaxWaiting)
+	text.add(k.Bundle != "", "%s runs up to %d together, of %d bytes", k.Bundle, k.Most, k.Bytes)
+	text.add(k.Target != "", "by %s", k.Target)
+	text.add(k.Linger > 0, "which waits %v for more", k.Linger)
+	text.add(k.Paused, "paused")
+	return text.String()
 }
 
 func (a *app) listLaneKinds(ctx context.Context, c *futures.Client, _ []string) error {
@@ -238,23 +222,13 @@ func (a *app) showLaneKind(ctx context.Context, c *futures.Client, k *futures.La
 
 // describeLane says in a line what a lane does.
 func describeLane(v *futures.LaneView) string {
-	text := fmt.Sprintf("%d admitted", v.Open)
-	switch {
-	case v.MaxWaiting > 0:
-		text += fmt.Sprintf(", %d of at most %d in line", v.Waiting, v.MaxWaiting)
-	case v.Lined:
-		text += ", others in line"
-	}
-	if v.Paused {
-		text += ", paused"
-	}
-	if v.InTurn {
-		text += ", waits for its turn"
-	}
-	if !v.HeldUntil.IsZero() {
-		text += ", held by its rate until " + v.HeldUntil.UTC().Format(time.RFC3339Nano)
-	}
-	return text
+	text := phrases{fmt.Sprintf("%d admitted", v.Open)}
+	text.add(v.MaxWaiting > 0, "%d of at most %d in line", v.Waiting, v.MaxWaiting)
+	text.add(v.MaxWaiting <= 0 && v.Lined, "others in line")
+	text.add(v.Paused, "paused")
+	text.add(v.InTurn, "waits for its turn")
+	text.add(!v.HeldUntil.IsZero(), "held by its rate until %s", v.HeldUntil.UTC().Format(time.RFC3339Nano))
+	return text.String()
 }
 
 func (a *app) showLane(ctx context.Context, c *futures.Client, k *futures.LaneKind, key string, limit int) error {

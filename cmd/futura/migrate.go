@@ -156,12 +156,11 @@ func (a *app) stages() func(stage string, done, all int64) {
 }
 
 func (a *app) printCopied(c copied) error {
-	rows := [][]string{
+	rows := pairs{
 		{"cluster", c.Cluster}, {"from", c.From}, {"to", c.To}, {"futures", fmt.Sprint(c.Futures)},
 		{"keys", fmt.Sprint(c.Keys)}, {"bytes", fmt.Sprint(c.Bytes)}, {"sha256", c.SHA256},
 	}
-	if c.Consistent != "" {
-		rows = append(rows, []string{"consistent", c.Consistent})
-	}
-	return a.show(&c, append(rows, []string{"took", (time.Duration(c.Elapsed) * time.Millisecond).String()}))
+	rows.add(c.Consistent != "", "consistent", "%s", c.Consistent)
+	rows.add(true, "took", "%v", time.Duration(c.Elapsed)*time.Millisecond)
+	return a.show(&c, rows)
 }

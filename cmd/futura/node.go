@@ -280,30 +280,24 @@ func (n *node) print(e *endpoint, w *running, where string, missing []string) er
 	case n.tokenFile != "":
 		token = "in " + n.tokenFile
 	}
-	lines := [][]string{
+	lines := pairs{
 		{"  store", n.app.store}, {"  cluster", n.app.cluster}, {"  http", e.URL}, {"  token", token},
 		{"  page", n.page(e)}, {"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/docs"},
 		{"  batches", "in " + e.Batches},
 	}
-	if e.Walls != nil || missing != nil {
-		lines = append(lines, []string{"  functions", describeWalls(e.Walls, missing)})
-	}
+	lines.add(e.Walls != nil || missing != nil, "  functions", "%s", describeWalls(e.Walls, missing))
 	if w != nil {
-		lines = append(lines, []string{"  timeout", describeTimeout(w.ModuleTimeout())})
+		lines.add(true, "  timeout", "%s", describeTimeout(w.ModuleTimeout()))
 	}
 	for i, address := range e.Peers {
 		name := ""
 		if i == 0 {
 			name = "  peers"
 		}
-		lines = append(lines, []string{name, address})
+		lines.add(true, name, "%s", address)
 	}
-	if e.Store != "" {
-		lines = append(lines, []string{"  others", "--store " + n.nameForOthers(e.Store)})
-	}
-	if e.StoreTCP != "" {
-		lines = append(lines, []string{"", "--store " + e.StoreTCP})
-	}
+	lines.add(e.Store != "", "  others", "--store %s", n.nameForOthers(e.Store))
+	lines.add(e.StoreTCP != "", "", "--store %s", e.StoreTCP)
 	what, try := "A cluster", "  futura function put FILE.wasm --alias NAME\n  futura submit wasm:NAME --args hello --wait"
 	switch {
 	case n.alone:

@@ -25,10 +25,7 @@ func progressLine(done, total int64, text string) string {
 
 // showProgress says how far a future is whenever it has told, until stop is called.
 func (a *app) showProgress(ctx context.Context, c *futures.Client, id futures.ID) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return meanwhile(ctx, func(ctx context.Context) {
 		var last futures.Progress
 		// Its errors are those of the await.
 		_ = c.Follow(ctx, id, func(v futures.View) error {
@@ -38,9 +35,5 @@ func (a *app) showProgress(ctx context.Context, c *futures.Client, id futures.ID
 			}
 			return nil
 		})
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+	})
 }

@@ -135,6 +135,18 @@ func eachFlag(flags *pflag.FlagSet, given bool, do map[string]func()) {
 // pairs are the rows of a table of names and values.
 type pairs [][]string
 
+// phrases are what is known of a thing, for a line.
+type phrases []string
+
+// add adds what is known.
+func (p *phrases) add(known bool, format string, args ...any) {
+	if known {
+		*p = append(*p, fmt.Sprintf(format, args...))
+	}
+}
+
+func (p *phrases) String() string { return strings.Join(*p, ", ") }
+
 // add adds what is known.
 func (p *pairs) add(known bool, name, format string, args ...any) {
 	if known {

@@ -117,15 +117,13 @@ func (a *app) uniqueActionCommand(use, short, long, example string, do uniqueAct
 }
 
 func (a *app) showHolder(h httpapi.Holder) error {
-	rows := [][]string{{"future", h.ID.String()}, {"state", h.State}, {"until", h.Until}, {"name", string(h.Name)}}
+	rows := pairs{{"future", h.ID.String()}, {"state", h.State}, {"until", h.Until}, {"name", string(h.Name)}}
 	if h.State == "" {
 		rows[1][1] = "removed"
 	}
-	if h.Key != "" {
-		rows = append(rows, []string{"key", h.Key})
-	}
+	rows.add(h.Key != "", "key", "%s", h.Key)
 	if h.FreeAt != nil {
-		rows = append(rows, []string{"not free before", h.FreeAt.Format(time.RFC3339)})
+		rows.add(true, "not free before", "%s", h.FreeAt.Format(time.RFC3339))
 	}
 	return a.show(h, rows)
 }
