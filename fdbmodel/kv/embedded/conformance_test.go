@@ -108,23 +108,22 @@ func conform(t *testing.T, kinds map[string]*stores) {
 }
 
 func TestConformance(t *testing.T) {
+	conform(t, map[string]*stores{
+		"memory": {},
+		"disk":   {onDisk: true},
+	})
+}
+
+// TestConformanceOfModes is TestConformance for stores that differ in when they write, and in what memory keeps, alone.
+func TestConformanceOfModes(t *testing.T) {
 	spilled := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1, HistoryVersions: 4,
 		Inline: true}
 	cold := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1, Memory: 1, HistoryVersions: 4,
 		Inline: true}
-	conform(t, map[string]*stores{
-		"memory":  {},
-		"disk":    {onDisk: true},
-		"spilled": {onDisk: true, options: spilled},
-		"cold":    {onDisk: true, options: cold},
-	})
-}
-
-// TestConformanceOfModes is TestConformance for stores that differ in when they write
-// alone.
-func TestConformanceOfModes(t *testing.T) {
 	coldest := Options{FS: vfs.NewMem(), Inline: true, Memory: 1, CheckpointBytes: 1 << 30}
 	conform(t, map[string]*stores{
+		"spilled":     {onDisk: true, options: spilled},
+		"cold":        {onDisk: true, options: cold},
 		"inline":      {onDisk: true, options: Options{Inline: true}},
 		"sync off":    {onDisk: true, options: Options{SyncOff: true}},
 		"checkpoints": {onDisk: true, options: Options{SegmentSize: 4 << 10, CheckpointBytes: 16 << 10}},
