@@ -167,6 +167,37 @@ func TestFuturesComeWithTheResult(t *testing.T) {
 	s.RequireSound()
 }
 
+// TestLargeTurnsEndTogether has attempts end in one call that write, or submit, more than one transaction may.
+func TestLargeTurnsEndTogether(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	large := strings.Repeat("x", actors.MaxState)
+	var writing, sending []fdbmodel.Completion
+	for i := range kv.MaxTxSize/actors.MaxTurnBytes + 2 {
+		var states []actors.State
+		for n := range 14 {
+			states = append(states, read(s, fmt.Sprint(i, " ", n)))
+		}
+		writes, sends := write(s, claim(s), large, states...), write(s, claim(s), "v")
+		writes.Result.Value = nil
+		subs := make([]fdbmodel.Submission, 60)
+		for n := range subs {
+			subs[n] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:g"}, Args: make([]byte, 16<<10)}
+		}
+		var err error
+		sends.Beside.Submits, err = s.C.Prepare(s.Ctx, subs)
+		require.NoError(t, err)
+		writing, sending = append(writing, writes), append(sending, sends)
+	}
+	done := append(writing, sending...)
+	outcomes, err := s.Worker.Finish(s.Ctx, done)
+	require.NoError(t, err)
+	for i := range outcomes {
+		require.Equal(t, fdbmodel.Applied, outcomes[i])
+		require.Equal(t, layout.Realized, done[i].After.State)
+	}
+}
+
 func TestLimitsOfTurns(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)

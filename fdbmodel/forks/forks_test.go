@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/edges"
 	"github.com/futura-run/futura/fdbmodel/forks"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -218,6 +219,10 @@ func TestWhatCannotBeForked(t *testing.T) {
 	put := drawn[0]
 	_, err = results.Of(s.C).Put(s.Ctx, results.Value{ID: put, Bytes: []byte("v")})
 	require.NoError(t, err)
+	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "bundles", layout.LaneKind{Bundle: "go:f"}))
+	member := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = layout.Lane{Kind: "bundles", Key: "x"} })
+	_, _, err = s.C.Cancel(s.Ctx, member, "")
+	require.NoError(t, err)
 	point := func(text string) forks.Point {
 		p, err := forks.ParsePoint(text)
 		require.NoError(t, err)
@@ -238,6 +243,7 @@ func TestWhatCannotBeForked(t *testing.T) {
 		"a promise":             {forks.Request{Source: promise.ID, From: forks.FromStart()}, forks.ErrUnforkable, "promise"},
 		"an item":               {forks.Request{Source: held, From: forks.FromStart()}, forks.ErrUnforkable, "batch b"},
 		"a value that was put":  {forks.Request{Source: put, From: forks.FromStart()}, forks.ErrUnforkable, "put it again"},
+		"of a bundle":           {forks.Request{Source: member, From: forks.FromStart()}, forks.ErrUnforkable, "of a bundle"},
 		"unknown":               {forks.Request{Source: layout.ID{9}}, fdbmodel.ErrNotFound, ""},
 		"unknown step":          {forks.Request{Source: with, From: forks.FromStep("mail")}, forks.ErrNoStep, `"charge"`},
 		"step of one without":   {forks.Request{Source: without, From: forks.FromStep("mail")}, forks.ErrNoStep, "none"},

@@ -246,8 +246,22 @@ func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	all := promises.Of(s.C)
+	small := mustMake(s, fdbmodel.Submission{})
+	_, err := all.Resolve(s.Ctx, small.ID, promises.Value{Bytes: make([]byte, fdbmodel.MaxResultInline)})
+	require.NoError(t, err)
+	row, err := s.C.Get(s.Ctx, small.ID)
+	require.NoError(t, err)
+	require.Len(t, row.Result.Value, fdbmodel.MaxResultInline)
+	for _, size := range []int{fdbmodel.MaxResultInline + 1, 300_000} {
+		requireLarge(s, size)
+	}
+}
+
+// requireLarge requires that a large value of a promise lies beside its record, and goes with it.
+func requireLarge(s *modeltest.Stage, size int) {
+	t, all := s.T, promises.Of(s.C)
 	made := mustMake(s, fdbmodel.Submission{})
-	large := bytes.Repeat([]byte("large"), 60_000)
+	large := bytes.Repeat([]byte("l"), size)
 	already, err := all.Resolve(s.Ctx, made.ID, promises.Value{Bytes: large})
 	require.NoError(t, err)
 	require.False(t, already)

@@ -224,6 +224,17 @@ func TestARetryKeepsStepsUnlessItStartsOver(t *testing.T) {
 	s.RequireSound()
 }
 
+// TestAnItemOfABatchIsNotStartedOver is left to its batch.
+func TestAnItemOfABatchIsNotStartedOver(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "batch" })
+	_, _, err := s.C.Cancel(s.Ctx, id, "")
+	require.NoError(t, err)
+	require.ErrorIs(t, steps.Of(s.C).StartOver(s.Ctx, id), fdbmodel.ErrTransition)
+	require.Equal(t, layout.Failed, s.State(id))
+}
+
 // TestManyLargeStepsAreReadInPart loads more bytes of values than are kept in memory.
 func TestManyLargeStepsAreReadInPart(t *testing.T) {
 	t.Parallel()
