@@ -259,7 +259,7 @@ func (c *Client) ForkMany(ctx context.Context, q ForkQuery, o ForkOptions) (done
 			func(ids []ID) error { return many.make(ctx, ids) })
 		done.OfBatches += items
 		switch {
-		case errors.Is(err, errEnough):
+		case errors.Is(err, errEnough), err == nil && q.Limit > 0 && done.Matched == q.Limit:
 			done.Cursor = nil
 			return done, nil
 		case err != nil:

@@ -187,12 +187,24 @@ func TestManyForksGoOnWhereTheyWere(t *testing.T) {
 		query.Cursor = done.Cursor
 		done, err = n.Client.ForkMany(t.Context(), query, fix)
 		require.NoError(t, err)
+		require.LessOrEqual(t, done.Matched, 1000, "its time is over after one page")
 		if len(done.Cursor) == 0 {
 			break
 		}
-		require.LessOrEqual(t, done.Matched, 1000, "its time is over after one page")
 	}
-	query.Cursor, query.Until = nil, time.Time{}
+	for _, query.Limit = range []int{1000, 1050} {
+		query.Cursor, query.Until = nil, time.Now()
+		done, err := n.Client.ForkMany(t.Context(), query, fix)
+		require.NoError(t, err)
+		require.Equal(t, 1000, done.Matched)
+		require.Equal(t, query.Limit > 1000, len(done.Cursor) > 0, "as many as were asked for")
+		query.Until = time.Time{}
+		done, err = n.Client.ForkMany(t.Context(), query, fix)
+		require.NoError(t, err)
+		require.Equal(t, query.Limit, done.Matched)
+		require.Empty(t, done.Cursor)
+	}
+	query.Cursor, query.Until, query.Limit = nil, time.Time{}, 0
 	all, err := n.Client.ForkMany(t.Context(), query, fix)
 	require.NoError(t, err)
 	require.Equal(t, [2]int{0, count}, [2]int{all.Forked, all.Existed})

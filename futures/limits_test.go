@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/futurestest"
 	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -86,6 +87,23 @@ func TestSubmitsThatExceedALimit(t *testing.T) {
 	require.EqualValues(t, 5, limits.Pending)
 	require.EqualValues(t, 5, used.Pending)
 	require.Equal(t, 5, e.all(t))
+}
+
+// TestSubmitsThatFailLeaveRoom fail in a transaction, and count no more.
+func TestSubmitsThatFailLeaveRoom(t *testing.T) {
+	t.Parallel()
+	cluster := futurestest.New(t)
+	c, ctx := cluster.Client, t.Context()
+	_, err := c.SetLimits(ctx, func(l *futures.Limits) { l.Pending = 1 })
+	require.NoError(t, err)
+	for _, lane := range []futures.Lane{{Kind: "none", Key: "k"}, {}} {
+		_, err = kv.Transact(ctx, c.Cluster().Database(), kv.Retry{}, func(tx kv.Attempt) error {
+			_, err := c.SubmitTx(ctx, tx, []futures.Task{{Function: "go:x", Lane: lane}})
+			return err
+		})
+		require.Equal(t, !lane.IsZero(), err != nil, "%v", err)
+		require.NotErrorIs(t, err, futures.ErrLimit)
+	}
 }
 
 // TestPromisesAndForksCount are refused by a limit as other submits are, or wait.

@@ -372,9 +372,10 @@ func TestAPermanentErrorEndsASleep(t *testing.T) {
 		futures.KindError: func() error { return workers.Permanent(errOnce) },
 		futures.KindPanic: func() error { panic(errOnce) },
 	} {
-		cluster := futurestest.New(t)
+		cluster, runs := futurestest.New(t), 0
 		sleeps := futures.Define[int, string]("sleeps", futures.Retries(0))
 		cluster.Register(sleeps.Bind(func(ctx context.Context, _ int) (string, error) {
+			runs++
 			_ = futures.SleepUntil(ctx, time.Now().Add(200*365*24*time.Hour))
 			return "", end()
 		}))
@@ -383,6 +384,7 @@ func TestAPermanentErrorEndsASleep(t *testing.T) {
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, kind, failed.Kind)
 		require.Contains(t, failed.Message, errOnce.Error())
+		require.Equal(t, 1, runs, "not when the sleep is over")
 	}
 }
 

@@ -222,6 +222,7 @@ func (c *Client) submitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 		return nil, err
 	}
 	if s.answers, err = c.cluster.SubmitTx(ctx, tx, subs); err != nil {
+		s.done()
 		return nil, err
 	}
 	for i := range s.answers {

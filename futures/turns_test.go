@@ -105,6 +105,39 @@ func TestAnActorTwiceInATurn(t *testing.T) {
 	require.Equal(t, 1, b.balance(t, cluster.Client, "bob"))
 }
 
+// TestASendToATypeThatIsNew has a function send the first call of a type, whose lanes are younger than its claim.
+func TestASendToATypeThatIsNew(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	first := futures.Define[int, int]("first", futures.Retries(0))
+	cluster.Register(first.Bind(func(ctx context.Context, n int) (int, error) {
+		_, err := b.deposit.Send(ctx, "alice", n)
+		return n, err
+	}))
+	_, err := first.Call(t.Context(), cluster.Client, 5)
+	require.NoError(t, err)
+	cluster.Run()
+	require.Equal(t, 5, b.balance(t, cluster.Client, "alice"))
+}
+
+// TestNobodyIsToldOfASend has a call send another one, whose end no client awaits.
+func TestNobodyIsToldOfASend(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	var id futures.ID
+	tell := futures.DefineMethod(b.account, "tell", func(ctx context.Context, _ *account, n int) (int, error) {
+		var err error
+		id, err = b.deposit.Send(ctx, "bob", n)
+		return n, err
+	})
+	cluster.Register(tell.Bind())
+	_, err := tell.Call(t.Context(), cluster.Client, "alice", 1)
+	require.NoError(t, err)
+	row, err := cluster.Client.Cluster().Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Empty(t, row.Spec.Session)
+}
+
 // TestSendsOfOneCallHaveLimits counts how many sends one call may make, small and large ones.
 func TestSendsOfOneCallHaveLimits(t *testing.T) {
 	t.Parallel()
