@@ -2,6 +2,7 @@ package futures_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -63,4 +64,26 @@ func TestAwaitOfTheOwnLane(t *testing.T) {
 		_, err = c.Future((<-children).ID()).Await(ctx)
 		require.NoError(t, err, "the child runs in the end")
 	}
+}
+
+// TestAwaitOfWhatIsOverInTheOwnLane has a call cancel another one to its actor, and await it.
+func TestAwaitOfWhatIsOverInTheOwnLane(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	undo := futures.DefineMethod(b.account, "undo", func(ctx context.Context, _ *account, n int) (int, error) {
+		f, err := b.deposit.Submit(ctx, cluster.Client, "alice", n)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := f.Cancel(ctx, "undone"); err != nil {
+			return 0, err
+		}
+		if _, err = f.Await(ctx); errors.Is(err, futures.ErrFailed) {
+			return n, nil
+		}
+		return 0, workers.Permanent(err)
+	})
+	cluster.Register(undo.Bind())
+	_, err := undo.Call(t.Context(), cluster.Client, "alice", 1)
+	require.NoError(t, err)
 }

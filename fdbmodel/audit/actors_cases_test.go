@@ -22,6 +22,9 @@ var breakActors = []breakage{
 	{"state of another size", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(actors.Keys(p.C.Keys()).State(modeltest.Actor), []byte("longer"))
 	}},
+	{"state that is shorter", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(actors.Keys(p.C.Keys()).State(modeltest.Actor), []byte{})
+	}},
 	{"head that can't be", only(audit.InvariantActor), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(actors.Keys(p.C.Keys()).Head(modeltest.Actor), layout.Encode(&actors.Head{Size: 1, Parts: true}))
 	}},

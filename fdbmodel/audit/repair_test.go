@@ -48,6 +48,7 @@ var unrepaired = map[string][]string{
 	},
 	"a state is data": {
 		"actor without a state", "actor with a type that can't be", "head that can't be", "state of another size",
+		"state that is shorter",
 		"state of no actor", "part of no actor", "part of an actor without parts", "part that is too large",
 	},
 	"a log of jobs is data": {

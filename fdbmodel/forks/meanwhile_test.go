@@ -2,6 +2,7 @@ package forks_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,4 +72,21 @@ func TestWhatHappensMeanwhile(t *testing.T) {
 			s.RequireSound()
 		})
 	}
+}
+
+// TestAnIDThatIsUsedAgainHasNoForks removes a source, and submits another future with its id.
+func TestAnIDThatIsUsedAgainHasNoForks(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	again := func(sub *fdbmodel.Submission) { sub.ID = layout.ID{7} }
+	id := failed(s, again, "charge")
+	made := fork(s, forks.Request{Source: id})
+	require.NoError(t, s.C.Discard(s.Ctx, id))
+	s.Clock.Advance(time.Second)
+	require.Equal(t, id, s.Submit(again))
+	all, _, err := forks.Of(s.C).List(s.Ctx, id, layout.ID{}, 0)
+	require.NoError(t, err)
+	require.Empty(t, all)
+	require.NotEqual(t, id, made)
+	s.RequireSound()
 }
