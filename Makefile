@@ -135,7 +135,7 @@ demo: build-bench ## run the main job on real input: a WASM function over the Go
 # Compilers and tests that collect less garbage need a fifth less of the processor.
 test test-all: export GOGC = 400
 
-test: ## run the tests of the model, its stores, the client and the workers; about 7 minutes on two cores with an empty build cache
+test: ## run the tests of the model, its stores, the client and the workers; about 5 minutes on two cores with an empty build cache
 	@$(MAKE) --no-print-directory --keep-going -j2 lint test-unit SCOPE=core
 	@echo "SKIP: $$($(GO) list ./... | grep -cvE '$(CORE)') packages, FoundationDB and MongoDB; make test-all tests all"
 
