@@ -29,9 +29,9 @@ type Beside struct {
 	// Submits are futures that are submitted with the result, from Prepare. One that can't be
 	// fails the attempt.
 	Submits []Submission
-	// Done is called once the transaction has committed, before anyone is woken: with the version of the
-	// commit if that has written the result, and kv.NoVersion otherwise, as after an unknown commit.
-	// Defaults to nil.
+	// Done is called once: when the transaction has committed, before anyone is woken, with the version of the
+	// commit if that has written the result, and kv.NoVersion otherwise, as after an unknown commit; with
+	// kv.NoVersion before, if a submission is refused. Defaults to nil.
 	Done func(version kv.Version)
 }
 
@@ -195,6 +195,9 @@ func (f *finishing) refuse(ctx context.Context, err error) bool {
 		return false
 	}
 	c := &f.completions[at]
+	if c.Beside.Done != nil {
+		c.Beside.Done(kv.NoVersion)
+	}
 	c.Exception = &layout.Exception{Kind: layout.KindError, Message: layout.Shorten(cause.Error(), MaxMessage)}
 	c.Result, c.Beside = nil, nil
 	f.events[at] = c.event(f.now, f.r.cluster.random.float())

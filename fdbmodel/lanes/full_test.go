@@ -201,7 +201,7 @@ func TestAResultWhoseSendFindsNoPlace(t *testing.T) {
 	s.submit("x")
 	key := s.C.Keys().Spec(claimed[0].ID) // any key
 	key = append(key, 1)
-	done := make([]fdbmodel.Completion, 2)
+	done, told := make([]fdbmodel.Completion, 2), [2][]kv.Version{}
 	for i := range done {
 		// The first one sends one more than there is room for.
 		subs := []fdbmodel.Submission{s.to("x"), s.to("y")}
@@ -213,7 +213,7 @@ func TestAResultWhoseSendFindsNoPlace(t *testing.T) {
 		}
 		prepared, err := s.C.Prepare(s.Ctx, subs)
 		require.NoError(t, err)
-		beside := &fdbmodel.Beside{Submits: prepared}
+		beside := &fdbmodel.Beside{Submits: prepared, Done: func(v kv.Version) { told[i] = append(told[i], v) }}
 		if i == 0 {
 			beside.Write = []kv.KeyValue{{Key: key, Value: []byte("turn")}}
 		}
@@ -229,6 +229,8 @@ func TestAResultWhoseSendFindsNoPlace(t *testing.T) {
 	require.Contains(t, row.Exception.Message, "future 3 of those")
 	require.Contains(t, row.Exception.Message, "lane k/x: the lane is full")
 	require.Nil(t, s.Read(key), "nothing of a refused turn is written")
+	require.Equal(t, []kv.Version{kv.NoVersion}, told[0])
+	require.True(t, len(told[1]) == 1 && told[1][0] > kv.NoVersion, "%v", told[1])
 	require.Len(t, s.line("x"), 1)
 	require.Equal(t, 1, s.open("y"))
 	require.Empty(t, s.line("y"))
