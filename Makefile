@@ -66,6 +66,8 @@ kv|kv/(embedded|faultkv|kvtest(/reference)?)))?|futures(/futurestest)?|workers|b
 internal/(anomaly|budget|bubble|clock|connlimit|faultdisk|lint|ratelog|socket|timetable|trust))$$
 SCOPE := all
 UNITS = $(GO) list ./... | grep -E '$(if $(filter core,$(SCOPE)),$(CORE),.)'
+# Thousands of runs, which take five times as long with the race detector: a hundred have it.
+SIM   := /internal/sim$$
 # What is tested without C, as in the binary: the processes that functions run in.
 UNC   := /workers/wasm$$
 # What is also tested on a store whose rows lie on disk; a long run has all packages that take their store from storetest.
@@ -220,7 +222,9 @@ test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,0
 		test-mutants
 
 long-unit:
-	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) $(LONG) -p 2 -skip '$(IMAGE_TESTS)' ./...
+	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) $(LONG) -p 2 -skip '$(IMAGE_TESTS)' $$($(GO) list ./... | grep -v '$(SIM)')
+	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(LONG) ./internal/sim
+	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) $(LONG) -run 'TestSim$$' ./internal/sim -seeds 100
 	FUTURA_LONG=1 CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(LONG) $$($(GO) list ./... | grep -E '$(UNC)')
 	FUTURA_TEST_COLD=1 $(GO) test -tags $(TAGS) $(LONG) -short -p 2 $(COLDS)
 
