@@ -159,12 +159,23 @@ type Page struct {
 	More bool
 }
 
+// UpTo returns the page as far as RangeOptions.Bytes bounds it. Drivers use it whose store does not.
+func (p Page) UpTo(bytes int) Page {
+	size := 0
+	for i, item := range p.Items {
+		if size += len(item.Key) + len(item.Value); bytes > 0 && size >= bytes && i+1 < len(p.Items) {
+			return Page{Items: p.Items[:i+1], More: true}
+		}
+	}
+	return p
+}
+
 // RangeOptions bound a GetRange.
 type RangeOptions struct {
 	// Limit is the maximum number of rows to return. Defaults to no limit.
 	Limit int
 	// Bytes ends the page with the row at which its keys and values reach this
-	// many bytes. A driver may ignore it. Defaults to no limit.
+	// many bytes. Defaults to no limit.
 	Bytes int
 	// Reverse returns the rows from the end of the range backwards.
 	Reverse bool

@@ -77,7 +77,7 @@ func (t *tx) getRange(from source, r kv.Range, o kv.RangeOptions) kv.Pending[kv.
 		for i, row := range rows {
 			page.Items[i] = kv.KeyValue{Key: row.Key, Value: row.Value}
 		}
-		return page, nil
+		return page.UpTo(o.Bytes), nil
 	})
 }
 

@@ -63,8 +63,7 @@ func readOwnWrites(b *bundle) {
 	require.Equal(b, "b=b d=d", b.scan("", ""))
 }
 
-// readPagesByBytes goes through a range page by page. A driver that ignores the
-// bound has one page.
+// readPagesByBytes goes through a range page by page, none of which goes on behind the row that reaches the bound.
 func readPagesByBytes(b *bundle) {
 	var names []string
 	for i := range 40 {
@@ -81,7 +80,10 @@ func readPagesByBytes(b *bundle) {
 			if err != nil {
 				return err
 			}
+			size := 0
 			for _, item := range page.Items {
+				require.Less(b, size, 100)
+				size += len(item.Key) + len(item.Value)
 				values = append(values, string(item.Value))
 			}
 			if more = page.More; more {

@@ -75,7 +75,7 @@ func (t *tx) getRange(r kv.Range, o kv.RangeOptions, flags byte) kv.Pending[kv.P
 		if err := t.await(ctx, q); err != nil {
 			return kv.Page{}, err
 		}
-		return q.page, nil
+		return q.page.UpTo(o.Bytes), nil
 	})
 }
 
