@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -74,6 +75,8 @@ func TestServeIsKilledAndStartedAgain(t *testing.T) {
 			awaiting := c.command(append([]string{"await", "--json"}, ids...)...)
 			out, err := awaiting.StdoutPipe()
 			require.NoError(t, err)
+			var complaints bytes.Buffer
+			awaiting.Stderr = &complaints
 			require.NoError(t, awaiting.Start())
 			first.end(os.Kill)
 			again := c.serve()
@@ -82,7 +85,7 @@ func TestServeIsKilledAndStartedAgain(t *testing.T) {
 			}
 			content, err := io.ReadAll(out)
 			require.NoError(t, err)
-			require.NoError(t, awaiting.Wait(), "%s", content)
+			require.NoError(t, awaiting.Wait(), "%s%s", content, &complaints)
 			require.Equal(t, 11, strings.Count(string(content), `"state": "realized"`), "%s", content)
 			require.Equal(t, "later01234567890123456789", c.ok(append([]string{"await"}, ids...)...))
 			require.Contains(t, c.ok("check"), "21 futures")

@@ -33,6 +33,7 @@ func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Da
 		db, err = openRemote(ctx, remoteName{address: remote.Address{Network: "unix", Target: owner.Socket}}, o)
 	}
 	if err != nil {
+		served = served && !errors.Is(err, kv.ErrUnavailable) // it has ended since it answered
 		return nil, served, fmt.Errorf("%w: process %d should serve it: %w: if that process is gone, stop the program "+
 			"that has it open instead", inUse, owner.PID, err)
 	}

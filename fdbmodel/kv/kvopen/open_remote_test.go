@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -173,6 +174,35 @@ func TestOpenFindsTheHolder(t *testing.T) {
 		writeRecord(t, dir, bad, 0o622)
 		fails(kvopen.Options{}, "does not share it")
 	}
+}
+
+// TestTheHolderEndsAsItIsFound has the process that shares a store end when it has answered, before the store is opened
+// through it.
+func TestTheHolderEndsAsItIsFound(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "fo")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	held, err := kvopen.Open(t.Context(), "embedded:"+dir, kvopen.Options{})
+	require.NoError(t, err)
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	writeRecord(t, dir, `{"pid":17,"socket":"`+socket+`"}`, 0o600)
+	ended := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			err = errors.Join(conn.Close(), l.Close(), held.Close())
+		}
+		ended <- err
+	}()
+	db, err := kvopen.Open(t.Context(), "embedded:"+dir, kvopen.Options{InUseWait: time.Minute})
+	require.NoError(t, <-ended)
+	require.NoError(t, err)
+	write(t, db)
+	require.Equal(t, "value", read(t, db))
+	require.NoError(t, db.Close())
 }
 
 // TestShare opens a store twice to share it, and by choice to share it with no other process.
