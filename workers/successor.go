@@ -64,6 +64,7 @@ func (s *slots) offer(runs func(string) bool, n int) fdbmodel.ClaimRequest {
 	defer s.mu.Unlock()
 	if n == 0 {
 		s.succeeded /= 2
+		return fdbmodel.ClaimRequest{}
 	}
 	room := min(s.unused(s.aheadUpTo(succeedMax), s.unblocked()), minOffer+2*s.succeeded)
 	request := fdbmodel.ClaimRequest{Runs: runs, Max: max(0, min(n, room))}

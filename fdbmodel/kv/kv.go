@@ -159,15 +159,12 @@ type Page struct {
 	More bool
 }
 
-// UpTo returns the page as far as RangeOptions.Bytes bounds it. Drivers use it whose store does not.
-func (p Page) UpTo(bytes int) Page {
-	size := 0
-	for i, item := range p.Items {
-		if size += len(item.Key) + len(item.Value); bytes > 0 && size >= bytes && i+1 < len(p.Items) {
-			return Page{Items: p.Items[:i+1], More: true}
-		}
+// Size is the number of bytes of the page's keys and values.
+func (p Page) Size() (bytes int) {
+	for _, item := range p.Items {
+		bytes += len(item.Key) + len(item.Value)
 	}
-	return p
+	return bytes
 }
 
 // RangeOptions bound a GetRange.

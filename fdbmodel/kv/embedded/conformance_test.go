@@ -116,9 +116,10 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceOfModes is TestConformance for stores that differ in when they write, and in what memory keeps, alone.
 func TestConformanceOfModes(t *testing.T) {
-	spilled := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1, HistoryVersions: 4,
-		Inline: true}
-	cold := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1, Memory: 1, HistoryVersions: 4,
+	const history = 32 // a random program overwrites fewer values while a transaction of it is open
+	spilled := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1,
+		HistoryVersions: history, Inline: true}
+	cold := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1, Memory: 1, HistoryVersions: history,
 		Inline: true}
 	coldest := Options{FS: vfs.NewMem(), Inline: true, Memory: 1, CheckpointBytes: 1 << 30}
 	conform(t, map[string]*stores{

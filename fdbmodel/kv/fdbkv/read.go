@@ -77,8 +77,19 @@ func (t *tx) getRange(from source, r kv.Range, o kv.RangeOptions) kv.Pending[kv.
 		for i, row := range rows {
 			page.Items[i] = kv.KeyValue{Key: row.Key, Value: row.Value}
 		}
-		return page.UpTo(o.Bytes), nil
+		return upTo(page, o.Bytes), nil
 	})
+}
+
+// upTo returns a page as far as RangeOptions.Bytes bounds it: the bindings can't ask for so many bytes.
+func upTo(p kv.Page, bytes int) kv.Page {
+	size := 0
+	for i, item := range p.Items {
+		if size += len(item.Key) + len(item.Value); bytes > 0 && size >= bytes && i+1 < len(p.Items) {
+			return kv.Page{Items: p.Items[:i+1], More: true}
+		}
+	}
+	return p
 }
 
 // wait returns what get waits for. If ctx or the store ends first, it cancels

@@ -86,7 +86,12 @@ func allCases() []testCase {
 func long() bool { return os.Getenv("FUTURA_LONG") == "1" }
 
 // caseTimeout bounds one case, the slowest of them on the slowest store.
-const caseTimeout = 2 * time.Minute
+func caseTimeout() time.Duration {
+	if long() {
+		return 30 * time.Minute
+	}
+	return 2 * time.Minute
+}
 
 // bundle is what a case works with.
 type bundle struct {
@@ -101,7 +106,7 @@ type bundle struct {
 }
 
 func newBundle(t *testing.T, o Options) *bundle {
-	ctx, cancel := context.WithTimeout(context.Background(), caseTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), caseTimeout())
 	t.Cleanup(cancel)
 	b := &bundle{T: t, o: o, ctx: ctx, db: o.New(t), prefix: randomPrefix(), guards: randomPrefix()}
 	t.Cleanup(func() { b.clean() })
@@ -118,7 +123,7 @@ func randomPrefix() []byte {
 
 // clean clears what the case left behind, however long the case took.
 func (b *bundle) clean() {
-	ctx, cancel := context.WithTimeout(context.Background(), caseTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), caseTimeout())
 	defer cancel()
 	_, err := kv.Transact(ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		a.ClearRange(kv.Prefix(b.prefix))

@@ -145,7 +145,7 @@ func TestCrowd(t *testing.T) {
 func crowdSlow(t *testing.T, s rawClient) {
 	var asked []byte
 	for number := range byte(50) {
-		ask := binary.AppendUvarint([]byte{number, flagBegin, 0, opGetRange, 1, 0, 1, 'k', 1, 'l'}, 0)
+		ask := binary.AppendUvarint([]byte{number, flagBegin, 0, opGetRange, 1, 0, 1, 'k', 1, 'l', 0}, 0)
 		asked = appendFrame(asked, frameBatch, ask, nil)
 	}
 	require.NoError(t, s.SetWriteDeadline(time.Now().Add(patience)))

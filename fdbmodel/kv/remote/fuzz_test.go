@@ -41,7 +41,7 @@ func FuzzServer(f *testing.F) {
 	ops := []byte{2, flagBegin, 0}
 	ops = appendBytes(appendBytes(append(ops, opSet), []byte("a")), []byte("b"))
 	ops = appendBytes(append(ops, opGet, 1, 0), []byte("a"))
-	ops = append(ops, opGetRange, 2, readReverse, 1, 'a', 1, 'b', 5, opReadVersion, 3, opWatch, 4, 1, 'a')
+	ops = append(ops, opGetRange, 2, readReverse, 1, 'a', 1, 'b', 5, 0, opReadVersion, 3, opWatch, 4, 1, 'a')
 	f.Add(frameBatch, append(bytes.Clone(ops), opCommit, 5))
 	f.Add(frameBatch, append(bytes.Clone(ops), opCancelWatch, 4, opSetReadVersion, 9))
 	f.Add(frameBatch, append([]byte{2, flagBegin, 0, opStampKey, 11}, "0123456789a\x04\x01\x00\x00\x00\x00"...))

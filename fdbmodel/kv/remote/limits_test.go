@@ -257,7 +257,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		}
 	})
 	s := newRawClient(t, at)
-	ask := binary.AppendUvarint([]byte{1, flagBegin, 0, opGetRange, 1, 0, 1, 'k', 1, 'l'}, 0)
+	ask := binary.AppendUvarint([]byte{1, flagBegin, 0, opGetRange, 1, 0, 1, 'k', 1, 'l', 0}, 0)
 	_, err := s.Write(appendFrame(nil, frameBatch, ask, nil))
 	require.NoError(t, err)
 	require.Equal(t, "raw", <-gone)

@@ -172,7 +172,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		_, err := greet(far, r, hello{version: protocolVersion, id: "x"}, time.Now().Add(patience))
 		require.NoError(t, err)
 		for number := range byte(10) {
-			ask := []byte{number, flagBegin, 0, opWatch, number, 1, 'w', opGetRange, 1, 0, 1, 'k', 1, 'l', 0}
+			ask := []byte{number, flagBegin, 0, opWatch, number, 1, 'w', opGetRange, 1, 0, 1, 'k', 1, 'l', 0, 0}
 			ask = appendBytes(appendBytes(append(ask, opSet), []byte("a")), make([]byte, 10_000*round))
 			_, err = far.Write(appendFrame(nil, frameBatch, ask, nil))
 			require.NoError(t, err)

@@ -45,33 +45,44 @@ func (t *work) get(number uint64, reader kv.Reader, key []byte) {
 }
 
 // getRange answers with the rows of a range, page by page, all of them before the
-// transaction goes on: later pages must not see later writes.
-func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, limit int, reverse bool) {
+// transaction goes on: later pages must not see later writes. Bounds of left hold for
+// all pages together.
+func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, left kv.RangeOptions) {
 	for t.beginReads(number) {
-		o := kv.RangeOptions{Limit: pageRows, Bytes: pageBytes, Reverse: reverse}
-		if limit > 0 {
-			o.Limit = min(limit, pageRows)
-		}
-		page, err := reader.GetRange(r, o).Wait(t.ctx)
+		page, err := reader.GetRange(r, onePage(left)).Wait(t.ctx)
 		if err != nil {
 			t.answer(number, answerError, err)
 			return
 		}
-		last := !page.More || len(page.Items) == limit
+		size := page.Size()
+		last := !page.More || len(page.Items) == left.Limit || left.Bytes > 0 && size >= left.Bytes
 		t.answerRows(number, page, last)
 		t.flushIfLong()
 		if last {
 			return
 		}
-		limit -= min(limit, len(page.Items))
+		left.Limit -= min(left.Limit, len(page.Items))
+		left.Bytes -= min(left.Bytes, size)
 		end := page.Items[len(page.Items)-1].Key
-		if reverse {
+		if left.Reverse {
 			r.End = end
 		} else {
 			r.Begin = kv.After(end)
 		}
 		t.charge(2 * len(end))
 	}
+}
+
+// onePage bounds what is left to read by what is answered at once.
+func onePage(left kv.RangeOptions) kv.RangeOptions {
+	within := func(bound, most int) int {
+		if bound > 0 {
+			return min(bound, most)
+		}
+		return most
+	}
+	left.Limit, left.Bytes = within(left.Limit, pageRows), within(left.Bytes, pageBytes)
+	return left
 }
 
 func (t *work) answerRows(number uint64, page kv.Page, last bool) {

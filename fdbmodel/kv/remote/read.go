@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/binary"
+	"math"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -69,13 +70,15 @@ func (t *tx) getRange(r kv.Range, o kv.RangeOptions, flags byte) kv.Pending[kv.P
 		flags |= readReverse
 	}
 	t.ops = appendBytes(appendBytes(append(t.ops, flags), cut(r.Begin)), cut(r.End))
-	t.ops = binary.AppendUvarint(t.ops, uint64(max(o.Limit, 0)))
+	for _, bound := range [...]int{o.Limit, o.Bytes} {
+		t.ops = binary.AppendUvarint(t.ops, uint64(min(max(bound, 0), math.MaxInt32)))
+	}
 	t.added()
 	return kv.Later(func(ctx context.Context) (kv.Page, error) {
 		if err := t.await(ctx, q); err != nil {
 			return kv.Page{}, err
 		}
-		return q.page.UpTo(o.Bytes), nil
+		return q.page, nil
 	})
 }
 

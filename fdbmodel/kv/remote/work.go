@@ -236,9 +236,9 @@ func (t *work) do(d *decoder, code byte) {
 		}
 	case opGetRange:
 		flags := d.byte()
-		r, limit := d.span(), d.limit()
+		r, o := d.span(), kv.RangeOptions{Limit: d.limit(), Bytes: d.limit(), Reverse: flags&readReverse != 0}
 		if d.err == nil {
-			t.getRange(number, t.reader(flags), r, limit, flags&readReverse != 0)
+			t.getRange(number, t.reader(flags), r, o)
 		}
 	case opReadVersion:
 		version, err := t.tx.ReadVersion(t.ctx)
