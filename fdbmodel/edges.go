@@ -17,13 +17,18 @@ import (
 // placeInputs checks the inputs, drops repeated ones, and decides where they are
 // stored. A list that was written ahead stays there.
 func (s *Submission) placeInputs() error {
-	if ref := s.Spec.InputsRef; ref != nil && len(s.Inputs) == 0 {
-		return s.checkInputsRef(ref)
+	ahead := s.Spec.InputsRef
+	if len(s.Inputs) > 0 {
+		ahead = nil
 	}
-	s.Spec.Inputs, s.Spec.InputsRef, s.many = nil, nil, nil
-	if s.Spec.Codec == layout.CodecInputs && (len(s.Inputs) == 0 || len(s.Args) > 0 || s.Spec.ArgsRef != nil) {
+	s.Spec.Inputs, s.Spec.InputsRef, s.many = nil, ahead, nil
+	hasInputs := ahead != nil || len(s.Inputs) > 0
+	if s.Spec.Codec == layout.CodecInputs && (!hasInputs || len(s.Args) > 0 || s.Spec.ArgsRef != nil) {
 		return fmt.Errorf("%w: codec inputs: it needs inputs, whose results are the arguments, and no other arguments",
 			layout.ErrBadSpec)
+	}
+	if ahead != nil {
+		return s.checkInputsRef(ahead)
 	}
 	if err := s.addNear(); err != nil || len(s.Inputs) == 0 {
 		return err
@@ -38,7 +43,7 @@ func (s *Submission) placeInputs() error {
 	case seen[s.ID]:
 		return fmt.Errorf("%w: %s is its own input", layout.ErrBadSpec, s.ID)
 	case s.Assigned != "" || s.Spec.Owner != "":
-		return fmt.Errorf("%w: a future with inputs can't be assigned, or belong to a batch", layout.ErrBadSpec)
+		return errInputsOfAssigned
 	case len(inputs) > layout.MaxInputs:
 		return fmt.Errorf("%w: %d inputs: at most %d; let futures between them take some each", ErrTooLarge, len(inputs),
 			layout.MaxInputs)
@@ -52,15 +57,21 @@ func (s *Submission) placeInputs() error {
 
 // checkInputsRef checks a reference to inputs that were written ahead.
 func (s *Submission) checkInputsRef(ref *layout.ChunkRef) error {
-	s.Spec.Inputs, s.many = nil, nil
 	n := s.Spec.CountInputs()
-	if ref.Kind != layout.ChunkInputs || ref.Size != int64(n*len(layout.ID{})) || n <= layout.MaxInputsInSpec ||
-		n > layout.MaxInputs || ref.Count != layout.Pieces(ref.Size) || s.Assigned != "" || s.Spec.Owner != "" {
-		return fmt.Errorf("%w: the reference to its inputs is that of no list of %d to %d, or it may have none",
-			layout.ErrBadSpec, layout.MaxInputsInSpec+1, layout.MaxInputs)
+	switch {
+	case s.Assigned != "" || s.Spec.Owner != "":
+		return errInputsOfAssigned
+	case n <= layout.MaxInputsInSpec || n > layout.MaxInputs:
+		return fmt.Errorf("%w: a reference to %d inputs: it refers to %d to %d of them, fewer stand in the spec",
+			layout.ErrBadSpec, n, layout.MaxInputsInSpec+1, layout.MaxInputs)
+	case ref.Kind != layout.ChunkInputs || ref.Size != int64(n*len(layout.ID{})) || ref.Count != layout.Pieces(ref.Size):
+		return fmt.Errorf("%w: the reference to its %d inputs does not fit a list of so many", layout.ErrBadSpec, n)
 	}
 	return nil
 }
+
+var errInputsOfAssigned = fmt.Errorf("%w: a future with inputs can't be assigned, or belong to a batch",
+	layout.ErrBadSpec)
 
 // addNear makes the object that a future is to be near an input of it.
 func (s *Submission) addNear() error {

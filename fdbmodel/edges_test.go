@@ -236,6 +236,9 @@ func TestInvalidInputs(t *testing.T) {
 	drawn, err := s.C.DrawIDs(2)
 	require.NoError(t, err)
 	spec := layout.Spec{Function: "go:f"}
+	assigned, cut := ahead(100, ""), ahead(100, "")
+	assigned.Assigned = s.Worker.ID()
+	cut.Spec.InputsRef.Size--
 	for name, c := range map[string]struct {
 		subs []fdbmodel.Submission
 		want error
@@ -251,6 +254,14 @@ func TestInvalidInputs(t *testing.T) {
 			layout.ErrBadSpec, "assigned"},
 		"too many": {[]fdbmodel.Submission{{Spec: spec, Inputs: distinct(layout.MaxInputs + 1)}}, fdbmodel.ErrTooLarge,
 			"100000"},
+		"too few ahead": {[]fdbmodel.Submission{ahead(layout.MaxInputsInSpec, "")}, layout.ErrBadSpec,
+			"reference to 64 inputs"},
+		"too many ahead": {[]fdbmodel.Submission{ahead(layout.MaxInputs+1, "")}, layout.ErrBadSpec,
+			"100000 of them"},
+		"ahead and assigned":      {[]fdbmodel.Submission{assigned}, layout.ErrBadSpec, "assigned"},
+		"ahead of another length": {[]fdbmodel.Submission{cut}, layout.ErrBadSpec, "does not fit"},
+		"ahead with arguments": {[]fdbmodel.Submission{ahead(100, layout.CodecInputs)}, layout.ErrBadSpec,
+			"no other arguments"},
 	} {
 		_, err := s.C.Submit(s.Ctx, c.subs)
 		require.ErrorIs(t, err, c.want, name)
@@ -265,6 +276,13 @@ func TestInvalidInputs(t *testing.T) {
 	_, err = s.C.Submit(s.Ctx, []fdbmodel.Submission{{ID: drawn[0], Spec: spec, Inputs: []layout.ID{input}}})
 	require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
 	require.ErrorContains(t, err, "other inputs")
+}
+
+// ahead is a submission with arguments that refers to n inputs.
+func ahead(n int, codec string) fdbmodel.Submission {
+	size := int64(n * len(layout.ID{}))
+	ref := &layout.ChunkRef{Kind: layout.ChunkInputs, Size: size, Count: layout.Pieces(size)}
+	return fdbmodel.Submission{Args: []byte("a"), Spec: layout.Spec{Function: "go:f", Codec: codec, InputsRef: ref}}
 }
 
 func distinct(n int) []layout.ID {

@@ -46,6 +46,16 @@ func TestUnknownResultsOfForks(t *testing.T) {
 		"futura-fork with a name": func(s *modeltest.Stage, strike func()) {
 			once(s, strike, forks.Request{Source: failed(s, plain, "charge"), Name: "fix"})
 		},
+		"futura-fork with many inputs": func(s *modeltest.Stage, strike func()) {
+			id, inputs := withManyInputs(s)
+			strike()
+			made := forked(s, forks.Request{Source: id, Name: "again", From: forks.FromStart()})
+			s.Faults.Flush()
+			require.NoError(s.T, made.Err)
+			require.False(s.T, made.Existed, "this call has made it")
+			requireInputs(s, made.ID, inputs)
+			s.RequireSound()
+		},
 	})
 }
 
