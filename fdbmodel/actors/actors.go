@@ -74,43 +74,54 @@ func (a *Actors) read(ctx context.Context, refs []Ref, view func(context.Context
 			return err
 		}
 		at := tx.Snapshot()
-		heads, values := make([]kv.Pending[[]byte], len(refs)), make([]kv.Pending[[]byte], len(refs))
+		asked := make([]kv.Pending[[]byte], len(refs))
 		for i, r := range refs {
-			heads[i], values[i] = at.Get(a.keys.Head(r)), at.Get(a.keys.State(r))
+			asked[i] = at.Get(a.keys.Head(r))
 		}
 		for i, r := range refs {
-			head, err := heads[i].Wait(ctx)
+			head, err := asked[i].Wait(ctx)
 			if err != nil {
 				return err
 			}
-			value, err := values[i].Wait(ctx)
+			states[i] = State{Ref: r, stored: head, seen: version}
+			asked[i], err = a.decode(at, &states[i])
 			if err != nil {
 				return err
 			}
-			if states[i], err = a.state(r, head, value); err != nil {
+		}
+		for i := range states {
+			s := &states[i]
+			if s.Value, err = asked[i].Wait(ctx); err != nil {
 				return err
 			}
-			states[i].seen = version
+			if s.stored != nil && !s.Head.fits(s.Value) {
+				return badState(s.Ref, &s.Head, s.Value)
+			}
 		}
 		return nil
 	})
 	return states, err
 }
 
-// state returns the state of an actor of which head and value are stored.
-func (a *Actors) state(r Ref, head, value []byte) (State, error) {
-	s := State{Ref: r, stored: head}
-	if head == nil {
-		return s, nil
+// decode decodes the head of a state as it is stored, and reads what lies beside it.
+func (a *Actors) decode(tx kv.Reader, s *State) (value kv.Pending[[]byte], err error) {
+	var record HeadRecord
+	if s.stored != nil {
+		err = layout.Decode(a.keys.Head(s.Ref), s.stored, &record)
 	}
-	s.Value = value
-	if err := layout.Decode(a.keys.Head(r), head, &s.Head); err != nil {
-		return s, err
+	s.Head = record.Head
+	return a.valueOf(tx, s.Ref, &record), err
+}
+
+// valueOf returns the state of an actor, from its head or beside it.
+func (a *Actors) valueOf(tx kv.Reader, r Ref, head *HeadRecord) kv.Pending[[]byte] {
+	switch {
+	case head.Beside():
+		return tx.Get(a.keys.State(r))
+	case head.State == nil && head.Version > 0:
+		return kv.Ready([]byte{}, nil) // an empty state, not an absent one
 	}
-	if !s.Head.fits(value) {
-		return s, badState(r, &s.Head, value)
-	}
-	return s, nil
+	return kv.Ready(head.State, nil)
 }
 
 // Types returns the types of which there are actors, up to limit of them, in order. Its cost grows

@@ -20,7 +20,7 @@ const (
 // Subspace has the keys of actors.
 const Subspace = "actors"
 
-// Parts of the keys of actors. Heads lie together, so that a list of actors reads no states.
+// Parts of the keys of actors. Heads lie together, so that a list of actors reads no large states.
 const (
 	headPart  = "head"
 	statePart = "state"
@@ -31,6 +31,8 @@ const (
 const (
 	// MaxState is the largest state of an actor, encoded, in bytes.
 	MaxState = 64 << 10
+	// MaxInHead is the largest state that is stored within the head, in bytes; a larger one has a key of its own.
+	MaxInHead = 1 << 10
 	// MaxType is the maximum length of the name of a type, in bytes.
 	MaxType = 48
 	// MaxKey is the maximum length of a key, in bytes.
@@ -47,11 +49,11 @@ func Kinds() []layout.KeyKind {
 		return append([]layout.Element{layout.Fixed(part), layout.Text("type"), layout.Text("key").Home()}, more...)
 	}
 	return []layout.KeyKind{
-		{Name: KeyHead, Subspace: Subspace, Sharded: true, Elements: of(headPart), Record: layout.RecordOf[Head],
-			Holds:  "the version of an actor's state, and the call that wrote it",
+		{Name: KeyHead, Subspace: Subspace, Sharded: true, Elements: of(headPart), Record: layout.RecordOf[HeadRecord],
+			Holds:  "the version of an actor's state, the call that wrote it, and the state up to 1 KiB",
 			Writer: "the end of a call that changed the state; its deletion"},
 		{Name: KeyState, Subspace: Subspace, Sharded: true, Elements: of(statePart), Format: layout.FormatPiece,
-			Called: "state", Holds: "the state of an actor, in the codec of its head", Writer: "as its head"},
+			Called: "state", Holds: "a larger state of an actor, in the codec of its head", Writer: "as its head"},
 		{Name: KeyPart, Subspace: Subspace, Sharded: true, Elements: of(partPart, layout.Text("name")),
 			Record: layout.RecordOf[PartRecord], Holds: "a named part of an actor",
 			Writer: "the end of a call that set it; one that removed it; the deletion of the actor"},
@@ -153,6 +155,16 @@ type Head struct {
 	CreatedAt    int64     `msgpack:"b" json:"created_at_ms"`
 	At           int64     `msgpack:"t" json:"at_ms"`
 }
+
+// HeadRecord is a head as it is stored.
+type HeadRecord struct {
+	Head
+	// State is one of up to MaxInHead bytes.
+	State []byte `msgpack:"d,omitempty" json:"-"`
+}
+
+// Beside reports whether the state has a key of its own.
+func (h *Head) Beside() bool { return h.Size > MaxInHead }
 
 // IsSound reports whether the head may be one that was written here.
 func (h *Head) IsSound() bool {

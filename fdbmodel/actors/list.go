@@ -26,6 +26,9 @@ func (a *Actors) List(ctx context.Context, name, after string, limit int) (list 
 		list, more, err = a.list(ctx, tx, name, after, limit)
 		return err
 	})
+	for i := range list {
+		list[i].Value = nil
+	}
 	return list, more, err
 }
 
@@ -38,7 +41,8 @@ func (a *Actors) ListStates(ctx context.Context, name, after string, limit int) 
 		}
 		asked, size := make([]kv.Pending[[]byte], 0, len(list)), int64(0)
 		for i := 0; i < len(list) && size <= MaxTurnBytes; i++ {
-			asked, size = append(asked, tx.Get(a.keys.State(list[i].Ref))), size+list[i].Head.Size
+			value := a.valueOf(tx, list[i].Ref, &HeadRecord{Head: list[i].Head, State: list[i].Value})
+			asked, size = append(asked, value), size+list[i].Head.Size
 		}
 		list, more = list[:len(asked)], more || len(asked) < len(list)
 		for i := range list {
@@ -62,6 +66,7 @@ func (a *Actors) listIn(ctx context.Context, name string, read func(kv.Reader) e
 	return a.cluster.View(ctx, func(tx kv.Attempt) error { return read(tx.Snapshot()) })
 }
 
+// list has the states that lie within their heads.
 func (a *Actors) list(ctx context.Context, tx kv.Reader, name, after string, limit int,
 ) (list []Listed, more bool, err error) {
 	first := 0
@@ -82,7 +87,9 @@ func (a *Actors) list(ctx context.Context, tx kv.Reader, name, after string, lim
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			one := Listed{Ref: Ref{name, rest.Text()}}
 			if one.Err = rest.Done(); one.Err == nil {
-				one.Err = layout.Decode(item.Key, item.Value, &one.Head)
+				var record HeadRecord
+				one.Err = layout.Decode(item.Key, item.Value, &record)
+				one.Head, one.Value = record.Head, record.State
 			}
 			list = append(list, one)
 		}

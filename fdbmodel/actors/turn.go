@@ -51,7 +51,10 @@ func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b *fdbmodel.
 		switch {
 		case c.Delete && c.Read.Exists():
 			next = State{Ref: c.Read.Ref}
-			b.Write = append(b.Write, kv.KeyValue{Key: head}, kv.KeyValue{Key: state})
+			b.Write = append(b.Write, kv.KeyValue{Key: head})
+			if c.Read.Head.Beside() {
+				b.Write = append(b.Write, kv.KeyValue{Key: state})
+			}
 			if c.Read.Head.Parts {
 				b.Clear = append(b.Clear, a.keys.parts(c.Read.Ref, PartRange{}))
 			}
@@ -60,8 +63,11 @@ func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b *fdbmodel.
 				return nil, nil, err
 			}
 			b.Write = append(b.Write, kv.KeyValue{Key: head, Value: next.stored})
-			if c.writesState() {
+			switch {
+			case next.Head.Beside() && c.writesState():
 				b.Write = append(b.Write, kv.KeyValue{Key: state, Value: next.Value})
+			case c.Read.Head.Beside() && !next.Head.Beside():
+				b.Write = append(b.Write, kv.KeyValue{Key: state})
 			}
 			if b.Write, err = a.writeParts(b.Write, c); err != nil {
 				return nil, nil, err
@@ -118,6 +124,10 @@ func (c *Change) next(f *fdbmodel.ClaimedFuture, now int64) (State, error) {
 	if next.Value == nil {
 		next.Value = []byte{}
 	}
-	next.stored = layout.Encode(&next.Head)
+	record := HeadRecord{Head: next.Head}
+	if !next.Head.Beside() {
+		record.State = next.Value
+	}
+	next.stored = layout.Encode(&record)
 	return next, nil
 }

@@ -14,12 +14,7 @@ func (p *page) checkActors(it *item) {
 		if err := ref.Check(); err != nil {
 			p.broken(InvariantActor, it.Raw, "%v", err)
 		}
-		if head, is := it.Record.(*actors.Head); is && it.err == nil && !head.IsSound() {
-			p.broken(InvariantActor, it.Raw, "the head of actor %s can't be: version %d, %d bytes", ref, head.Version, head.Size)
-		}
-		p.require(actors.Keys(p.keys).State(ref), func() {
-			p.broken(InvariantActor, it.Raw, "actor %s has a head and no state", ref)
-		})
+		p.checkHead(it, ref)
 		return
 	}
 	key, size := actors.Keys(p.keys).Head(ref), int64(len(it.stored))
@@ -35,16 +30,36 @@ func (p *page) checkActors(it *item) {
 		if err != nil {
 			return err
 		}
-		var head actors.Head
+		var head actors.HeadRecord
 		switch {
 		case isPart && (value == nil || layout.Decode(key, value, &head) == nil && !head.Parts):
 			p.broken(InvariantActor, it.Raw, "actor %s has a part, and no head that says so", ref)
 		case isPart:
 		case value == nil:
 			p.broken(InvariantActor, it.Raw, "actor %s has a state and no head", ref)
-		case layout.Decode(key, value, &head) == nil && head.Size != size:
-			p.broken(InvariantActor, it.Raw, "actor %s has a state of %d bytes, and its head says %d", ref, size, head.Size)
+		case layout.Decode(key, value, &head) == nil && (head.Size != size || !head.Beside()):
+			p.broken(InvariantActor, it.Raw, "actor %s has a state of %d bytes beside its head, which says %d", ref, size,
+				head.Size)
 		}
 		return nil
 	})
+}
+
+// checkHead checks the head of an actor, and that its state is where it is to be.
+func (p *page) checkHead(it *item, ref actors.Ref) {
+	head, is := it.Record.(*actors.HeadRecord)
+	if !is || it.err != nil {
+		return
+	}
+	within := len(head.State)
+	switch {
+	case !head.IsSound():
+		p.broken(InvariantActor, it.Raw, "the head of actor %s can't be: version %d, %d bytes", ref, head.Version, head.Size)
+	case !head.Beside() && int64(within) != head.Size, head.Beside() && within > 0:
+		p.broken(InvariantActor, it.Raw, "actor %s has a state of %d bytes, of which its head has %d", ref, head.Size, within)
+	case head.Beside():
+		p.require(actors.Keys(p.keys).State(ref), func() {
+			p.broken(InvariantActor, it.Raw, "actor %s has a head and no state", ref)
+		})
+	}
 }

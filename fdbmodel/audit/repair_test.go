@@ -47,7 +47,9 @@ var unrepaired = map[string][]string{
 		"pause of nothing",
 	},
 	"a state is data": {
-		"actor without a state", "actor with a type that can't be", "head that can't be", "state of another size",
+		"actor without a state", "small state that is not in its head",
+		"large state that is in its head too", "state beside a small one in its head", "actor with a type that can't be",
+		"head that can't be", "state of another size",
 		"state that is shorter",
 		"state of no actor", "part of no actor", "part of an actor without parts", "part that is too large",
 	},

@@ -147,9 +147,9 @@ func goldenJobs() []GoldenRecord {
 // goldenLanes are the records of lanes and of pauses.
 func goldenLanes() []GoldenRecord {
 	return []GoldenRecord{
-		{"actor", &actors.Head{Version: 2, Call: GoldenID, Token: layout.Token{Worker: "0123456789abcdef", Sequence: 7},
-			Schema: 1, Codec: layout.CodecMsgpack, Size: 3, Parts: true, CreatedAt: 4, At: 5}, false,
-			empty[actors.Head]()},
+		{"actor", &actors.HeadRecord{Head: actors.Head{Version: 2, Call: GoldenID,
+			Token: layout.Token{Worker: "0123456789abcdef", Sequence: 7}, Schema: 1, Codec: layout.CodecMsgpack, Size: 3,
+			Parts: true, CreatedAt: 4, At: 5}, State: []byte("sss")}, false, empty[actors.HeadRecord]()},
 		{"actor part", &actors.PartRecord{Schema: 1, Codec: layout.CodecMsgpack, Value: []byte("v")}, false,
 			empty[actors.PartRecord]()},
 		{"promise", &promises.Record{Digest: []byte("0123456789abcdef0123456789abcdef"), At: 1}, false,

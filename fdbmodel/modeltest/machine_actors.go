@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -44,7 +45,7 @@ func (m *Machine) act(ctx context.Context) (change, error) {
 		}
 		m.actors.stale = append(m.actors.stale, state)
 		change := actors.Change{Read: state, Write: m.random.IntN(5) > 0, Delete: m.random.IntN(9) == 0,
-			Value: []byte(attemptOf(f.ID, f.Token))}
+			Value: stateOf(f)}
 		if m.random.IntN(2) == 0 {
 			change.Parts = m.partsOf(f)
 		}
@@ -102,6 +103,18 @@ func (m *Machine) requireSent(sent []fdbmodel.Submission) {
 // attemptOf is what an attempt writes: futures that were claimed together have one token.
 func attemptOf(id layout.ID, token layout.Token) string { return id.String() + " " + token.String() }
 
+// stateOf is the state that an attempt writes: of some it is too large for a head.
+func stateOf(f *fdbmodel.ClaimedFuture) []byte {
+	state := []byte(attemptOf(f.ID, f.Token))
+	if f.Token.Sequence%3 == 0 {
+		state = append(state, make([]byte, actors.MaxInHead)...)
+	}
+	return state
+}
+
+// writerOf is the attempt that has written a state.
+func writerOf(s *actors.State) string { return string(bytes.TrimRight(s.Value, "\x00")) }
+
 // lastPart is the part of an actor that each turn writes which writes parts.
 const lastPart = "last"
 
@@ -125,7 +138,7 @@ func (m *Machine) verifyParts(ctx context.Context, s *actors.State) {
 	}
 	by := attemptOf(s.Head.Call, s.Head.Token)
 	last := slices.ContainsFunc(parts, func(p actors.Part) bool { return p.Name == lastPart && string(p.Value) == by })
-	if string(s.Value) != by && !last {
+	if writerOf(s) != by && !last {
 		m.fail("actor %s has a version by %s, and neither its state nor its parts are of that: %v", s.Key, by, parts)
 	}
 	for i := range parts {
@@ -148,8 +161,8 @@ func (m *Machine) verifyActors(ctx context.Context) {
 			continue
 		}
 		h := &state.Head
-		if string(state.Value) != attemptOf(h.Call, h.Token) && !h.Parts {
-			m.fail("actor %s has the state of %s, and its head is that of %s", key, state.Value, h.Token)
+		if writerOf(&state) != attemptOf(h.Call, h.Token) && !h.Parts {
+			m.fail("actor %s has the state of %s, and its head is that of %s", key, writerOf(&state), h.Token)
 		}
 		row := m.Rows[h.Call]
 		if row != nil && (row.Result == nil || row.Result.Token != h.Token) {

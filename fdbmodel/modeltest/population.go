@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"time"
@@ -162,13 +163,16 @@ func (p *Population) report(t *testing.T) {
 // Actor is the one actor of a population.
 var Actor = actors.Ref{Type: "account", Key: "a"}
 
+// ActorState is its state, which is too large for its head.
+var ActorState = bytes.Repeat([]byte("s"), actors.MaxInHead+1)
+
 // actOn has the end of an attempt write the state of an actor.
 func (p *Population) actOn(t *testing.T, f *fdbmodel.ClaimedFuture) *fdbmodel.Beside {
 	state, err := actors.Of(p.C).Read(context.Background(), Actor)
 	require.NoError(t, err)
 	part := actors.Part{Name: "p", PartRecord: actors.PartRecord{Value: []byte("v")}}
 	beside, _, err := actors.Of(p.C).Turn(f, []actors.Change{
-		{Read: state, Write: true, Value: []byte("s"), Schema: 1, Parts: []actors.Part{part}},
+		{Read: state, Write: true, Value: ActorState, Schema: 1, Parts: []actors.Part{part}},
 	})
 	require.NoError(t, err)
 	return beside

@@ -10,8 +10,8 @@ func actorBugs() []plantedBug {
 	finish := []string{tagFinish}
 	return []plantedBug{
 		{name: "state forgotten", text: "a turn leaves the state of an actor as it was", tags: finish,
-			write: drop(setKey, actors.KeyState)},
-		{name: "head forgotten", text: "a turn writes a state, and not its version", tags: finish,
+			get: seeHead, write: keepState},
+		{name: "head forgotten", text: "a turn writes a part, and not the head", tags: finish,
 			write: drop(setKey, actors.KeyHead)},
 		{name: "part forgotten", text: "a turn writes a state, and not the part with it", tags: finish,
 			write: drop(setKey, actors.KeyPart)},
@@ -77,23 +77,61 @@ func (p *process) noteHead(key, value []byte) {
 	p.heads[string(key)] = value
 }
 
+// seeHead notes the head of an actor as a turn finds it.
+func seeHead(t *tx, key, value []byte) []byte {
+	if isKind(key, actors.KeyHead) {
+		t.process.noteHead(key, value)
+	}
+	return value
+}
+
+// keepState writes the state that was found.
+func keepState(t *tx, m *mutation) {
+	var was actors.HeadRecord
+	found := t.process.heads[string(m.key.Raw)]
+	if found != nil && layout.Decode(m.key.Raw, found, &was) != nil {
+		was = actors.HeadRecord{}
+	}
+	if !m.is(setKey, actors.KeyState) && !changeState(t, m, func([]byte) []byte { return was.State }) {
+		m.do()
+	}
+}
+
+// changeState writes another state than the one within a head, and reports whether there is one.
+func changeState(t *tx, m *mutation, change func(state []byte) []byte) bool {
+	var head actors.HeadRecord
+	if !m.is(setKey, actors.KeyHead) || layout.Decode(m.key.Raw, m.value, &head) != nil || head.Beside() {
+		return false
+	}
+	head.State = change(head.State)
+	head.Size = int64(len(head.State))
+	t.Tx.Set(m.key.Raw, layout.Encode(&head))
+	return true
+}
+
 // swapState writes a state of the same size.
 func swapState(t *tx, m *mutation) {
-	if !m.is(setKey, actors.KeyState) {
-		m.do()
-		return
+	swap := func(state []byte) []byte {
+		state = append([]byte(nil), state...)
+		state[len(state)-2] ^= 1
+		return state
 	}
-	value := append([]byte(nil), m.value...)
-	value[len(value)-2] ^= 1
-	t.Tx.Set(m.key.Raw, value)
+	switch {
+	case m.is(setKey, actors.KeyState):
+		t.Tx.Set(m.key.Raw, swap(m.value))
+	case !changeState(t, m, swap):
+		m.do()
+	}
 }
 
 // doubleState writes the list of an actor twice, with a head that says so.
 func doubleState(t *tx, m *mutation) {
-	var head actors.Head
+	twice := func(state []byte) []byte { return append(append([]byte(nil), state...), state...) }
+	var head actors.HeadRecord
 	switch {
 	case m.is(setKey, actors.KeyState):
-		t.Tx.Set(m.key.Raw, append(append([]byte(nil), m.value...), m.value...))
+		t.Tx.Set(m.key.Raw, twice(m.value))
+	case changeState(t, m, twice):
 	case m.is(setKey, actors.KeyHead) && layout.Decode(m.key.Raw, m.value, &head) == nil:
 		head.Size *= 2
 		t.Tx.Set(m.key.Raw, layout.Encode(&head))
