@@ -207,7 +207,8 @@ func viewOf(ctx context.Context, c *futures.Client, id futures.ID, r futures.Res
 	return view, err
 }
 
-// localWorker runs a worker here if no other process can reach the store.
+// localWorker runs a worker here if no other process can reach the store. It returns when the worker is registered, or
+// after patience: an await that ended before would say that there is no worker.
 func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() error, err error) {
 	if !kv.TraitsOf(c.Cluster().Database()).Exclusive {
 		return func() error { return nil }, nil
@@ -218,6 +219,12 @@ func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() e
 	w, err := startWorker(ctx, c.Cluster(), workers.Options{Logger: log, DrainTimeout: time.Second}, config)
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case <-w.Ready():
+	case <-w.done:
+	case <-ctx.Done():
+	case <-time.After(patience):
 	}
 	return w.stop, nil
 }

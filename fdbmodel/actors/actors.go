@@ -110,18 +110,18 @@ func (a *Actors) decode(tx kv.Reader, s *State) (value kv.Pending[[]byte], err e
 		err = layout.Decode(a.keys.Head(s.Ref), s.stored, &record)
 	}
 	s.Head = record.Head
-	return a.valueOf(tx, s.Ref, &record), err
+	return a.valueOf(tx, s.Ref, &s.Head, record.State), err
 }
 
-// valueOf returns the state of an actor, from its head or beside it.
-func (a *Actors) valueOf(tx kv.Reader, r Ref, head *HeadRecord) kv.Pending[[]byte] {
+// valueOf returns the state of an actor: what its head has, or what lies beside it.
+func (a *Actors) valueOf(tx kv.Reader, r Ref, h *Head, within []byte) kv.Pending[[]byte] {
 	switch {
-	case head.Beside():
+	case h.Beside():
 		return tx.Get(a.keys.State(r))
-	case head.State == nil && head.Version > 0:
+	case within == nil && h.Version > 0:
 		return kv.Ready([]byte{}, nil) // an empty state, not an absent one
 	}
-	return kv.Ready(head.State, nil)
+	return kv.Ready(within, nil)
 }
 
 // Types returns the types of which there are actors, up to limit of them, in order. Its cost grows

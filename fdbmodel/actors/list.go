@@ -41,8 +41,8 @@ func (a *Actors) ListStates(ctx context.Context, name, after string, limit int) 
 		}
 		asked, size := make([]kv.Pending[[]byte], 0, len(list)), int64(0)
 		for i := 0; i < len(list) && size <= MaxTurnBytes; i++ {
-			value := a.valueOf(tx, list[i].Ref, &HeadRecord{Head: list[i].Head, State: list[i].Value})
-			asked, size = append(asked, value), size+list[i].Head.Size
+			one := &list[i]
+			asked, size = append(asked, a.valueOf(tx, one.Ref, &one.Head, one.Value)), size+one.Head.Size
 		}
 		list, more = list[:len(asked)], more || len(asked) < len(list)
 		for i := range list {

@@ -32,6 +32,12 @@ func TestUnknownResultsOfActors(t *testing.T) {
 			require.Equal(s.T, int64(1), read(s, "a").Head.Version)
 			require.Equal(s.T, "x=1", present(s, "a", actors.PartRange{}))
 		},
+		"futura-finish of a turn that leaves a small state": func(s *modeltest.Stage, strike func()) {
+			resize(s, strike, actors.MaxInHead+1, 1)
+		},
+		"futura-finish of a turn that leaves a large state": func(s *modeltest.Stage, strike func()) {
+			resize(s, strike, 1, actors.MaxInHead+1)
+		},
 		"futura-actor that is deleted": func(s *modeltest.Stage, strike func()) {
 			set(s, "a", "1", part("x", "1"))
 			strike()
@@ -42,4 +48,17 @@ func TestUnknownResultsOfActors(t *testing.T) {
 			require.Empty(s.T, present(s, "a", actors.PartRange{}))
 		},
 	})
+}
+
+// resize has a turn make a state of one size one of another, with an unknown result.
+func resize(s *modeltest.Stage, strike func(), from, to int) {
+	of := func(size int) actors.Change { return actors.Change{Write: true, Value: make([]byte, size)} }
+	turn(s, "a", of(from))
+	strike()
+	turn(s, "a", of(to))
+	s.Faults.Flush()
+	a := read(s, "a")
+	require.Len(s.T, a.Value, to)
+	require.Equal(s.T, int64(2), a.Head.Version)
+	s.RequireSound()
 }

@@ -159,14 +159,6 @@ type Page struct {
 	More bool
 }
 
-// Size is the number of bytes of the page's keys and values.
-func (p Page) Size() (bytes int) {
-	for _, item := range p.Items {
-		bytes += len(item.Key) + len(item.Value)
-	}
-	return bytes
-}
-
 // RangeOptions bound a GetRange.
 type RangeOptions struct {
 	// Limit is the maximum number of rows to return. Defaults to no limit.

@@ -87,11 +87,8 @@ func seeHead(t *tx, key, value []byte) []byte {
 
 // keepState writes the state that was found.
 func keepState(t *tx, m *mutation) {
-	var was actors.HeadRecord
-	found := t.process.heads[string(m.key.Raw)]
-	if found != nil && layout.Decode(m.key.Raw, found, &was) != nil {
-		was = actors.HeadRecord{}
-	}
+	var was actors.HeadRecord // without a state, if none was found
+	_ = layout.Decode(m.key.Raw, t.process.heads[string(m.key.Raw)], &was)
 	if !m.is(setKey, actors.KeyState) && !changeState(t, m, func([]byte) []byte { return was.State }) {
 		m.do()
 	}

@@ -116,7 +116,7 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceOfModes is TestConformance for stores that differ in when they write, and in what memory keeps, alone.
 func TestConformanceOfModes(t *testing.T) {
-	const history = 32 // a random program overwrites fewer values while a transaction of it is open
+	const history = 128 // a random program of 63 steps writes fewer values, and deletes each once at most
 	spilled := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1,
 		HistoryVersions: history, Inline: true}
 	cold := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1, Memory: 1, HistoryVersions: history,

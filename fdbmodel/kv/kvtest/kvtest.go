@@ -88,7 +88,7 @@ func long() bool { return os.Getenv("FUTURA_LONG") == "1" }
 // caseTimeout bounds one case, the slowest of them on the slowest store.
 func caseTimeout() time.Duration {
 	if long() {
-		return 30 * time.Minute
+		return 10 * time.Minute
 	}
 	return 2 * time.Minute
 }

@@ -54,7 +54,7 @@ func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, left kv.Ran
 			t.answer(number, answerError, err)
 			return
 		}
-		size := page.Size()
+		size := sizeOf(page)
 		last := !page.More || len(page.Items) == left.Limit || left.Bytes > 0 && size >= left.Bytes
 		t.answerRows(number, page, last)
 		t.flushIfLong()
@@ -71,6 +71,14 @@ func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, left kv.Ran
 		}
 		t.charge(2 * len(end))
 	}
+}
+
+// sizeOf returns the bytes of a page's keys and values.
+func sizeOf(p kv.Page) (bytes int) {
+	for _, item := range p.Items {
+		bytes += len(item.Key) + len(item.Value)
+	}
+	return bytes
 }
 
 // onePage bounds what is left to read by what is answered at once.
