@@ -42,17 +42,18 @@ func ownerMain(dir string) int {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
+	lasting := context.WithoutCancel(ctx) // a process that is told to end while it opens the store opens it, and ends
 	err := func() error {
-		db, err := kvopen.Open(ctx, "embedded:"+dir, kvopen.Options{Share: true, InUseWait: time.Minute})
+		db, err := kvopen.Open(lasting, "embedded:"+dir, kvopen.Options{Share: true, InUseWait: time.Minute})
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
+		client, err := futures.New(lasting, db, futures.Options{Cluster: "plant"})
 		if err != nil {
 			return err
 		}
-		defer client.Close(context.WithoutCancel(ctx))
+		defer client.Close(lasting)
 		db.(*sharing.Database).OnLost(admin.Reaper(client.Cluster(), slog.New(slog.DiscardHandler)))
 		w, err := workers.New(client, workers.Options{Slots: 4, DrainTimeout: time.Second})
 		if err == nil {
@@ -61,12 +62,12 @@ func ownerMain(dir string) int {
 		if err != nil {
 			return err
 		}
-		working, rest := context.WithCancel(context.WithoutCancel(ctx))
+		working, rest := context.WithCancel(lasting)
 		defer rest()
 		worked := make(chan error, 1)
 		go func() { worked <- w.Run(working) }()
 		for ctx.Err() == nil {
-			if err := shoutOnce(context.WithoutCancel(ctx), client); err != nil {
+			if err := shoutOnce(lasting, client); err != nil {
 				return err
 			}
 		}
