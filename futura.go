@@ -167,9 +167,7 @@ func (n *Node) work(s *settings) error {
 	n.Worker, n.stop = w, stop
 	go func() {
 		defer close(n.ended)
-		if err := w.Run(ctx); !errors.Is(err, context.Canceled) {
-			n.err = err
-		}
+		n.err = w.Run(ctx)
 	}()
 	return nil
 }

@@ -41,6 +41,22 @@ func (t heldCommit) Commit(ctx context.Context) (kv.Committed, error) {
 	return kv.Committed{}, errors.Join(kv.ErrUnknownResult, ctx.Err())
 }
 
+// TestAWorkerThatIsToStopWhileItRegisters has stopped as it was asked to.
+func TestAWorkerThatIsToStopWhileItRegisters(t *testing.T) {
+	t.Parallel()
+	db := &heldCommits{Database: storetest.New(t), tag: "futura-register", held: make(chan struct{}, 1)}
+	b := bedOn(t, db, layout.Config{}, nil)
+	db.hold.Store(true)
+	w, err := FromCluster(b.cluster, Options{Slots: 1})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(b.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	<-db.held
+	stop()
+	require.NoError(t, <-ended)
+}
+
 // TestAWorkerThatIsToStopWhileItRegistersAgain has stopped as it was asked to.
 func TestAWorkerThatIsToStopWhileItRegistersAgain(t *testing.T) {
 	t.Parallel()

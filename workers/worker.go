@@ -212,8 +212,8 @@ func (w *Worker) setPaused(paused bool) {
 // ends. Then it claims no more, lets what runs end for at most DrainTimeout,
 // and gives back the rest, which counts as no attempt. A worker that was
 // declared dead, for instance after a long pause, stops its functions and
-// becomes a member again. Run returns nil after a graceful stop, and the
-// store's error if the worker can't go on. Functions that ignore their context
+// becomes a member again. Run returns nil after a graceful stop, also of a
+// worker that has not registered yet, and the store's error if the worker can't go on. Functions that ignore their context
 // are left running. It may be called once.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.manual() {
@@ -243,13 +243,13 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // live is one membership after the other.
 func (w *Worker) live(ctx context.Context) error {
-	for again := false; ; again = true {
+	for {
 		m, err := w.join(ctx)
 		if err == nil {
 			err = m.run(ctx)
 		}
 		switch {
-		case again && m == nil && ctx.Err() != nil: // it was to stop while it registered again
+		case m == nil && ctx.Err() != nil: // it was to stop while it registered
 			return nil
 		case w.vanished() || errors.Is(err, errVanished):
 			return nil

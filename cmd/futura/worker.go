@@ -183,13 +183,9 @@ func (r *running) stop() error {
 	}
 	r.cancel()
 	<-r.done
-	err := r.err
-	if errors.Is(err, context.Canceled) {
-		err = nil // it was stopped before it had begun
-	}
 	closing, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return errors.Join(err, r.executor.Close(closing))
+	return errors.Join(r.err, r.executor.Close(closing))
 }
 
 func (a *app) workerCommand() *cobra.Command {

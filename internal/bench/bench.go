@@ -4,7 +4,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -215,12 +214,7 @@ func working(ctx context.Context, c *fdbmodel.Cluster, n int, o workers.Options,
 			wg.Wait()
 			return err
 		}
-		wg.Go(func() {
-			// A worker that was stopped while it registered has done no harm.
-			if errs[i] = w.Run(ctx); ctx.Err() != nil && errors.Is(errs[i], context.Canceled) {
-				errs[i] = nil
-			}
-		})
+		wg.Go(func() { errs[i] = w.Run(ctx) })
 	}
 	err := fn()
 	cancel()

@@ -72,9 +72,7 @@ func (n *node) start(ctx context.Context, o workers.Options, functions map[strin
 	n.worker, n.stop = w, stop
 	go func() {
 		defer close(n.done)
-		if err := w.Run(working); !errors.Is(err, context.Canceled) {
-			n.err = err
-		}
+		n.err = w.Run(working)
 	}()
 	select {
 	case <-w.Ready():
