@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/internal/avoid"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -61,7 +62,7 @@ func TestARetryPrefersAnotherWorker(t *testing.T) {
 	f := newFailures(t)
 	f.fail(f.first) // nobody else is there
 	second := f.register(1, "go:f")
-	f.clock.Advance(othersLifetime) // it learns of the other
+	f.clock.Advance(avoid.Lifetime) // it learns of the other
 	f.runs(f.first, false)
 	found, err := f.first.Poll(f.ctx, ClaimRequest{Free: f.first.info.Capacity})
 	require.NoError(t, err)
@@ -69,11 +70,11 @@ func TestARetryPrefersAnotherWorker(t *testing.T) {
 	f.fail(second)
 	f.fail(f.first) // nobody is left who has not failed it
 	third := f.register(1, "go:f")
-	f.clock.Advance(othersLifetime)
+	f.clock.Advance(avoid.Lifetime)
 	f.runs(f.first, false)
 	f.runs(second, false)
 
-	f.clock.Advance(preferOthers - 1)
+	f.clock.Advance(avoid.PreferOthers - 1)
 	f.runs(second, false)
 	f.clock.Advance(1)
 	found, err = f.first.Poll(f.ctx, ClaimRequest{Free: f.first.info.Capacity})
@@ -84,7 +85,7 @@ func TestARetryPrefersAnotherWorker(t *testing.T) {
 	f.fail(third)
 	require.NoError(t, second.Leave(f.ctx))
 	require.NoError(t, third.Leave(f.ctx))
-	f.clock.Advance(othersLifetime)
+	f.clock.Advance(avoid.Lifetime)
 	f.fail(f.first)
 }
 
@@ -97,13 +98,13 @@ func TestOnlyThoseWhoCouldRunItArePreferred(t *testing.T) {
 		Queues: []string{"other"}, Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 1},
 	})
 	require.NoError(t, err)
-	f.clock.Advance(othersLifetime)
+	f.clock.Advance(avoid.Lifetime)
 	f.fail(f.first)
 	spec := requiring(1, "zone", "a")
 	spec.MaxRetries, spec.Priority = 5, 255
 	mine, other := f.labelled("zone", "a"), f.labelled("zone", "b")
 	f.submit(spec)
-	f.clock.Advance(othersLifetime)
+	f.clock.Advance(avoid.Lifetime)
 	for range 3 {
 		f.fail(mine)
 	}

@@ -1,12 +1,12 @@
 package fdbmodel
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/futura-run/futura/fdbmodel/internal/expect"
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -63,52 +63,12 @@ func (f *finishing) seen() kv.Version {
 // result needs it.
 var errMayBeNewer = fmt.Errorf("%w: what a result depends on may be written since its claim", kv.ErrFutureVersion)
 
-// expectations are the reads of what results depend on, and what results of the same transaction
-// that come before them write there.
-type expectations map[string]*expected
-
-// expected is what a key holds: as read, or as a result has written it since.
-type expected struct {
-	asked   kv.Pending[[]byte]
-	written bool
-	value   []byte
-}
-
-func (e expectations) ask(tx kv.Reader, b *Beside) {
-	if b == nil {
-		return
-	}
-	for _, item := range b.Expect {
-		if _, asked := e[string(item.Key)]; !asked {
-			e[string(item.Key)] = &expected{asked: tx.Get(item.Key)}
-		}
-	}
-}
-
-// hold reports whether all that a result depends on is as it expects. Then it counts as written.
-func (e expectations) hold(ctx context.Context, b *Beside) (bool, error) {
+// holds reports whether all that the result depends on is as it expects. Then what it writes counts as written.
+func (b *Beside) holds(ctx context.Context, reads expect.Reads) (bool, error) {
 	if b == nil {
 		return true, nil
 	}
-	for _, item := range b.Expect {
-		at := e[string(item.Key)]
-		value := at.value
-		if !at.written {
-			var err error
-			if value, err = at.asked.Wait(ctx); err != nil {
-				return false, err
-			}
-		}
-		if (value == nil) != (item.Value == nil) || !bytes.Equal(value, item.Value) {
-			return false, nil
-		}
-	}
-	for _, item := range b.Write {
-		if at := e[string(item.Key)]; at != nil {
-			at.written, at.value = true, item.Value
-		}
-	}
-	return true, nil
+	return reads.Hold(ctx, b.Expect, b.Write)
 }
 
 // writeBeside writes what is beside a completion that has realized its future, and notes its
@@ -200,7 +160,7 @@ func (f *finishing) refuse(ctx context.Context, err error) bool {
 	}
 	c.Exception = &layout.Exception{Kind: layout.KindError, Message: layout.Shorten(cause.Error(), MaxMessage)}
 	c.Result, c.Beside = nil, nil
-	f.events[at] = c.event(f.now, f.r.cluster.random.float())
+	f.events[at] = c.event(f.now, f.r.cluster.random.Float())
 	return true
 }
 

@@ -135,7 +135,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	}
 	if len(taken) > 0 {
 		r.hold(token.Sequence, taken)
-		r.cluster.claims.tell(len(taken), result.Version)
+		r.cluster.claims.Tell(len(taken), result.Version)
 		r.wakes.Left()
 	}
 	return answer, nil

@@ -3,18 +3,20 @@ package fdbmodel
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
+	"github.com/futura-run/futura/fdbmodel/internal/listen"
+	"github.com/futura-run/futura/fdbmodel/internal/module"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
+	"github.com/futura-run/futura/fdbmodel/internal/random"
+	"github.com/futura-run/futura/fdbmodel/internal/serial"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -60,7 +62,7 @@ type Cluster struct {
 	keys     layout.Keyspace
 	config   layout.Config
 	clock    Clock
-	random   *lockedReader
+	random   *random.Source
 	sleep    func(context.Context, time.Duration) error
 	ids      layout.IdSource
 	notifier *notify.Notifier
@@ -70,17 +72,17 @@ type Cluster struct {
 
 	roomsMu sync.Mutex
 	rooms   map[any]any
-	claims  listeners[int]
-	notices listeners[map[layout.SessionID][]layout.Notice]
+	claims  listen.All[int]
+	notices listen.All[map[layout.SessionID][]layout.Notice]
+	lost    listen.First[[]layout.Row]
 
-	resolved resolvedNames
-	lost     lostListeners
-	deaths   atomic.Int64 // see Deaths
+	modules *module.Known
+	deaths  atomic.Int64 // see Deaths
 	// lineOrder tells futures apart that get in line with one transaction, in order.
 	lineOrder atomic.Int64
 	// finishSerializer and submitSerializer are for transactions that finish and submit
 	// futures of lanes.
-	finishSerializer, submitSerializer *serializer
+	finishSerializer, submitSerializer *serial.Serializer
 
 	openingMu   sync.Mutex
 	openingDone bool
@@ -100,16 +102,16 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 		return nil, err
 	}
 	c := &Cluster{db: db, name: name, keys: layout.NewKeyspace(name), clock: o.Clock, sleep: o.Sleep,
-		finishSerializer: newSerializer(), submitSerializer: newSerializer()}
+		finishSerializer: serial.New(), submitSerializer: serial.New()}
 	if c.clock == nil {
 		c.clock = clock.Real{}
 	}
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	c.random = &lockedReader{r: o.Random}
+	c.random = random.From(o.Random)
 	c.ids.Random = c.random
-	c.lineOrder.Store(int64(c.random.uint64() >> orderBits))
+	c.lineOrder.Store(int64(c.random.Uint64() >> orderBits))
 	wanted := o.Config
 	if wanted.Shards == 0 && kv.TraitsOf(db).Opening != "" {
 		wanted.Shards = 1
@@ -125,9 +127,9 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 		return nil, fmt.Errorf("open cluster %q: %w", name, err)
 	}
 	c.keys.Shards = c.config.Shards
-	c.paused = pause.Of(c)
+	c.paused, c.modules = pause.Of(c), &module.Known{Keys: c.keys, View: c.View}
 	c.edges = &edge.Resolver{Keys: c.keys, Model: edgeModel{c}}
-	c.notifier = notify.New(db, c.keys, c.Now, func(n int) int { return c.random.intn(n) })
+	c.notifier = notify.New(db, c.keys, c.Now, func(n int) int { return c.random.Intn(n) })
 	return c, nil
 }
 
@@ -218,39 +220,32 @@ func (c *Cluster) Room(key any, open func() any) any {
 
 // OnClaims has fn called after each commit by which this process has claimed n futures, or by
 // which, below 0, as many of its claims have ended, with the version of the commit.
-func (c *Cluster) OnClaims(fn func(n int, version kv.Version)) { c.claims.add(fn) }
+func (c *Cluster) OnClaims(fn func(n int, version kv.Version)) { c.claims.Add(fn) }
 
 // OnNotices has fn called after commits by which this process has put notices into mailboxes,
 // with those notices and the version of the commit. It may miss some. fn must not wait.
 func (c *Cluster) OnNotices(fn func(map[layout.SessionID][]layout.Notice, kv.Version)) {
-	c.notices.add(fn)
+	c.notices.Add(fn)
 }
 
-// listeners are called after commits, in the order in which they were added.
-type listeners[T any] struct {
-	mu  sync.Mutex
-	fns []func(T, kv.Version)
-}
+// OnLost has hear called with the futures that this process fails because too
+// many workers died while they ran them, whatever in this process notices the
+// death, or because no worker could run them. If several ask, the one that asked first and did not stop is called.
+func (c *Cluster) OnLost(hear func([]layout.Row)) (stop func()) { return c.lost.Add(hear) }
 
-func (l *listeners[T]) add(fn func(T, kv.Version)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.fns = append(slices.Clip(l.fns), fn)
-}
-
-func (l *listeners[T]) tell(what T, version kv.Version) {
-	l.mu.Lock()
-	fns := l.fns
-	l.mu.Unlock()
-	for _, fn := range fns {
-		fn(what, version)
-	}
+// ResolveFunction returns a function's name with its alias, if it is one,
+// replaced by the content id of the module that it presently stands for.
+// NAME/METHOD is the module with that alias, or else the export METHOD of the
+// module NAME, or its start if METHOD is FILE.wasm. It returns ErrBadName, and
+// ErrNotFound for a module or alias that is not stored.
+func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string, error) {
+	return c.modules.Resolve(ctx, function)
 }
 
 // RetryPolicy returns the policy for repeating the cluster's transactions, with
 // its own clock and randomness.
 func (c *Cluster) RetryPolicy(o kv.Options) kv.Retry {
-	return kv.Retry{Options: o, Sleep: c.sleep, Random: c.random.float}
+	return kv.Retry{Options: o, Sleep: c.sleep, Random: c.random.Float}
 }
 
 // Transact runs fn in a transaction of the cluster, and repeats it as kv.Transact does,
@@ -288,32 +283,6 @@ func (c *Cluster) EachKey(ctx context.Context, r kv.Range, fn func(kv.KeyValue) 
 		}
 		r.Begin = kv.After(items.Items[len(items.Items)-1].Key)
 	}
-}
-
-// lockedReader shares one source of randomness among goroutines.
-type lockedReader struct {
-	mu sync.Mutex
-	r  io.Reader
-}
-
-// Read implements io.Reader.
-func (l *lockedReader) Read(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.r.Read(b)
-}
-
-// float returns a number in [0,1).
-func (l *lockedReader) float() float64 { return float64(l.uint64()>>11) / (1 << 53) }
-
-func (l *lockedReader) intn(n int) int { return int(l.uint64() % uint64(n)) }
-
-// uint64 is used where bad randomness costs only speed: on an error it returns
-// 0.
-func (l *lockedReader) uint64() uint64 {
-	var b [8]byte
-	_, _ = io.ReadFull(l, b[:])
-	return binary.LittleEndian.Uint64(b[:])
 }
 
 // Wipe removes all keys of a cluster from a store. Processes that have the

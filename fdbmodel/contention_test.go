@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/internal/claim"
+	"github.com/futura-run/futura/fdbmodel/internal/random"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -192,8 +193,8 @@ func TestAClaimThatLosesToAnotherProcessTakesTheRest(t *testing.T) {
 	t.Parallel()
 	db := newHeldClaims(t, false)
 	w, ids, workers := claimersOn(t, db, 9)
-	w.c.random = &lockedReader{r: zeros{}}
-	workers[0].scan = claim.NewScanner(w.c.keys, w.c.random.intn)
+	w.c.random = random.From(zeros{})
+	workers[0].scan = claim.NewScanner(w.c.keys, w.c.random.Intn)
 	c, err := Open(w.ctx, db, "ledger", Options{})
 	require.NoError(t, err)
 	other := (&waker{t, w.ctx, db, c}).register(9, "go:f")

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
+	"github.com/futura-run/futura/fdbmodel/internal/expect"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
+	"github.com/futura-run/futura/fdbmodel/internal/serial"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -178,7 +180,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	f := finishing{r: r, completions: completions, events: make([]state.Event, len(completions)), now: c.clock.Now(),
 		succession: r.succeed(completions, req)}
 	for i := range completions {
-		f.events[i] = completions[i].event(f.now, c.random.float())
+		f.events[i] = completions[i].event(f.now, c.random.Float())
 	}
 	r.refuseEvents(f.events)
 	f.exhausted = r.exhausted(completions)
@@ -187,7 +189,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	for again := true; again; again = f.refuse(ctx, err) {
 		err = skipUnreadable(func(skip skippedLanes) (err error) {
 			f.leaveDependants = len(skip) > 0
-			result, err = c.transactIn(ctx, f.serializer(), kv.Options{Tag: "futura-finish"}, f.run)
+			result, err = f.serializer().Transact(ctx, c, kv.Options{Tag: "futura-finish"}, f.run)
 			return err
 		})
 	}
@@ -199,7 +201,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		return nil, nil, err
 	}
 	r.release(completions, f.exhausted)
-	r.cluster.claims.tell(-count(f.outcomes, Applied), result.Version)
+	r.cluster.claims.Tell(-count(f.outcomes, Applied), result.Version)
 	r.noteLost(completions, f.outcomes)
 	r.noteRefused(completions)
 	c.announce(ctx, result.Version, f.after)
@@ -223,7 +225,7 @@ type finishing struct {
 }
 
 // serializer returns the serializer that the transaction runs in, or nil.
-func (f *finishing) serializer() *serializer {
+func (f *finishing) serializer() *serial.Serializer {
 	if slices.ContainsFunc(f.completions, func(c Completion) bool {
 		return c.Future.Spec != nil && !c.Future.Spec.Lane.IsZero()
 	}) {
@@ -321,10 +323,12 @@ type ending struct {
 func (f *finishing) endings(ctx context.Context, tx kv.Reader, present bool) ([]ending, error) {
 	completions := f.completions
 	pending := make([]read.Pending, len(completions))
-	expected := expectations{}
+	expected := expect.Reads{}
 	for i := range completions {
 		pending[i] = read.State(tx, f.r.cluster.keys, completions[i].Future.ID)
-		expected.ask(tx, completions[i].Beside)
+		if b := completions[i].Beside; b != nil {
+			expected.Ask(tx, b.Expect)
+		}
 	}
 	ends := make([]ending, len(completions))
 	for i := range completions {
@@ -345,7 +349,7 @@ func (f *finishing) endings(ctx context.Context, tx kv.Reader, present bool) ([]
 		}
 		e.after, e.outcome = state.Next(e.before, event)
 		if e.outcome == Applied && event.Kind == state.EventRealize {
-			holds, err := expected.hold(ctx, completions[i].Beside)
+			holds, err := completions[i].Beside.holds(ctx, expected)
 			if err == nil && !holds && f.pinned {
 				err = errMayBeNewer
 			}

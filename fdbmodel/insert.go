@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/module"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/unique"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -146,7 +147,8 @@ type askedSubmitted struct {
 func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *askedSubmitted {
 	asked := &askedSubmitted{
 		existing: make([]read.Pending, len(subs)), inputs: edge.NewInputs(tx, c.keys),
-		needs: []precondition{&writtenAhead{keys: c.keys}, &neededModules{cluster: c}, &assignees{cluster: c}},
+		needs: []precondition{&writtenAhead{keys: c.keys}, &neededModules{module.Needed{Known: c.modules}},
+			&assignees{cluster: c}},
 	}
 	guarded := fresh
 	for i := range subs {
@@ -207,6 +209,15 @@ func (w *writtenAhead) check(ctx context.Context, i int, s *Submission) error {
 		}
 	}
 	return nil
+}
+
+// neededModules are those of the functions.
+type neededModules struct{ module.Needed }
+
+func (n *neededModules) prepare(tx kv.Tx, _ int, s *Submission) { n.Ask(tx, s.Spec.Function) }
+
+func (n *neededModules) check(ctx context.Context, _ int, s *Submission) error {
+	return n.Check(ctx, s.Spec.Function)
 }
 
 // assignees are the workers that futures are assigned to.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/internal/claim"
+	"github.com/futura-run/futura/fdbmodel/internal/random"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
@@ -83,8 +84,8 @@ func TestLateTwinsDoNotCommit(t *testing.T) {
 			require.NoError(l, l.register(1, "go:f").Leave(l.ctx))
 		},
 		"claim, and claim others": func(l *lateTwins) {
-			l.c.random = &lockedReader{r: zeros{}}
-			l.workers[0].scan = claim.NewScanner(l.c.keys, l.c.random.intn)
+			l.c.random = random.From(zeros{})
+			l.workers[0].scan = claim.NewScanner(l.c.keys, l.c.random.Intn)
 			l.strike("futura-claim", func() {
 				specs := make([]layout.Spec, 3)
 				for i := range specs {

@@ -35,12 +35,12 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	r.scan.NoRoom = false
 	own, woken := r.askOwn(tx.Snapshot(), req.Max+1), r.wakes.AskWoken(tx.Snapshot())
 	s := selection{worker: r, req: req, now: r.cluster.clock.Now(), free: req.Free,
-		elsewhere: r.elsewhere(ctx, req.Defers)}
+		elsewhere: r.avoided.Elsewhere(ctx, req.Defers)}
 	s.free.Slots, s.objects = req.Max, req.Max
 	if req.Objects != nil {
 		s.objects = *req.Objects
 	}
-	s.first = r.cluster.random.intn(r.cluster.config.Shards)
+	s.first = r.cluster.random.Intn(r.cluster.config.Shards)
 	s.page, s.crowded = r.scan.Page(s.req.Max, tx.Number > 1)
 	s.page, s.queues = min(s.page+r.cluster.claimed.InFlight(), claim.MaxPage), r.queuesInTurn()
 	// All that is known to be read travels together with the question for the version.
@@ -154,7 +154,7 @@ func (s *selection) choose(found []layout.ReadyEntry) (more bool) {
 			if object {
 				s.objects--
 			}
-			delete(s.worker.avoided.left, e.ID)
+			s.worker.avoided.Taken(e.ID)
 			s.taken = append(s.taken, *e)
 			s.worker.entered = append(s.worker.entered, *e)
 		} else if !s.free.Fit(q) || object && s.objects <= 0 {
@@ -170,6 +170,6 @@ func (r *Registration) queuesInTurn() []string {
 	if len(queues) < 2 {
 		return queues
 	}
-	at := r.cluster.random.intn(len(queues))
+	at := r.cluster.random.Intn(len(queues))
 	return append(slices.Clone(queues[at:]), queues[:at]...)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/state"
-	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 // Begin records that the worker is about to run a future. Call it, and wait for
@@ -32,38 +31,6 @@ func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 		return nil
 	})
 	return err
-}
-
-// suspectPage is the most records of Begin that are read of a dead worker: those
-// beyond it don't count.
-const suspectPage = 4096
-
-// culprits returns the futures that may have killed a dead worker, with the
-// sequences of their claims: of those that it had recorded with Begin, the ones
-// with the most deaths before.
-func (c *Cluster) culprits(ctx context.Context, tx kv.Reader, worker layout.WorkerID) (map[layout.ID]int64, error) {
-	prefix := c.keys.Worker(worker, layout.WorkerSuspect)
-	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: suspectPage}).Wait(ctx)
-	if err != nil {
-		return nil, err
-	}
-	culprits, most := map[layout.ID]int64{}, 0
-	for _, item := range page.Items {
-		rest := tuple.NewReader(item.Key[len(prefix):])
-		id := layout.ID(rest.UUID())
-		var begun layout.SuspectRecord
-		if rest.Err() != nil || layout.Decode(item.Key, item.Value, &begun) != nil {
-			continue // an audit reports it
-		}
-		if begun.Deaths > most {
-			clear(culprits)
-			most = begun.Deaths
-		}
-		if begun.Deaths == most {
-			culprits[id] = begun.Sequence
-		}
-	}
-	return culprits, nil
 }
 
 // noteLost keeps the futures whose claims were gone when they ended.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/futura-run/futura/fdbmodel/internal/member"
 	"github.com/futura-run/futura/fdbmodel/internal/roles"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -94,7 +95,7 @@ func (w *WriteSet) endClaims(ctx context.Context, worker layout.WorkerID, kind s
 			return endedBatch{}, err
 		}
 		var err error
-		if culprits, err = c.culprits(ctx, tx, worker); err != nil {
+		if culprits, err = member.Culprits(ctx, tx, c.keys, worker); err != nil {
 			return endedBatch{}, err
 		}
 	}
@@ -146,7 +147,7 @@ func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyV
 		}
 		begun, isCandidate := culprits[id]
 		event.Token.Sequence, event.Crash = sequence, isCandidate && begun == sequence
-		event.Now, event.Jitter = c.clock.Now(), c.random.float()
+		event.Now, event.Jitter = c.clock.Now(), c.random.Float()
 		after, outcome := state.Next(row, event)
 		if outcome != Applied {
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
+	"github.com/futura-run/futura/fdbmodel/internal/serial"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -363,7 +364,7 @@ func (s *Submission) Size() int {
 }
 
 func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitted, error) {
-	var serializer *serializer
+	var serializer *serial.Serializer
 	if slices.ContainsFunc(subs, func(s Submission) bool { return !s.Spec.Lane.IsZero() }) {
 		serializer = c.submitSerializer
 	}
@@ -372,7 +373,7 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 		answers, err = c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})
 		return err
 	}
-	result, err := c.transactIn(ctx, serializer, kv.Options{Tag: "futura-submit"}, run)
+	result, err := serializer.Transact(ctx, c, kv.Options{Tag: "futura-submit"}, run)
 	if err != nil {
 		return nil, err
 	}

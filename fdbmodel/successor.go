@@ -243,7 +243,7 @@ func (s *succession) end(ctx context.Context, result kv.Result, err error) []Cla
 		futures[i].inRow = s.taken[i].inRow
 	}
 	r.hold(s.token.Sequence, taken)
-	r.cluster.claims.tell(len(taken), result.Version)
+	r.cluster.claims.Tell(len(taken), result.Version)
 	return futures
 }
 

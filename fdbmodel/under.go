@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/serial"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -85,7 +86,7 @@ func (r *Registration) View(ctx context.Context, f *ClaimedFuture, since kv.Vers
 }
 
 // recentClaim is how long after a claim its version is certain to be readable.
-const recentClaim = time.Second
+const recentClaim = serial.Recent
 
 // lastClaim returns the highest version at which one of n futures was claimed, and whether all were
 // claimed at it or before, and it a short while ago. It passes over those that are nil. The version of

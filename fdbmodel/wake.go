@@ -192,7 +192,7 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, re
 		shard := (first + i) % shards
 		for _, q := range r.queues() {
 			want := claim.Want{Queue: q, Free: req.Free, Runs: req.Runs, Skip: req.Skip, Labels: r.labels, Page: page,
-				NoObjects: req.noObjects(), Gone: gone, Elsewhere: r.elsewhere(ctx, req.Defers)}
+				NoObjects: req.noObjects(), Gone: gone, Elsewhere: r.avoided.Elsewhere(ctx, req.Defers)}
 			looks = append(looks, r.scan.Ask(reader, shard, want))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/internal/random"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
@@ -229,7 +230,7 @@ func TestWhatIsGivenBackWakesAnIdleWorker(t *testing.T) {
 			answer, err := workers[0].Claim(w.ctx, ClaimRequest{Free: layout.Resources{Slots: 2}, Max: 1})
 			require.NoError(t, err)
 			require.Len(t, answer.Futures, 1)
-			w.c.random = &lockedReader{r: zeros{}}
+			w.c.random = random.From(zeros{})
 			w.idle(workers[0])
 			watch := w.idle(workers[1])
 			require.NoError(t, giveBack(w, workers[0], &answer.Futures[0]))

@@ -5,18 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/avoid"
 	"github.com/futura-run/futura/fdbmodel/internal/claim"
+	"github.com/futura-run/futura/fdbmodel/internal/member"
 	"github.com/futura-run/futura/fdbmodel/internal/meter"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/state"
-	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 // Registration is one start of a worker. Its methods are safe for concurrent
@@ -25,7 +25,7 @@ type Registration struct {
 	cluster    *Cluster
 	info       layout.WorkerInfo
 	labels     layout.LabelSet
-	avoided    avoidList
+	avoided    avoid.List
 	scan       claim.Scanner
 	wakes      *notify.Worker
 	unresolved []int64             // claims that ended with an error; used by Claim only
@@ -101,7 +101,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 	}
 	r := &Registration{cluster: c, info: info, labels: info.LabelSet(), held: map[int64][]layout.ID{},
 		wakes: c.notifier.Open(info.ID, info.Queues)}
-	r.scan = claim.NewScanner(c.keys, c.random.intn)
+	r.scan, r.avoided = claim.NewScanner(c.keys, c.random.Intn), avoid.NewList(c, c.random.Intn, info.ID, r.name())
 	return r, nil
 }
 
@@ -142,6 +142,10 @@ func (c *Cluster) writeMember(tx kv.Tx, info *layout.WorkerInfo) error {
 	tx.Set(c.keys.Worker(info.ID, layout.WorkerHeartbeat), beat)
 	return nil
 }
+
+// LeftUntil returns when the worker should look again for futures that it left to
+// others, the zero time if it left none.
+func (r *Registration) LeftUntil() time.Time { return r.avoided.Until() }
 
 // ID returns the worker's id.
 func (r *Registration) ID() layout.WorkerID { return r.info.ID }
@@ -281,36 +285,7 @@ func (c *Cluster) forget(ctx context.Context, tx kv.Tx, info layout.WorkerInfo) 
 }
 
 // Member is a worker as the store knows it.
-type Member struct {
-	layout.WorkerInfo
-	Heartbeat layout.Heartbeat `json:"heartbeat"`
-	// Alive is false while a dead worker's claims are being taken back.
-	Alive bool `json:"alive"`
-	// Claims is the number of claim batches that it holds.
-	Claims int `json:"claim_batches"`
-	// Unreadable says why the worker's records can't be read, such as that a
-	// newer version of Futura wrote them. Only ID, Alive, Claims and Beat are
-	// filled in then.
-	Unreadable string `json:"unreadable,omitempty"`
-	// Beat is the heartbeat's bytes: they change while the worker is alive.
-	Beat []byte `json:"-"`
-}
-
-// FitsClass reports whether a member with these labels has the room and the labels
-// that futures of a class require.
-func (m *Member) FitsClass(c *layout.Class, labels layout.LabelSet) bool {
-	return m.Capacity.Fit(c.Requirements()) && labels.Have(c.Labels)
-}
-
-// Silence is the age of the worker's last heartbeat, by its clock and the
-// caller's, 0 if it can't be read. It is for display: the decision whether a
-// worker is dead never compares clocks.
-func (m *Member) Silence(now time.Time) time.Duration {
-	if m.Heartbeat.At == 0 {
-		return 0
-	}
-	return max(now.Sub(time.UnixMilli(m.Heartbeat.At)), 0)
-}
+type Member = member.Member
 
 // Registered returns the info of a worker, and ErrNotFound for one that is not
 // registered, or not any more. It only reads.
@@ -331,79 +306,7 @@ func (c *Cluster) Registered(ctx context.Context, worker layout.WorkerID) (layou
 }
 
 // Workers returns all workers, sorted by id, from a snapshot per shard.
-func (c *Cluster) Workers(ctx context.Context) ([]Member, error) {
-	var members []Member
-	for shard := range c.config.Shards {
-		part, err := c.workersOfShard(ctx, shard)
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, part...)
-	}
-	sort.Slice(members, func(i, j int) bool { return members[i].ID < members[j].ID })
-	return members, nil
-}
-
-const workerPage = 500
-
-func (c *Cluster) workersOfShard(ctx context.Context, shard int) ([]Member, error) {
-	var members []Member
-	prefix := c.keys.Shard(shard, layout.SubWorkers)
-	r := kv.Prefix(prefix)
-	for {
-		var page kv.Page
-		err := c.View(ctx, func(tx kv.Attempt) error {
-			var err error
-			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: workerPage}).Wait(ctx)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range page.Items {
-			if members, err = addMember(members, prefix, item); err != nil {
-				return nil, err
-			}
-		}
-		if !page.More {
-			return members, nil
-		}
-		r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
-	}
-}
-
-func addMember(members []Member, prefix []byte, item kv.KeyValue) ([]Member, error) {
-	rest := tuple.NewReader(item.Key[len(prefix):])
-	id, field := layout.WorkerID(rest.Text()), rest.Text()
-	if err := rest.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
-	}
-	if n := len(members); n == 0 || members[n-1].ID != id {
-		members = append(members, Member{WorkerInfo: layout.WorkerInfo{ID: id}})
-	}
-	m := &members[len(members)-1]
-	switch field {
-	case layout.WorkerAlive:
-		m.Alive = true
-		return members, m.add(layout.Decode(item.Key, item.Value, &m.WorkerInfo))
-	case layout.WorkerHeartbeat:
-		m.Beat = item.Value
-		return members, m.add(layout.Decode(item.Key, item.Value, &m.Heartbeat))
-	case layout.WorkerClaims:
-		m.Claims++
-	}
-	return members, nil
-}
-
-// add records unreadable records. They don't prevent reading those of other
-// workers.
-func (m *Member) add(err error) error {
-	if layout.IsUnreadable(err) {
-		m.WorkerInfo, m.Unreadable = layout.WorkerInfo{ID: m.ID}, err.Error()
-		return nil
-	}
-	return err
-}
+func (c *Cluster) Workers(ctx context.Context) ([]Member, error) { return member.All(ctx, c) }
 
 // DeclareDead clears a worker's fence if its heartbeat is still the one that
 // was observed, and reports whether it did. The worker can change nothing

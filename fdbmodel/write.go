@@ -311,9 +311,11 @@ func (c *Cluster) follow(ctx context.Context, version kv.Version, p postCommit) 
 // announce is follow for callers of ResolveMarked.
 func (c *Cluster) announce(ctx context.Context, version kv.Version, p postCommit) {
 	if len(p.mail) > 0 {
-		c.notices.tell(p.mail, version)
+		c.notices.Tell(p.mail, version)
 	}
-	c.lost.tell(p.lost)
+	if len(p.lost) > 0 {
+		c.lost.Tell(p.lost)
+	}
 	c.notifier.Wake(ctx, version, p.placed)
 	for _, worker := range p.called {
 		c.notifier.WakeWorker(worker)

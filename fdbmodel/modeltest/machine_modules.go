@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/module"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/modules"
 )
@@ -27,7 +28,7 @@ func (m *Machine) store(ctx context.Context) (change, error) {
 // isStored reports whether the module is stored.
 func (m *Machine) isStored() bool {
 	return m.C.View(context.Background(), func(tx kv.Attempt) error {
-		return m.C.RequireModule(context.Background(), tx, moduleFunction[len("wasm:"):])
+		return module.Require(context.Background(), tx, m.C.Keys(), moduleFunction[len("wasm:"):])
 	}) == nil
 }
 

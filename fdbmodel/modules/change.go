@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/module"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -163,7 +164,7 @@ func (s *Modules) SetAlias(ctx context.Context, alias, id string) error {
 	}
 	named := layout.Encode(&layout.AliasRecord{CID: id, At: layout.Millis(s.cluster.Now())})
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
-		if err := s.cluster.RequireModule(ctx, tx, id); err != nil {
+		if err := module.Require(ctx, tx, s.cluster.Keys(), id); err != nil {
 			return err
 		}
 		key := s.keys.Alias(alias)

@@ -3,15 +3,16 @@ package mutants
 // actorMutants are faults in what the end of an attempt writes of actors, and submits.
 func actorMutants() []mutant {
 	const beside, turn = "fdbmodel/beside.go", "workers/turn.go"
+	const expect = "fdbmodel/internal/expect/expect.go"
 	model := suites{{of: "fdbmodel/actors"}}
 	calls := suites{{of: "futures", run: "Actor|Turn|Call|Send|State|Reminder|OneTime|Part"}}
 	return []mutant{
-		{name: "results of one transaction don't see each other", file: beside, by: model,
-			old: "at := e[string(item.Key)]; at != nil {", new: "at := e[string(item.Key)]; false && at != nil {"},
-		{name: "a result counts on a state that has changed", file: beside, by: model,
+		{name: "results of one transaction don't see each other", file: expect, by: model,
+			old: "at := r[string(item.Key)]; at != nil {", new: "at := r[string(item.Key)]; false && at != nil {"},
+		{name: "a result counts on a state that has changed", file: expect, by: model,
 			old: "(value == nil) != (item.Value == nil) || !bytes.Equal(value, item.Value)",
 			new: "false && bytes.Equal(value, item.Value)"},
-		{name: "a state that is gone is an empty one", file: beside, by: model,
+		{name: "a state that is gone is an empty one", file: expect, by: model,
 			old: "(value == nil) != (item.Value == nil) || ", new: ""},
 		{name: "the end of a turn looks at the time of its claim", file: "fdbmodel/finish.go", by: calls,
 			old: "f.pinned = recent && tx.Number == 1", new: "f.pinned = false"},

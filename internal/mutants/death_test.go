@@ -4,7 +4,7 @@ package mutants
 func deathMutants() []mutant {
 	workers := suites{{of: "workers", run: "Quarantine|Poison|Paused|Charged"}, {of: "internal/sim"}}
 	return []mutant{
-		{name: "what ran beside a poison candidate is charged", file: "fdbmodel/poison.go", by: model(),
+		{name: "what ran beside a poison candidate is charged", file: "fdbmodel/internal/member/culprits.go", by: model(),
 			old: "\t\t\tclear(culprits)\n",
 			new: ""},
 		{name: "any claim of what a worker had begun is charged", file: "fdbmodel/reap.go", by: model(),

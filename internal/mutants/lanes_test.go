@@ -17,7 +17,7 @@ func laneMutants() []mutant {
 	fullLanes := suites{{of: "fdbmodel/lanes", run: "Full|LastPlace|NoPlace"}}
 	const successor = "fdbmodel/successor.go"
 	successors := suites{{of: "fdbmodel/lanes", run: "Success"}, {of: "fdbmodel", run: "TestMachine$"}}
-	serializers := suites{{of: "fdbmodel", run: "TestSerializer"}}
+	serializers := suites{{of: "fdbmodel/internal/serial"}}
 	return []mutant{
 		{name: "a cluster may have a kind of lanes more", file: kinds,
 			by:  suites{{of: "fdbmodel/lanes", run: "KindsOfLanesAre"}},
@@ -81,13 +81,13 @@ func laneMutants() []mutant {
 			by:  suites{{of: "fdbmodel/actors", run: "TestWarm"}},
 			old: "case !is || known.seen < version:",
 			new: "case !is || known.seen != version:"},
-		{name: "transactions take no turns after a conflict", file: "fdbmodel/serializer.go", by: serializers,
+		{name: "transactions take no turns after a conflict", file: "fdbmodel/internal/serial/serial.go", by: serializers,
 			old: "if attempt > 1 {",
 			new: "if attempt > 99 {"},
-		{name: "a turn does not end", file: "fdbmodel/serializer.go", by: serializers,
+		{name: "a turn does not end", file: "fdbmodel/internal/serial/serial.go", by: serializers,
 			old: "\t\t\t<-k.turn\n",
 			new: ""},
-		{name: "a turn does not see the one before it", file: "fdbmodel/serializer.go", by: serializers,
+		{name: "a turn does not see the one before it", file: "fdbmodel/internal/serial/serial.go", by: serializers,
 			old: "version > k.last",
 			new: "version < k.last"},
 		{name: "who gets in line overtakes those of its priority", file: admission, by: lanes(),

@@ -56,6 +56,6 @@ func uniqueMutants() []mutant {
 			old: "return asked(function) && !r.cluster", new: "return !r.cluster"},
 		{name: "nobody hears that a claim has ended", file: "fdbmodel/finish.go",
 			by:  suites{{of: "fdbmodel/quota"}, {of: "workers", run: "Limit"}},
-			old: "\tr.cluster.claims.tell(-count(f.outcomes, Applied), result.Version)\n", new: ""},
+			old: "\tr.cluster.claims.Tell(-count(f.outcomes, Applied), result.Version)\n", new: ""},
 	}
 }

@@ -1,4 +1,4 @@
-package fdbmodel
+package serial
 
 import (
 	"context"
@@ -13,6 +13,15 @@ import (
 	"github.com/futura-run/futura/internal/bubble"
 )
 
+// model is a store with the machine's clock.
+type model struct{ kv.Database }
+
+func (m model) Transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
+	return kv.Transact(ctx, m.Database, kv.Retry{Options: o}, fn)
+}
+
+func (m model) Now() time.Time { return time.Now() }
+
 // contender is a transaction of a serializer that waits inside until it is let go.
 type contender struct {
 	inside bool
@@ -23,10 +32,10 @@ type contender struct {
 }
 
 // contend begins a transaction that conflicts so many times first.
-func contend(ctx context.Context, c *Cluster, k *serializer, conflicts int) *contender {
+func contend(ctx context.Context, m Model, k *Serializer, conflicts int) *contender {
 	t := &contender{let: make(chan error, 1)}
 	go func() {
-		t.result, t.end = c.transactIn(ctx, k, kv.Options{Tag: "test"},
+		t.result, t.end = k.Transact(ctx, m, kv.Options{Tag: "test"},
 			func(_ context.Context, tx kv.Attempt, last kv.Version) error {
 				if tx.Number <= conflicts {
 					return kv.ErrConflict
@@ -46,9 +55,8 @@ func TestSerializer(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		c, err := Open(ctx, reference.Open(reference.Options{}), "serializer", Options{})
-		require.NoError(t, err)
-		k := newSerializer()
+		c := model{reference.Open(reference.Options{})}
+		k := New()
 		a, b := contend(ctx, c, k, 0), contend(ctx, c, k, 0)
 		synctest.Wait()
 		require.True(t, a.inside && b.inside, "two that have not met")
@@ -77,7 +85,7 @@ func TestSerializer(t *testing.T) {
 		waits.let <- kv.ErrClosed
 		synctest.Wait()
 		require.ErrorIs(t, waits.end, kv.ErrClosed)
-		<-time.After(serializedFor)
+		<-time.After(For)
 		d, e := contend(ctx, c, k, 0), contend(ctx, c, k, 0)
 		synctest.Wait()
 		require.True(t, d.inside && e.inside, "they have not met for a while")

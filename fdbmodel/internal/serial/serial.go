@@ -1,4 +1,5 @@
-package fdbmodel
+// Package serial has transactions of one process take turns where they would conflict.
+package serial
 
 import (
 	"context"
@@ -9,14 +10,24 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// serializedFor is how long transactions take turns after a conflict.
-const serializedFor = time.Second
+const (
+	// For is how long transactions take turns after a conflict.
+	For = time.Second
+	// Recent is how long after a commit its version is certain to be readable.
+	Recent = time.Second
+)
 
-// serializer runs transactions of this process one after the other for a while once two of
+// Model is what a serializer needs of the model.
+type Model interface {
+	Transact(context.Context, kv.Options, func(kv.Attempt) error) (kv.Result, error)
+	Now() time.Time
+}
+
+// Serializer runs transactions of this process one after the other for a while once two of
 // them have met in a conflict. It is for transactions that change the same lanes: those that
 // hand over slots of full lanes want the same futures in line, and those that submit to
 // lanes with room count into the same record. The store decides among processes.
-type serializer struct {
+type Serializer struct {
 	turn chan struct{}
 
 	mu    sync.Mutex
@@ -25,33 +36,34 @@ type serializer struct {
 	until time.Time  // they take turns
 }
 
-func newSerializer() *serializer {
-	return &serializer{turn: make(chan struct{}, 1), last: kv.NoVersion}
+// New returns a serializer.
+func New() *Serializer {
+	return &Serializer{turn: make(chan struct{}, 1), last: kv.NoVersion}
 }
 
 // isOn reports whether transactions take turns. One that runs again says so.
-func (k *serializer) isOn(now time.Time, attempt int) bool {
+func (k *Serializer) isOn(now time.Time, attempt int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if attempt > 1 {
-		k.until = now.Add(serializedFor)
+		k.until = now.Add(For)
 	}
 	left := k.until.Sub(now)
-	return left > 0 && left <= serializedFor // no longer, if the clock was set back
+	return left > 0 && left <= For // no longer, if the clock was set back
 }
 
 // seen returns the version of the last transaction if that was a short while ago, and
 // otherwise kv.NoVersion.
-func (k *serializer) seen(now time.Time) kv.Version {
+func (k *Serializer) seen(now time.Time) kv.Version {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now.Sub(k.at).Abs() >= recentClaim {
+	if now.Sub(k.at).Abs() >= Recent {
 		return kv.NoVersion
 	}
 	return k.last
 }
 
-func (k *serializer) note(version kv.Version, now time.Time) {
+func (k *Serializer) note(version kv.Version, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if version > k.last {
@@ -59,15 +71,15 @@ func (k *serializer) note(version kv.Version, now time.Time) {
 	}
 }
 
-// transactIn is Transact within a serializer, which may be nil. fn gets the version of the
+// Transact is Transact of the model within a serializer, which may be nil. fn gets the version of the
 // serializer's last transaction if that was a short while ago, and otherwise kv.NoVersion:
 // a read at that version does not conflict with it. Turns only save time: the store decides
 // what conflicts, also after an unknown result.
-func (c *Cluster) transactIn(ctx context.Context, k *serializer, o kv.Options,
+func (k *Serializer) Transact(ctx context.Context, m Model, o kv.Options,
 	fn func(ctx context.Context, tx kv.Attempt, last kv.Version) error,
 ) (kv.Result, error) {
 	if k == nil {
-		return c.Transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, kv.NoVersion) })
+		return m.Transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, kv.NoVersion) })
 	}
 	hasTurn, again := false, 0 // how often it read again without a conflict
 	defer func() {
@@ -75,8 +87,8 @@ func (c *Cluster) transactIn(ctx context.Context, k *serializer, o kv.Options,
 			<-k.turn
 		}
 	}()
-	result, err := c.Transact(ctx, o, func(tx kv.Attempt) error {
-		if !hasTurn && k.isOn(c.clock.Now(), tx.Number-again) {
+	result, err := m.Transact(ctx, o, func(tx kv.Attempt) error {
+		if !hasTurn && k.isOn(m.Now(), tx.Number-again) {
 			select {
 			case k.turn <- struct{}{}:
 				hasTurn = true
@@ -84,12 +96,12 @@ func (c *Cluster) transactIn(ctx context.Context, k *serializer, o kv.Options,
 				return ctx.Err()
 			}
 		}
-		err := fn(ctx, tx, k.seen(c.clock.Now()))
+		err := fn(ctx, tx, k.seen(m.Now()))
 		if errors.Is(err, kv.ErrFutureVersion) {
 			again++
 		}
 		return err
 	})
-	k.note(result.Version, c.clock.Now())
+	k.note(result.Version, m.Now())
 	return result, err
 }
