@@ -41,7 +41,7 @@ func (s *slots) awaited(m *membership) []layout.Await {
 			if w.what == nil {
 				continue
 			}
-			if len(of.what) == 0 || w.since.Before(of.since) {
+			if len(of.what) == 0 { // they are in the order in which they began
 				of.since = w.since
 			}
 			of.what = append(of.what, w.what)

@@ -75,9 +75,15 @@ type actorsOutputBody struct {
 }
 
 func (s *server) listActors(ctx context.Context, in *listActorsInput) (*body[actorsOutputBody], error) {
+	if err := stack.Reserve(ctx, int64(in.Limit)*listedActorBytes); err != nil {
+		return nil, err
+	}
 	views, next, err := s.client.Actors(ctx, in.Type, in.After, in.Limit)
 	return answerWith(actorsOutputBody{views, next}, err)
 }
+
+// listedActorBytes is about what an actor of a list holds in memory, with the state that lies within its head.
+const listedActorBytes = 2 << 10
 
 type actorInput struct {
 	Type string `path:"type"`

@@ -17,5 +17,8 @@ func stackMutants() []mutant {
 			old: "count[one.of]++", new: "count[one.of] = 1"},
 		{name: "a session prolongs itself", file: dir + "sessions.go", by: on("Session"),
 			old: "if !last.IsZero() && last.Before(until) {", new: "if false {"},
+		{name: "a list is read before it has memory", file: "futures/httpapi/futures.go",
+			by:  suites{{of: "futures/httpapi", run: "TakeMemory"}},
+			old: "stack.Reserve(ctx, min(int64(in.Limit)*listedBytes, listBytes))", new: "stack.Reserve(ctx, 0*listBytes)"},
 	}
 }

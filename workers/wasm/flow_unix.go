@@ -51,9 +51,11 @@ func (f *flow) serve(w *worker, kind byte, content []byte) bool {
 			_, err = f.output.Write(content)
 		}
 	case kind == frameAsk || kind == frameFetch:
-		if f.failed == nil && kind == frameAsk {
+		switch {
+		case f.failed != nil || f.ctx.Err() != nil: // the call is being halted
+		case kind == frameAsk:
 			err = f.ask(w, content)
-		} else if f.failed == nil {
+		default:
 			err = f.fetch(w, content)
 		}
 	default:

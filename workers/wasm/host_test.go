@@ -240,6 +240,27 @@ func TestAHostThatFailsEndsItsCall(t *testing.T) {
 	})
 }
 
+// TestAFunctionPastItsTimeAsksNoMore gets its answer late, and would go on to ask.
+func TestAFunctionPastItsTimeAsksNoMore(t *testing.T) {
+	t.Parallel()
+	const name = "again"
+	module := asks(1, name, get(name), drop, get(name), drop)
+	inBoth(t, Config{PoolSize: 1}, func(t *testing.T, e *Executor) {
+		inv := of("again", module)
+		require.NoError(t, e.Check(t.Context(), inv.CID, module))
+		asked := 0
+		inv.Timeout, inv.Host = shortly, func(ctx context.Context, _, _ string, _ []byte) ([]byte, bool, error) {
+			asked++
+			<-ctx.Done()
+			return nil, false, nil
+		}
+		_, err := e.Run(t.Context(), inv)
+		requireKind(t, KindTimeout, err)
+		require.Equal(t, 1, asked)
+		stillWorks(t, e)
+	})
+}
+
 // TestAnAnswerIsForItsCallAlone has calls of one instance ask, and read what the one before was told.
 func TestAnAnswerIsForItsCallAlone(t *testing.T) {
 	t.Parallel()
