@@ -286,7 +286,8 @@ func importTable() map[string]imports {
 		},
 
 		"protocol/peerhead": {
-			ours:   append(slices.Clone(whole), "batch", "internal/budget", "internal/series", "protocol", "protocol/p2p"),
+			ours: append(slices.Clone(whole), "batch", "internal/budget", "internal/ratelog", "internal/series", "protocol",
+				"protocol/p2p"),
 			others: []string{uuid, xrate, xsync, prometheus},
 		},
 		"protocol/peerworker": {

@@ -6,6 +6,9 @@ func headMutants() []mutant {
 	const cache, verify = "protocol/peerhead/resultcache.go", "protocol/peerhead/verify.go"
 	on := func(tests string) suites { return suites{{of: "protocol/peerhead", run: tests}} }
 	return []mutant{
+		{name: "a client that can't be answered fills the log", file: "protocol/peerhead/b7s.go",
+			by:  suites{{of: "protocol/peerhead", run: "FillTheLog"}},
+			old: "h.rare.Warn(\"the answer", new: "h.options.Logger.Warn(\"the answer"},
 		{name: "any MAC is the chunk's", file: "protocol/peerhead/ordermac.go", by: on("TestForeignResults"),
 			old: "return hmac.Equal([]byte(a), []byte(b))", new: "return hmac.Equal([]byte(a), []byte(a))"},
 		{name: "an order MAC does not name the peer", file: "protocol/peerhead/ordermac.go", by: on("TestForeignResults"),

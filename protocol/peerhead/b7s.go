@@ -64,7 +64,7 @@ func (h *Head) execute(ctx context.Context, from PeerID, m *protocol.ExecuteBatc
 		err = h.options.Network.Send(ctx, from, data)
 	}
 	if err != nil {
-		h.options.Logger.Warn("the answer to a batch was not sent", "peer", from, "request", answer.RequestID, "error", err)
+		h.rare.Warn("the answer to a batch was not sent", "peer", from, "request", answer.RequestID, "error", err)
 	}
 }
 
@@ -197,7 +197,7 @@ func (p *peer) retrain(m *member) {
 	p.recruitAt = p.head.clock.Now().Add(recruitEvery)
 	p.mu.Unlock()
 	p.head.lookForNodes()
-	p.head.options.Logger.Warn("a node of b7s did not run what it was ordered; asking it again to install", "peer", p.id)
+	p.head.rare.Warn("a node of b7s did not run what it was ordered; asking it again to install", "peer", p.id)
 	m.leave()
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/internal/budget"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/ratelog"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
 )
@@ -24,6 +25,7 @@ var ErrClosed = errors.New("peerhead: the head has ended")
 type Head struct {
 	options Options
 	clock   clock.Clock
+	rare    *ratelog.Log   // of what peers can cause as often as they like
 	fleet   *workers.Fleet // of the workers that stand for peers
 	cache   *resultCache
 	rolls   rollCalls
@@ -55,6 +57,7 @@ func New(o Options) (*Head, error) {
 	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{},
 		absent: map[PeerID]*score{}, lost: map[PeerID]*lostPeer{}, ready: make(chan struct{}), nodes: make(chan struct{}, 1),
 		fleet: workers.NewFleet(o.Cluster)}
+	h.rare = ratelog.New(o.Logger, h.clock)
 	h.cache = newResultCache(o.MaxCached, h.clock)
 	h.parts.by, h.parts.clock = map[partName]part{}, h.clock
 	h.rolls.open, h.wanted.at = map[string]*rollCall{}, map[string]time.Time{}
@@ -89,6 +92,7 @@ func (h *Head) Run(ctx context.Context) error {
 	h.mu.Unlock()
 	h.lives.Wait()
 	h.recruits.Wait()
+	h.rare.Close()
 	return <-cleaned
 }
 

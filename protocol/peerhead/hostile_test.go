@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -33,6 +34,35 @@ func TestPeersThatAreGoneWhenTheyAreHeard(t *testing.T) {
 		w.settle(time.Minute)
 		w.requireEchoes(ids)
 	})
+}
+
+// TestPeersDoNotFillTheLog has a client that can't be answered ask again and again, and peers come and go.
+func TestPeersDoNotFillTheLog(t *testing.T) {
+	var log bytes.Buffer
+	execute := func(context.Context, peerhead.PeerID, *protocol.ExecuteBatch) *protocol.ExecuteBatchResponse {
+		return &protocol.ExecuteBatchResponse{Code: protocol.CodeInvalid}
+	}
+	o := peerhead.Options{Execute: execute,
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	inWorld(t, o, func(w *world) {
+		data, err := protocol.Encode(&protocol.ExecuteBatch{Arguments: [][]string{{}},
+			Template: protocol.Template{FunctionID: "f", Method: "m"}}, protocol.DialectChunk)
+		require.NoError(w, err)
+		for range 1000 {
+			w.head.HandleMessage(w.Context(), "nobody", data, false)
+		}
+		for i := range 30 {
+			p := w.join(fmt.Sprint("brief", i), 4)
+			p.mu.Lock()
+			p.away = true
+			p.mu.Unlock()
+		}
+		w.settle(time.Minute)
+		require.Empty(w, w.head.Peers())
+	})
+	require.Contains(t, log.String(), "was not sent")
+	require.Contains(t, log.String(), "a peer is lost")
+	require.Less(t, bytes.Count(log.Bytes(), []byte("\n")), 8, "%s", &log)
 }
 
 // TestAPeerThatOffersTooMuch has a peer offer as many functions as a message takes, which its

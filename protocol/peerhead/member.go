@@ -160,7 +160,7 @@ func (m *member) PeerID() string { return string(m.peer.id) }
 // forceReap ends the membership as a death.
 func (m *member) forceReap(why string) {
 	h := m.peer.head
-	h.options.Logger.Warn("a peer is lost; its futures go back", "peer", m.peer.id, "worker", m.worker.ID(), "reason", why)
+	h.rare.Warn("a peer is lost; its futures go back", "peer", m.peer.id, "worker", m.worker.ID(), "reason", why)
 	m.worker.Abandon()
 	m.cancel()
 	if id := m.worker.ID(); id != "" {
@@ -206,7 +206,7 @@ func (m *member) run(ctx context.Context, c workers.RemoteCall, over <-chan stru
 	defer m.move()
 	item, err := newCall(c, m.offer.dialect)
 	if err != nil {
-		m.peer.head.options.Logger.Warn("a future can't be sent to a peer; rejecting it",
+		m.peer.head.rare.Warn("a future can't be sent to a peer; rejecting it",
 			"peer", m.peer.id, "future", c.ID, "error", err)
 		return workers.RemoteOutcome{}, err
 	}
@@ -317,7 +317,7 @@ func (m *member) isOverdue(now time.Time) bool {
 func (m *member) dropUnheard(now time.Time, patience time.Duration) {
 	for _, o := range m.present() {
 		if o.silence(now) >= patience {
-			m.peer.head.options.Logger.Warn("a peer reports nothing of an order; taking it back", "peer", m.peer.id,
+			m.peer.head.rare.Warn("a peer reports nothing of an order; taking it back", "peer", m.peer.id,
 				"chunk", o.id, "futures", o.named(nil))
 			m.peer.fault(o.open())
 			o.fail(errUnheard)

@@ -37,8 +37,8 @@ func (m *member) endTrial(o *order) {
 	if m.ctx.Err() != nil || o.open() == 0 || o.wasHeard() || m.peer.isServed() || !h.hasOther(m, o.calls[0].Function) {
 		return
 	}
-	h.options.Logger.Warn("a peer says nothing of an order; others get it", "peer", m.peer.id, "chunk", o.id, "futures",
-		o.named(nil))
+	h.rare.Warn("a peer says nothing of an order; others get it", "peer", m.peer.id, "chunk", o.id,
+		"futures", o.named(nil))
 	m.peer.fault(o.open())
 	var left []int
 	for i := range o.calls {

@@ -115,7 +115,7 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 		one.peer.disagreed.Add(1)
 		one.peer.fault(1)
 	}
-	h.options.Logger.Warn("peers disagree about an item", "future", c.ID, "attempt", c.Attempt, "peers", len(heard))
+	h.rare.Warn("peers disagree about an item", "future", c.ID, "attempt", c.Attempt, "peers", len(heard))
 	return workers.RemoteOutcome{Kind: layout.KindError, Message: fmt.Sprintf(
 		"%d peers ran it, and no %d of them agree on its exit code and output", len(heard), v.Agree)}, nil
 }
@@ -178,7 +178,7 @@ func (h *Head) noteDissent(heard []vote, b ballot) {
 		if digestOf(&one.end.out) != b.agreed {
 			one.peer.disagreed.Add(1)
 			one.peer.fault(dissent)
-			h.options.Logger.Warn("a peer disagrees with others about an item", "peer", one.peer.id,
+			h.rare.Warn("a peer disagrees with others about an item", "peer", one.peer.id,
 				"future", b.future, "attempt", b.attempt)
 		}
 	}
