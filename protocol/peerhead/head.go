@@ -25,7 +25,7 @@ var ErrClosed = errors.New("peerhead: the head has ended")
 type Head struct {
 	options Options
 	clock   clock.Clock
-	rare    *ratelog.Log   // of what peers can cause as often as they like
+	rare    *ratelog.Log   // of what peers and their clients can cause as often as they like
 	fleet   *workers.Fleet // of the workers that stand for peers
 	cache   *resultCache
 	rolls   rollCalls

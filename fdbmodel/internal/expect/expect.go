@@ -8,8 +8,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// Reads are the reads of what results depend on, and what results of the same transaction
-// that come before them write there. They belong to one goroutine.
+// Reads has the keys that the results of one transaction depend on: as they were read, or as an earlier result of the
+// transaction writes them. It belongs to one goroutine.
 type Reads map[string]*read
 
 // read is what a key holds: as read, or as a result has written it since.

@@ -8,7 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// All are told of commits, in the order in which they were added. Its methods are safe for
+// All tells every function of commits, in the order in which they were added. Its methods are safe for
 // concurrent use.
 type All[T any] struct {
 	mu  sync.Mutex
@@ -32,8 +32,8 @@ func (l *All[T]) Tell(what T, version kv.Version) {
 	}
 }
 
-// First tells one of those that were added: the first that did not stop. Its methods are safe for
-// concurrent use.
+// First tells one function alone: of those that were added and not stopped, the first. Its methods are safe
+// for concurrent use.
 type First[T any] struct {
 	mu  sync.Mutex
 	all []*func(T)
@@ -51,7 +51,7 @@ func (l *First[T]) Add(fn func(T)) (stop func()) {
 	}
 }
 
-// Tell tells the first one, if there is one.
+// Tell calls that function, if there is one.
 func (l *First[T]) Tell(what T) {
 	l.mu.Lock()
 	var first *func(T)

@@ -61,13 +61,13 @@ func (k *Known) Resolve(ctx context.Context, function string) (string, error) {
 	return name, nil
 }
 
-// names are functions by content id. They are forgotten when there are most.
+// names are functions by content id that are known to be stored. All are forgotten once there are maxNames.
 type names struct {
 	mu    sync.Mutex
 	names map[string]struct{}
 }
 
-const most = 4096
+const maxNames = 4096
 
 func (r *names) has(name string) bool {
 	r.mu.Lock()
@@ -79,7 +79,7 @@ func (r *names) has(name string) bool {
 func (r *names) add(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.names == nil || len(r.names) >= most {
+	if r.names == nil || len(r.names) >= maxNames {
 		r.names = map[string]struct{}{}
 	}
 	r.names[name] = struct{}{}
