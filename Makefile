@@ -110,7 +110,7 @@ VET = GOFLAGS="$$($(GO) env GOFLAGS) -tags=$(1)" $(GO) vet
 # Stages of the tests that need nothing installed.
 UNIT_STAGES = unit-raced unit-plain unit-rest $(if $(filter core,$(SCOPE)),,unit-wasm unit-cold)
 # The tests of a short run were vetted before.
-SHORT   := -short -vet=off -timeout 10m
+SHORT   := -short -vet=off -timeout 20m
 LONG    := -vet=off -count=1 -timeout 60m
 
 .PHONY: help build build-bench build-fdb demo test test-all test-unit unit-raced unit-plain unit-rest unit-wasm unit-cold test-fdb test-mongo test-browser test-collector pictures test-interop test-long \

@@ -1,7 +1,9 @@
 package fdbmodel
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -101,17 +103,20 @@ func (s *samples) keysOf(t *testing.T, kind state.EventKind) []string {
 				continue
 			}
 			applied++
-			tx := &kindsTx{Tx: s.db.Begin(kv.Options{}), kinds: kinds}
-			w := newWriteSet(s.cluster.keys, tx, layout.Millis(e.Now))
-			w.cluster, w.owners.Losing = s.cluster, kind == state.EventReap
-			w.Apply(&rows[i], &after)
-			require.NoError(t, w.Flush(context.Background()))
-			tx.Cancel()
+			_, err := kv.Transact(context.Background(), s.db, kv.Retry{}, func(tx kv.Attempt) error {
+				w := newWriteSet(s.cluster.keys, &kindsTx{Tx: tx, kinds: kinds}, layout.Millis(e.Now))
+				w.cluster, w.owners.Losing = s.cluster, kind == state.EventReap
+				w.Apply(&rows[i], &after)
+				return cmp.Or(w.Flush(context.Background()), errNotCommitted)
+			})
+			require.ErrorIs(t, err, errNotCommitted)
 		}
 	}
 	require.NotZero(t, applied, "no sample future takes the event %v", kind)
 	return slices.Sorted(maps.Keys(kinds))
 }
+
+var errNotCommitted = errors.New("it is not to be committed")
 
 var modelTable = sync.OnceValue(func() *layout.Table { return layout.NewTable(Kinds()) })
 

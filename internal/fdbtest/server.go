@@ -91,7 +91,15 @@ func (s *Server) start(ctx context.Context, processes int) error {
 	if processes >= 3 {
 		redundancy = "double"
 	}
-	return s.command(ctx, "configure new "+redundancy+" memory; get started")
+	if err := s.command(ctx, "configure new "+redundancy+" memory"); err != nil {
+		return err
+	}
+	// A new database may not serve its first read within the time that a transaction has.
+	for again := 10; ; again-- {
+		if err := s.command(ctx, "get started"); err == nil || again == 0 || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // command has fdbcli run commands, and gives up when ctx or the first process
