@@ -305,7 +305,7 @@ func (c *Cluster) Registered(ctx context.Context, worker layout.WorkerID) (layou
 	return info, err
 }
 
-// Workers returns all workers, sorted by id, from a snapshot per shard.
+// Workers returns all workers, sorted by id, from pages at different versions.
 func (c *Cluster) Workers(ctx context.Context) ([]Member, error) { return member.All(ctx, c) }
 
 // DeclareDead clears a worker's fence if its heartbeat is still the one that

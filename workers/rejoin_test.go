@@ -13,10 +13,12 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// heldCommits are a store in which commits with a tag last until their contexts end, once that is asked for.
+// heldCommits are a store in which commits with a tag last until their contexts end, once that is asked for. They land
+// if land is set.
 type heldCommits struct {
 	kv.Database
 	tag  string
+	land bool
 	hold atomic.Bool
 	held chan struct{}
 }
@@ -24,37 +26,62 @@ type heldCommits struct {
 func (d *heldCommits) Begin(o kv.Options) kv.Tx {
 	tx := d.Database.Begin(o)
 	if o.Tag == d.tag && d.hold.Load() {
-		return heldCommit{tx, d.held}
+		return heldCommit{tx, d}
 	}
 	return tx
 }
 
 type heldCommit struct {
 	kv.Tx
-	held chan struct{}
+	of *heldCommits
 }
 
 func (t heldCommit) Commit(ctx context.Context) (kv.Committed, error) {
-	t.Cancel()
-	t.held <- struct{}{}
+	if t.of.land {
+		_, _ = t.Tx.Commit(ctx) // what it says is lost
+	} else {
+		t.Cancel()
+	}
+	t.of.held <- struct{}{}
 	<-ctx.Done()
 	return kv.Committed{}, errors.Join(kv.ErrUnknownResult, ctx.Err())
 }
 
-// TestAWorkerThatIsToStopWhileItRegisters has stopped as it was asked to.
+// TestAWorkerThatIsToStopWhileItRegisters has stopped as it was asked to. If its commit has landed, it is a member that
+// is found dead.
 func TestAWorkerThatIsToStopWhileItRegisters(t *testing.T) {
 	t.Parallel()
-	db := &heldCommits{Database: storetest.New(t), tag: "futura-register", held: make(chan struct{}, 1)}
-	b := bedOn(t, db, layout.Config{}, nil)
-	db.hold.Store(true)
-	w, err := FromCluster(b.cluster, Options{Slots: 1})
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(b.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	<-db.held
-	stop()
-	require.NoError(t, <-ended)
+	for name, land := range map[string]bool{"landed": true, "lost": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &heldCommits{Database: storetest.New(t), tag: "futura-register", land: land, held: make(chan struct{}, 1)}
+			b := bedOn(t, db, layout.Config{}, nil)
+			db.hold.Store(true)
+			w, err := FromCluster(b.cluster, Options{Slots: 1})
+			require.NoError(t, err)
+			ctx, stop := context.WithCancel(b.ctx)
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(ctx) }()
+			<-db.held
+			stop()
+			require.NoError(t, <-ended)
+			members, err := b.cluster.Workers(b.ctx)
+			require.NoError(t, err)
+			if !land {
+				require.Empty(t, members)
+				return
+			}
+			require.Len(t, members, 1)
+			dead, err := b.cluster.DeclareDead(b.ctx, members[0].ID, members[0].Beat)
+			require.NoError(t, err)
+			require.True(t, dead)
+			_, err = b.cluster.ReapClaims(b.ctx, members[0].ID)
+			require.NoError(t, err)
+			members, err = b.cluster.Workers(b.ctx)
+			require.NoError(t, err)
+			require.Empty(t, members)
+		})
+	}
 }
 
 // TestAWorkerThatIsToStopWhileItRegistersAgain has stopped as it was asked to.

@@ -213,9 +213,10 @@ func (w *Worker) setPaused(paused bool) {
 // and gives back the rest, which counts as no attempt. A worker that was
 // declared dead, for instance after a long pause, stops its functions and
 // becomes a member again. Run returns nil after a graceful stop, also of a
-// worker that has not registered yet, and the store's error if the worker can't
-// go on. Functions that ignore their context are left running. It may be called
-// once.
+// worker that has not registered yet: if the commit of that is unknown, it may be
+// listed until a janitor finds it dead. It returns the store's error if the worker
+// can't go on. Functions that ignore their context are left running. It may be
+// called once.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.manual() {
 		return errors.New("workers: a manual worker is driven by Step, not by Run")

@@ -15,6 +15,7 @@ import (
 // Model is what reading workers needs of the model.
 type Model interface {
 	View(context.Context, func(kv.Attempt) error) error
+	EachKey(context.Context, kv.Range, func(kv.KeyValue) error) error
 	Keys() layout.Keyspace
 	Config() layout.Config
 }
@@ -51,15 +52,18 @@ func (m *Member) Silence(now time.Time) time.Duration {
 	return max(now.Sub(time.UnixMilli(m.Heartbeat.At)), 0)
 }
 
-// All returns all workers, sorted by id, from a snapshot per shard.
+// All returns all workers, sorted by id, from pages at different versions.
 func All(ctx context.Context, m Model) ([]Member, error) {
 	var members []Member
 	for shard := range m.Config().Shards {
-		part, err := ofShard(ctx, m, shard)
+		prefix := m.Keys().Shard(shard, layout.SubWorkers)
+		err := m.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) (err error) {
+			members, err = add(members, prefix, item)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, part...)
 	}
 	sort.Slice(members, func(i, j int) bool { return members[i].ID < members[j].ID })
 	return members, nil
@@ -102,34 +106,7 @@ func Some(ctx context.Context, m Model, first int, but layout.WorkerID) ([]Membe
 	return some, err
 }
 
-const listPage = 500
-
-func ofShard(ctx context.Context, m Model, shard int) ([]Member, error) {
-	var members []Member
-	prefix := m.Keys().Shard(shard, layout.SubWorkers)
-	r := kv.Prefix(prefix)
-	for {
-		var page kv.Page
-		err := m.View(ctx, func(tx kv.Attempt) error {
-			var err error
-			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: listPage}).Wait(ctx)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range page.Items {
-			if members, err = add(members, prefix, item); err != nil {
-				return nil, err
-			}
-		}
-		if !page.More {
-			return members, nil
-		}
-		r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
-	}
-}
-
+// add adds what a key says of a worker, whose keys come one after the other.
 func add(members []Member, prefix []byte, item kv.KeyValue) ([]Member, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	id, field := layout.WorkerID(rest.Text()), rest.Text()
