@@ -82,9 +82,12 @@ func (q *Quota) Refused() map[Limit]int64 {
 
 // admit asks for room for n futures, which will be pending or not.
 func (l *limiter) admit(ctx context.Context, q *Quota, n int, pending bool, f *flight) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	err := l.take(ctx, q, n, pending)
+	leave, err := l.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	err = l.take(ctx, q, n, pending)
 	var limit *LimitError
 	if errors.As(err, &limit) {
 		if l.refused == nil {
@@ -102,7 +105,7 @@ func (l *limiter) admit(ctx context.Context, q *Quota, n int, pending bool, f *f
 	return err
 }
 
-// take takes the place of n futures, under the lock.
+// take takes the place of n futures. The caller has entered.
 func (l *limiter) take(ctx context.Context, q *Quota, n int, pending bool) error {
 	now := q.cluster.Now()
 	if !l.fresh(now) {
@@ -181,9 +184,12 @@ func (l *limiter) takeTokens(ctx context.Context, q *Quota, n int) error {
 	// A process that needs few leases few: what is leased and not used is lost to the others.
 	want := math.Max(float64(n)-l.tokens, math.Min(rate*l.lease.Seconds(), 2*l.spent))
 	var leased, left float64
-	result, err := q.cluster.Transact(ctx, kv.Options{Tag: "futura-rate", NoSync: true}, func(tx kv.Attempt) error {
-		var err error
-		leased, left, err = q.leaseTokens(ctx, tx, want, float64(n)-l.tokens, rate)
+	least, result := float64(n)-l.tokens, kv.Result{}
+	err := l.unlocked(func() (err error) {
+		result, err = q.cluster.Transact(ctx, kv.Options{Tag: "futura-rate", NoSync: true}, func(tx kv.Attempt) (err error) {
+			leased, left, err = q.leaseTokens(ctx, tx, want, least, rate)
+			return err
+		})
 		return err
 	})
 	if err != nil {
@@ -246,8 +252,11 @@ const (
 // what was left when it was last read.
 func (q *Quota) MayClaim(ctx context.Context, n int) (may int, again time.Time, err error) {
 	l := &q.limiter
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	leave, err := l.enter(ctx)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	defer leave()
 	for looked := false; ; looked = true {
 		now := q.cluster.Now()
 		if !l.fresh(now) {

@@ -95,7 +95,7 @@ func Of(c *fdbmodel.Cluster) *Quota {
 	type key struct{}
 	return c.Room(key{}, func() any {
 		q := &Quota{cluster: c, keys: Keys(c.Keys())}
-		q.limiter.ended = make(chan struct{}, 1)
+		q.limiter.turn, q.limiter.ended = make(chan struct{}, 1), make(chan struct{}, 1)
 		c.OnClaims(q.noteClaimed)
 		return q
 	}).(*Quota)
@@ -142,8 +142,12 @@ func readLimits(ctx context.Context, tx kv.Reader, keys Keys) (limits Limits, er
 
 // limiter is what a process knows of the limits of its cluster.
 type limiter struct {
-	mu      sync.Mutex
+	// turn is held by one call that asks for room at a time, so that one reading serves all that wait.
+	turn chan struct{}
+
+	mu      sync.Mutex // not held while the store is read
 	known   bool
+	forgets int // calls of forget
 	reading limitReading
 	// submitted and claimed are what this process has added since the reading.
 	submitted, claimed int64
@@ -172,6 +176,28 @@ func (l *limiter) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = false
+	l.forgets++
+}
+
+// enter waits for the turn, and then for the lock. leave gives both back.
+func (l *limiter) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("limits of the cluster: %w", context.Cause(ctx))
+	}
+	l.mu.Lock()
+	return func() {
+		l.mu.Unlock()
+		<-l.turn
+	}, nil
+}
+
+// unlocked calls f, which reads the store, without the lock.
+func (l *limiter) unlocked(f func() error) error {
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	return f()
 }
 
 // fresh returns whether the last reading may be relied on.
@@ -183,14 +209,19 @@ func (l *limiter) fresh(now time.Time) bool {
 	return l.known && now.Sub(l.reading.at) < age && !now.Before(l.reading.at)
 }
 
-// look reads the limits and the counters again. The caller holds the lock, so that one
-// reading serves all who wait for it.
+// look reads the limits and the counters again. The caller has entered.
 func (l *limiter) look(ctx context.Context, q *Quota) error {
-	r, err := q.readUsage(ctx, false)
+	var r limitReading
+	forgets := l.forgets
+	err := l.unlocked(func() (err error) {
+		r, err = q.readUsage(ctx, false)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("limits of the cluster: %w", err)
 	}
-	l.known, l.reading, l.submitted, l.claimed = true, r, l.underWay(q.cluster.Now()), l.unseenClaims(r.version)
+	l.known, l.reading = l.forgets == forgets, r
+	l.submitted, l.claimed = l.underWay(q.cluster.Now()), l.unseenClaims(r.version)
 	return nil
 }
 
