@@ -184,7 +184,7 @@ func TestANodeThatRunsNothing(t *testing.T) {
 				n.mu.Lock()
 				n.result = echo
 				n.mu.Unlock()
-				w.settle(time.Hour)
+				w.settle(10 * time.Minute)
 				require.Equal(w, layout.Realized, w.rows(ids)[0].State())
 			})
 		})
@@ -235,7 +235,7 @@ func TestWhatANodeCantBeSentRunsElsewhere(t *testing.T) {
 		require.False(w, row.State().Terminal(), "%+v", row.Exception)
 		require.Zero(w, row.Attempts.Failed)
 		w.join("peer", 4)
-		w.settle(time.Hour)
+		w.settle(10 * time.Minute)
 		row = w.rows(ids)[0]
 		require.Equal(w, layout.Realized, row.State())
 		require.Equal(w, binary, row.Result.Value)

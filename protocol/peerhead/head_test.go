@@ -264,7 +264,7 @@ func TestABusyPeerIsNotReaped(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		p := w.join("busy", 4, func(p *fakePeer) { p.takes = 10 * time.Minute })
 		ids := w.submit(1)
-		w.settle(time.Hour)
+		w.settle(11 * time.Minute)
 		require.Len(w, p.orders, 1)
 		w.requireEchoes(ids)
 		require.Equal(w, 1, w.runs())
@@ -351,7 +351,7 @@ func TestLateResultsOfAnotherAttempt(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		p := w.join("p", 4, func(p *fakePeer) { p.silent = true })
 		ids := w.submit(2, func(s *layout.Spec) {
-			s.MaxRetries, s.Backoff = 3, layout.Backoff{Base: time.Hour, Max: time.Hour}
+			s.MaxRetries, s.Backoff = 3, layout.Backoff{Base: 10 * time.Minute, Max: 10 * time.Minute}
 		})
 		w.settle(time.Second)
 		p.setAway(true)
@@ -381,7 +381,7 @@ func TestLateResultsOfAnotherAttempt(t *testing.T) {
 			require.Equal(w, protocol.CodeOK, p.tell(&r).(*protocol.Ack).Code)
 		}
 		w.join("q", 4)
-		w.settle(100 * time.Minute)
+		w.settle(15 * time.Minute)
 		w.requireEchoes(ids)
 		for _, row := range w.rows(ids) {
 			require.Equal(w, 2, row.Result.Attempt)

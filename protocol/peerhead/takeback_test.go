@@ -214,7 +214,7 @@ func TestWaitingIsNoTimeout(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		w.join("p", 8, oneAtATime(always(5*time.Minute)))
 		ids := w.submit(4, func(s *layout.Spec) { s.Timeout, s.MaxRetries = 6*time.Minute, 0 })
-		w.settle(time.Hour)
+		w.settle(21 * time.Minute)
 		w.requireEchoes(ids)
 		require.Equal(w, 1, w.runs())
 	})

@@ -138,7 +138,7 @@ func TestLongFunctionsWidenTheWindow(t *testing.T) {
 func TestAHeadThatRestartsPassesOverWhatItsPeerRejected(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		p := w.meet("p", 4, func(p *fakePeer) { p.run = givesBack })
-		w.submit(1, func(s *layout.Spec) { s.Backoff = layout.Backoff{Base: time.Hour, Max: time.Hour} })
+		w.submit(1, func(s *layout.Spec) { s.Backoff = layout.Backoff{Base: 10 * time.Minute, Max: 10 * time.Minute} })
 		w.settle(time.Second)
 		require.Equal(w, 1, p.items())
 		w.stop()
@@ -146,7 +146,7 @@ func TestAHeadThatRestartsPassesOverWhatItsPeerRejected(t *testing.T) {
 		p.sayHello()
 		w.settle(10 * time.Second)
 		require.Equal(w, 1, p.items())
-		w.settle(2 * time.Hour)
+		w.settle(20 * time.Minute)
 		require.Greater(w, p.items(), 1)
 	})
 }
