@@ -89,6 +89,7 @@ type Head struct {
 	ctx     context.Context // of Run; nil before
 	drivers map[string]*driver
 	pending []func() // drive batches once Run has begun
+	ended   bool     // no driver is started any more
 	wg      sync.WaitGroup
 
 	settled  time.Time // when the boot delay is over
@@ -120,7 +121,7 @@ func (h *Head) Run(ctx context.Context) error {
 	for _, drive := range pending {
 		drive()
 	}
-	defer h.wg.Wait()
+	defer h.end()
 	for wait := time.Duration(0); pause(ctx, wait) == nil; {
 		wait = h.options.RequeueInterval
 		if err := h.resume(ctx); err != nil && ctx.Err() == nil {
@@ -129,6 +130,14 @@ func (h *Head) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// end returns when all drivers have ended.
+func (h *Head) end() {
+	h.mu.Lock()
+	h.ended = true
+	h.mu.Unlock()
+	h.wg.Wait()
 }
 
 // pause waits for d. It returns ctx's error if that ends first.
@@ -184,7 +193,7 @@ func (h *Head) driveItems(id string, items []batch.Item, found bool, trace map[s
 		d.poke()
 		return
 	}
-	if h.ctx.Err() != nil {
+	if h.ended {
 		return
 	}
 	d := newDriver(h, id)

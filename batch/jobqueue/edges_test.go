@@ -3,6 +3,8 @@ package jobqueue_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/bubble"
 )
 
@@ -214,4 +217,23 @@ func (p *failingProgress) SetProcessedIndex(ctx context.Context, index uint64) e
 		return errPoison
 	}
 	return p.progress.SetProcessedIndex(ctx, index)
+}
+
+// TestNoAppendBeginsAfterTheEnd appends to a log that is closed meanwhile.
+func TestNoAppendBeginsAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	cluster := openCluster(t, modeltest.OpenMemory(t))
+	for round := range 200 {
+		log, err := jobqueue.NewLog(cluster, "log", jobqueue.LogOptions[string]{})
+		require.NoError(t, err)
+		var clients sync.WaitGroup
+		for range 2 {
+			clients.Go(func() { _, _ = log.Append(t.Context(), "a") })
+		}
+		for range round {
+			runtime.Gosched() // and tells nobody
+		}
+		log.Close()
+		clients.Wait()
+	}
 }

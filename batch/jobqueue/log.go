@@ -87,7 +87,9 @@ func (l *Log[J]) Name() string { return l.name }
 // Close ends appends that are under way. Jobs that were acknowledged stay. The log
 // must not be used after it.
 func (l *Log[J]) Close() {
-	l.append.cancel()
+	l.append.mu.Lock()
+	l.append.cancel() // no append begins any more
+	l.append.mu.Unlock()
 	l.append.running.Wait()
 }
 
