@@ -85,7 +85,8 @@ PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|Te
 TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|$\
 TestFlippedBitAfterAKill|TestDamagedTableIsReported|TestTornTail|TestManyOpenings|TestKilledProcess|$\
 TestEndOfAClosedLog|TestConformanceOfModes|TestConformanceOnDisk|TestMachine|TestLostGraphIsRebuilt|$\
-TestUnknownResults|TestManyDependants|TestCutLogs|TestMemoryIsBounded|TestTablesByChance|TestYearOfACrontab|$\
+TestUnknownResults|TestManyDependants|TestCutLogs|TestMemoryIsBounded|TestTablesByChance|TestQueuesByChance|$\
+TestDeletedRowsStayGoneWhereAllGetsCold|TestYearOfACrontab|$\
 TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
 TestRequestsThatAreTooLarge|TestCut|TestSharedFiles|TestLongStream)$$

@@ -305,3 +305,31 @@ func TestReadersWhileRowsComeAndGo(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Equal(t, want, contents(t, open(t, s.disk.journal.dir.path, o)))
 }
+
+// TestDeletedRowsStayGoneWhereAllGetsCold leaves rows to the tables beside others that were deleted since the last
+// checkpoint, so that whole leaves have become empty.
+func TestDeletedRowsStayGoneWhereAllGetsCold(t *testing.T) {
+	t.Parallel()
+	const rows = 1500
+	for first := 500; first <= 500+nodeSize; first++ {
+		s := open(t, "store", Options{FS: vfs.NewMem(), Inline: true, CheckpointBytes: 1 << 40, HistoryVersions: 1})
+		fill(t, s, rows)
+		require.NoError(t, s.Checkpoint(context.Background()))
+		tx := s.Begin(kv.Options{})
+		for i := first; i < first+4*nodeSize; i++ {
+			tx.Clear(fmt.Appendf(nil, "key%06d", i))
+		}
+		commit(t, tx)
+		write(t, s, "other", "") // the deleted rows are swept
+		write(t, s, "other", "")
+		s.options.Memory = 1
+		s.checkpointLock.Lock()
+		s.evict()
+		s.checkpointLock.Unlock()
+		require.Less(t, s.index.rows(), int64(rows/2))
+		require.Equal(t, rows-4*nodeSize+1, len(contents(t, s)), "from %d on", first)
+		require.NoError(t, s.Checkpoint(context.Background()))
+		require.Equal(t, rows-4*nodeSize+1, len(contents(t, s)), "from %d on", first)
+		require.NoError(t, s.Close())
+	}
+}

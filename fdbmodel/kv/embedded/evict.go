@@ -65,7 +65,7 @@ func (x *index) evictLeaf(key []byte, through kv.Version) (evicted int, next []b
 	}
 	begin := []byte{}
 	if low != 0 {
-		begin = x.joined(bytes.Clone(x.tree.key(low)))
+		begin = x.joined(bytes.Clone(x.tree.key(low)), through)
 	}
 	// What comes behind the last row, as at the end of a queue, is not cold.
 	end := kv.After(x.tree.key(leaf.entries[leaf.count-1]))
@@ -94,9 +94,10 @@ func (x *index) evictable(leaf *node) bool {
 	return true
 }
 
-// joined returns where a cold range can begin instead that is to begin at begin: at the end of
-// the one before if there is no row between them.
-func (x *index) joined(begin []byte) []byte {
+// joined returns where a cold range can begin instead that is to begin at begin, where a leaf does: at
+// the end of the one before, if memory has no row between them and the tables have none that is deleted
+// there.
+func (x *index) joined(begin []byte, through kv.Version) []byte {
 	i := sort.Search(len(x.cold.ranges), func(i int) bool { return bytes.Compare(x.cold.ranges[i].End, begin) > 0 }) - 1
 	if i < 0 {
 		return begin
@@ -104,6 +105,11 @@ func (x *index) joined(begin []byte) []byte {
 	end := x.cold.ranges[i].End
 	if s := x.tree.seek(end); !s.end() && bytes.Compare(x.at(s.ref()).key(), begin) < 0 {
 		return begin
+	}
+	for leaf, last := x.tree.leaf(end), x.tree.leaf(begin); leaf != last; leaf = leaf.next {
+		if leaf.changed > through {
+			return begin
+		}
 	}
 	return end
 }

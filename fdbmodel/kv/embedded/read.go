@@ -98,6 +98,8 @@ type cursor struct {
 	// begin and end bound what is left of the range.
 	begin, end []byte
 	done       bool
+	// hides has the walk come to rows that are gone as well, all of them: they hide those of tables.
+	hides bool
 	// mark is the memory of the bound that moves.
 	mark []byte
 }
@@ -144,7 +146,7 @@ func (c *cursor) next(visit func(key []byte, r ref, below bool) bool) bool {
 // much was taken begins with many of these as long as a transaction may read at a version from
 // before. It reports whether the walk will find out that the rows of that leaf are gone too.
 func (c *cursor) enter(s *spot) (whole bool) {
-	for !s.end() && s.leaf.gone.Load() && s.leaf.changed <= c.version {
+	for !c.hides && !s.end() && s.leaf.gone.Load() && s.leaf.changed <= c.version {
 		s.leave(c.reverse)
 	}
 	if s.end() {

@@ -74,6 +74,7 @@ func (c *cursor) known() (*belowPart, error) {
 	// The walk through memory uses the memory of the bounds again.
 	p.walk.begin, p.walk.end, p.walk.mark = bytes.Clone(c.begin), bytes.Clone(c.end), nil
 	var err error
+	c.hides = true
 	more := c.next(func(key []byte, r ref, below bool) bool {
 		switch {
 		case below:
