@@ -48,7 +48,8 @@ func (s *server) registerPromiseLinks() {
 			"Changes nothing. Browsers get a page with buttons.", nil, s.openPromise},
 		{http.MethodPost, "", "resolve-by-token", "Resolve a promise by its token",
 			"The body is the value: JSON, or a form, which becomes an object of its fields; the field value alone is the " +
-				"value, as JSON if it is some. Once; the same value again is a success that says so.", form, s.resolveBy},
+				"value, as JSON if it is some. Without a value it is refused. Once; the same value again is a success that " +
+				"says so.", form, s.resolveBy},
 		{http.MethodPost, ":reject", "reject-by-token", "Reject a promise by its token",
 			`The body is {"message": "…"}, a form with the field message, or nothing.`, form, s.rejectBy},
 	} {
@@ -150,6 +151,13 @@ func (s *server) resolveBy(r *http.Request, token string) (*PromiseLink, error) 
 	if err != nil {
 		return nil, err
 	}
+	if len(body.json)+len(body.form) == 0 {
+		if _, err := s.openPromise(r, token); err != nil {
+			return nil, err
+		}
+		return nil, stack.BadRequest("the request has no value, and a promise has one answer: send null as JSON for none, " +
+			"or a form with a field, such as value=true")
+	}
 	v := futures.PromiseValue{Bytes: body.json, Codec: futures.CodecJSON}
 	if body.form != nil {
 		v.Bytes = formValue(body.form)
@@ -166,7 +174,7 @@ func (s *server) rejectBy(r *http.Request, token string) (*PromiseLink, error) {
 	rejection := struct {
 		Message string `json:"message"`
 	}{body.form.Get("message")}
-	if body.form == nil {
+	if len(body.json) > 0 {
 		if err := json.Unmarshal(body.json, &rejection); err != nil {
 			return nil, stack.BadRequest(`the body is no {"message": "…"}: %v`, err)
 		}
@@ -186,13 +194,13 @@ func (s *server) completed(r *http.Request, token string, already bool, err erro
 	return link, err
 }
 
-// promiseBody is what completes a promise: JSON, or a form.
+// promiseBody is what completes a promise: JSON, or a form. Neither has anything for an empty body.
 type promiseBody struct {
 	json []byte
 	form url.Values
 }
 
-// completion reads the body of a request that completes a promise. No body is null.
+// completion reads the body of a request that completes a promise.
 func completion(r *http.Request) (b promiseBody, err error) {
 	media, _, err := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), jsonMedia))
 	if err != nil || media != formMedia && media != jsonMedia && !strings.HasSuffix(media, "+json") {
@@ -214,10 +222,8 @@ func completion(r *http.Request) (b promiseBody, err error) {
 		}
 		return b, nil
 	}
-	if b.json = content; len(content) == 0 {
-		b.json = []byte("null")
-	}
-	if !json.Valid(b.json) || !utf8.Valid(b.json) {
+	b.json = content
+	if len(content) > 0 && (!json.Valid(content) || !utf8.Valid(content)) {
 		return b, stack.BadRequest("the body is not JSON in UTF-8")
 	}
 	return b, nil

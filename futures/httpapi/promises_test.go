@@ -119,7 +119,8 @@ func TestPromiseByItsToken(t *testing.T) {
 		"JSON":              {`{"paid": true}`, `{"paid":true}`, []string{"Content-Type", "application/json; charset=utf-8"}},
 		"without a type":    {`[1, 2]`, `[1,2]`, nil},
 		"another JSON":      {`{"id": 1}`, `{"id":1}`, []string{"Content-Type", "application/cloudevents+json"}},
-		"nothing":           {"", "null", nil},
+		"null":              {"null", "null", nil},
+		"an empty value":    {"value=", `""`, form},
 		"large":             {large, large, nil},
 		"a form":            {"b=2&a=x+y", `{"a":"x y","b":"2"}`, form},
 		"a form with lists": {"a=1&a=2", `{"a":["1","2"]}`, form},
@@ -139,6 +140,9 @@ func TestPromiseByItsToken(t *testing.T) {
 		f.stranger("POST", made.Path+":reject", "").Problem(409, "promise_conflict", "another value")
 	}
 	made := f.makePromise("")
+	for _, headers := range [][]string{nil, form, {"Content-Type", "application/json"}} {
+		f.stranger("POST", made.Path, "", headers...).Problem(400, "bad_request", "send null as JSON for none")
+	}
 	for body, headers := range map[string][]string{"{": nil, "%zz": form} {
 		f.stranger("POST", made.Path, body, headers...).Problem(400, "bad_request", "the body is not")
 	}
@@ -246,7 +250,7 @@ func TestPromiseThatIsOverHasNoEnd(t *testing.T) {
 		require.NotNil(t, link.Expires)
 		for _, method := range []string{"POST", "GET"} {
 			link = httpapi.PromiseLink{}
-			f.stranger(method, made.Path+map[string]string{"POST": action}[method], "").Into(http.StatusOK, &link)
+			f.stranger(method, made.Path+map[string]string{"POST": action}[method], "null").Into(http.StatusOK, &link)
 			require.Nil(t, link.Expires)
 		}
 	}
