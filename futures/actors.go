@@ -13,6 +13,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -288,8 +289,40 @@ func (c *Client) ensureActors(ctx context.Context, name string) error {
 	if err := lanes.Of(c.cluster).EnsureKind(ctx, actors.LaneKind(name), layout.LaneKind{Width: 1}); err != nil {
 		return fmt.Errorf("actors of type %s: %w", name, err)
 	}
-	c.actors.Store(name, nil)
+	c.actors.LoadOrStore(name, c.cluster.Now())
 	return nil
+}
+
+// ensureCalls is ensureActors for the types of actors that tasks of Method.Task call.
+func (c *Client) ensureCalls(ctx context.Context, tasks ...Task) error {
+	for i := range tasks {
+		if name := tasks[i].calls; name != "" {
+			if err := c.ensureActors(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ensureCallsTx is ensureCalls in a transaction of the caller's, and returns the types whose kinds exist once
+// it has committed. It may read as of before a kind was made, unless that is longer ago than any transaction lasts.
+func (c *Client) ensureCallsTx(ctx context.Context, tx kv.Tx, tasks []Task) (made []string, err error) {
+	for i := range tasks {
+		name := tasks[i].calls
+		if name == "" || slices.Contains(made, name) {
+			continue
+		}
+		if since, known := c.actors.Load(name); known && c.cluster.Now().Sub(since.(time.Time)) > kv.TxLifetime {
+			continue
+		}
+		kind := actors.LaneKind(name)
+		if err := lanes.Of(c.cluster).EnsureKindTx(ctx, tx, kind, layout.LaneKind{Width: 1}); err != nil {
+			return nil, fmt.Errorf("actors of type %s: %w", name, err)
+		}
+		made = append(made, name)
+	}
+	return made, nil
 }
 
 // knowMethod reports whether a worker knows a method. It returns ErrNotFound if calls of it should

@@ -71,7 +71,7 @@ type Client struct {
 	listener listener
 	objects  held.Reader
 	hints    *hints.Sender // nil without
-	actors   sync.Map      // the types of them whose kind of lanes exists
+	actors   sync.Map      // the types of them whose kind of lanes exists, and the time when that was found
 	methods  sync.Map      // of actors, that workers know
 	unhear   func()        // ends what hears of mail within the process, nil for nothing
 

@@ -61,8 +61,8 @@ func ActorKey(ctx context.Context) string {
 	return lane.Key
 }
 
-// Task returns a task that calls the method of an actor, for SubmitMany, SubmitTx and Send. Its lane is that of
-// the actor: it returns ErrBadSpec if an option names another one.
+// Task returns a task that calls the method of an actor, for Submit, SubmitMany, SubmitTx, Send and schedules. Its
+// lane is that of the actor: it returns ErrBadSpec if an option names another one.
 func (m Method[In, Out]) Task(key string, in In, options ...Option) (Task, error) {
 	t, err := m.Definition.Task(in, options...)
 	if err != nil {
@@ -76,7 +76,7 @@ func (m Method[In, Out]) Task(key string, in In, options ...Option) (Task, error
 		return t, fmt.Errorf("%w: a call of actor %v in lane %v: calls of an actor are in its own lane, so leave InLane out",
 			layout.ErrBadSpec, ref, t.Lane)
 	}
-	t.Lane = ref.Lane()
+	t.Lane, t.calls = ref.Lane(), m.actor
 	return t, nil
 }
 
@@ -84,9 +84,6 @@ func (m Method[In, Out]) Task(key string, in In, options ...Option) (Task, error
 func (m Method[In, Out]) Submit(ctx context.Context, c *Client, key string, in In, options ...Option,
 ) (*Typed[Out], error) {
 	t, err := m.Task(key, in, options...)
-	if err == nil {
-		err = c.ensureActors(ctx, m.actor)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +113,7 @@ func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ..
 	if err != nil {
 		return ID{}, err
 	}
-	return send(ctx, t, m.actor)
+	return Send(ctx, t)
 }
 
 // Send has a task submitted with the result of the function that ctx was given to, in the
@@ -128,11 +125,6 @@ func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ..
 // Client.Submit that need no look at other futures. The others fail the attempt: an unknown lane or
 // module, a name that another future has, inputs that do not exist.
 func Send(ctx context.Context, t Task) (ID, error) {
-	return send(ctx, t, "")
-}
-
-// send is Send for a task that calls an actor of a type, empty for others.
-func send(ctx context.Context, t Task, actor string) (ID, error) {
 	turn, err := turnOf(ctx)
 	if err != nil {
 		return ID{}, err
@@ -150,10 +142,8 @@ func send(ctx context.Context, t Task, actor string) (ID, error) {
 			"WaitForRoom", layout.ErrBadSpec)
 	}
 	t.NoNotify = true
-	if actor != "" {
-		if err := c.ensureActors(ctx, actor); err != nil {
-			return ID{}, err
-		}
+	if err := c.ensureCalls(ctx, t); err != nil {
+		return ID{}, err
 	}
 	s, err := c.submission(ctx, &t)
 	if err != nil {

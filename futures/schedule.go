@@ -156,6 +156,9 @@ func (c *Client) putSchedule(ctx context.Context, s *Schedule, fresh bool) (Sche
 		return ScheduleView{}, err
 	}
 	record, err := s.record(c)
+	if err == nil {
+		err = c.ensureCalls(ctx, s.Task)
+	}
 	if err != nil {
 		return ScheduleView{}, err
 	}

@@ -43,6 +43,9 @@ func (c *Client) submit(ctx context.Context, t Task) (*Future, error) {
 	if err == nil {
 		err = c.requireFit(ctx, []Task{t}, []fdbmodel.Submission{s})
 	}
+	if err == nil {
+		err = c.ensureCalls(ctx, t)
+	}
 	var done func()
 	if err == nil {
 		done, err = c.admit(ctx, 1, t.WaitForRoom)
@@ -71,6 +74,9 @@ func (c *Client) submitMany(ctx context.Context, tasks []Task) ([]*Future, error
 	subs, err := c.submissions(ctx, tasks)
 	if err == nil {
 		err = c.requireFit(ctx, tasks, subs)
+	}
+	if err == nil {
+		err = c.ensureCalls(ctx, tasks...)
 	}
 	for i := 0; err == nil && i < len(subs); i++ {
 		err = c.writeAhead(ctx, &subs[i])
@@ -185,7 +191,8 @@ type TxFutures struct {
 
 	client  *Client
 	answers []fdbmodel.Submitted
-	done    func() // says that they are committed, or nil
+	actors  []string // the types of them whose kinds of lanes exist once they are committed
+	done    func()   // says that they are committed, or nil
 }
 
 // SubmitTx creates futures in a transaction of the caller's, together with the
@@ -218,6 +225,9 @@ func (c *Client) submitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 	if len(tasks) == 0 {
 		return s, nil
 	}
+	if s.actors, err = c.ensureCallsTx(ctx, tx, tasks); err != nil {
+		return nil, err
+	}
 	if s.done, err = c.admit(ctx, len(tasks), waitsForRoom(tasks)); err != nil {
 		return nil, err
 	}
@@ -240,6 +250,9 @@ func (c *Client) submitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 func (s *TxFutures) Committed(ctx context.Context, version kv.Version) {
 	if s.done != nil {
 		s.done()
+	}
+	for _, name := range s.actors {
+		s.client.actors.LoadOrStore(name, s.client.cluster.Now())
 	}
 	s.client.cluster.Wake(ctx, version, s.answers)
 }

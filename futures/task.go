@@ -141,6 +141,8 @@ type Task struct {
 	// notices of their ends, which saves the store a write each. An Await works
 	// and costs a subscription. Defaults to false.
 	NoNotify bool
+
+	calls string // the type of the actor that Method.Task made it for, empty for others
 }
 
 func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, error) {

@@ -29,15 +29,34 @@ func (l *Lanes) EnsureKind(ctx context.Context, name string, k layout.LaneKind) 
 	return l.setKind(ctx, name, k, true)
 }
 
-func (l *Lanes) setKind(ctx context.Context, name string, k layout.LaneKind, keep bool) error {
-	if err := layout.CheckLaneKind(name); err != nil {
+// EnsureKindTx is EnsureKind in a transaction of the caller's: the kind is there once that has committed. An
+// unknown commit that is retried is harmless.
+func (l *Lanes) EnsureKindTx(ctx context.Context, tx kv.Tx, name string, k layout.LaneKind) error {
+	change, err := setting(name, k, true)
+	if err != nil {
 		return err
+	}
+	return l.changeKindTx(ctx, tx, name, change)
+}
+
+func (l *Lanes) setKind(ctx context.Context, name string, k layout.LaneKind, keep bool) error {
+	change, err := setting(name, k, keep)
+	if err != nil {
+		return err
+	}
+	return l.changeKind(ctx, name, change)
+}
+
+// setting returns what changes the settings of a kind to k, unless it has some and keeps them.
+func setting(name string, k layout.LaneKind, keep bool) (change, error) {
+	if err := layout.CheckLaneKind(name); err != nil {
+		return nil, err
 	}
 	k = k.WithDefaults()
 	if err := k.Validate(); err != nil {
-		return fmt.Errorf("kind of lanes %s: %w", name, err)
+		return nil, fmt.Errorf("kind of lanes %s: %w", name, err)
 	}
-	return l.changeKind(ctx, name, func(was *layout.LaneKind) (layout.LaneKind, error) {
+	return func(was *layout.LaneKind) (layout.LaneKind, error) {
 		switch {
 		case was != nil && keep:
 			return *was, nil
@@ -45,7 +64,7 @@ func (l *Lanes) setKind(ctx context.Context, name string, k layout.LaneKind, kee
 			k.Paused = was.Paused
 		}
 		return k, nil
-	})
+	}, nil
 }
 
 // PauseKind keeps all lanes of a kind from admitting futures, or lets them go on. It
@@ -66,48 +85,54 @@ func unknownKind(name string) error {
 	return fmt.Errorf("kind of lanes %q: %w", name, fdbmodel.ErrNotFound)
 }
 
-func (l *Lanes) changeKind(ctx context.Context, name string,
-	change func(was *layout.LaneKind) (layout.LaneKind, error),
-) error {
+// change returns the settings that a kind gets. It receives those that it has, nil for none.
+type change func(was *layout.LaneKind) (layout.LaneKind, error)
+
+// changeKindTx leaves what lanes then have room for to the caller.
+func (l *Lanes) changeKindTx(ctx context.Context, tx kv.Tx, name string, change change) error {
 	key := l.keys.LaneKind(name)
+	value, err := tx.Get(key).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	var was *layout.LaneKind
+	if value != nil {
+		was = &layout.LaneKind{}
+		if err := layout.DecodeLaneKind(key, value, was); err != nil {
+			return err
+		}
+	}
+	k, err := change(was)
+	if err != nil {
+		return err
+	}
+	if was == nil {
+		if err := l.requireRoom(ctx, tx, name); err != nil {
+			return err
+		}
+	}
+	if was != nil && ((was.Total == 0) != (k.Total == 0) || was.Bundle != k.Bundle) {
+		before := "its total width is set or lifted, or the function of its bundles is changed"
+		if _, err := l.requireNoLanes(ctx, tx, name, before); err != nil {
+			return err
+		}
+	}
+	k.Sweep = 0
+	if was != nil {
+		if k.Sweep = was.Sweep; k == *was {
+			return nil // submits to its lanes would conflict
+		}
+		if admitsMore(was, &k) {
+			k.Sweep = max(1, was.Sweep+1)
+		}
+	}
+	tx.Set(key, layout.Encode(&k))
+	return nil
+}
+
+func (l *Lanes) changeKind(ctx context.Context, name string, change change) error {
 	_, err := l.cluster.Transact(ctx, options(), func(tx kv.Attempt) error {
-		value, err := tx.Get(key).Wait(ctx)
-		if err != nil {
-			return err
-		}
-		var was *layout.LaneKind
-		if value != nil {
-			was = &layout.LaneKind{}
-			if err := layout.DecodeLaneKind(key, value, was); err != nil {
-				return err
-			}
-		}
-		k, err := change(was)
-		if err != nil {
-			return err
-		}
-		if was == nil {
-			if err := l.requireRoom(ctx, tx, name); err != nil {
-				return err
-			}
-		}
-		if was != nil && ((was.Total == 0) != (k.Total == 0) || was.Bundle != k.Bundle) {
-			before := "its total width is set or lifted, or the function of its bundles is changed"
-			if _, err := l.requireNoLanes(ctx, tx, name, before); err != nil {
-				return err
-			}
-		}
-		k.Sweep = 0
-		if was != nil {
-			if k.Sweep = was.Sweep; k == *was {
-				return nil // submits to its lanes would conflict
-			}
-			if admitsMore(was, &k) {
-				k.Sweep = max(1, was.Sweep+1)
-			}
-		}
-		tx.Set(key, layout.Encode(&k))
-		return nil
+		return l.changeKindTx(ctx, tx, name, change)
 	})
 	if err != nil {
 		return err
