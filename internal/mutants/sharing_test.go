@@ -16,6 +16,8 @@ func sharingMutants() []mutant {
 		{name: "a holder that ends as it is found ends the opening", file: "fdbmodel/kv/kvopen/holder.go",
 			by:  suites{{of: "fdbmodel/kv/kvopen", run: "TestTheHolderEnds", flags: []string{"-count=20"}}},
 			old: "served = served && !errors.Is(err, kv.ErrUnavailable)", new: "served = served && err != nil"},
+		{name: "a takeover makes a store", file: dir + "owner.go", by: by,
+			old: "options.Only = *followed", new: "_ = followed"},
 		{name: "what a follower had is closed at a takeover", file: dir + "follower.go", by: by,
 			old: "f.Retire()", new: "f.Close()"},
 		{name: "a close waits until its store fails", file: dir + "owner.go",

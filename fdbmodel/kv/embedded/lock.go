@@ -23,11 +23,11 @@ func (e readOnlyError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e readOnlyError) Unwrap() error { return e.cause }
 
-// lockDirectory makes the directory and keeps other stores out of it. Where
-// nothing can be written, the error is a readOnlyError and comes with a lock.
-func lockDirectory(filesystem vfs.FS, path string, exposed bool) (directory, io.Closer, error) {
-	d := directory{fs: filesystem, path: path}
-	onDisk := vfs.Root(filesystem) == vfs.Default
+// lockDirectory makes the directory, unless Options.Only forbids that, and keeps other stores out of
+// it. Where nothing can be written, the error is a readOnlyError and comes with a lock.
+func lockDirectory(path string, o *Options) (directory, io.Closer, error) {
+	d := directory{fs: o.FS, path: path}
+	onDisk := vfs.Root(d.fs) == vfs.Default
 	if onDisk {
 		absolute, err := filepath.Abs(path)
 		if err != nil {
@@ -35,7 +35,7 @@ func lockDirectory(filesystem vfs.FS, path string, exposed bool) (directory, io.
 		}
 		d.path = absolute
 	}
-	if err := d.make(); err != nil {
+	if err := d.enter(o.Only); err != nil {
 		return d, nil, err
 	}
 	if onDisk {
@@ -43,7 +43,7 @@ func lockDirectory(filesystem vfs.FS, path string, exposed bool) (directory, io.
 		if real, err := filepath.EvalSymlinks(d.path); err == nil {
 			d.path = real
 		}
-		if err := guard(d.path, exposed); err != nil {
+		if err := guard(d.path, o.Exposed); err != nil {
 			return d, nil, err
 		}
 	}
@@ -69,6 +69,33 @@ func lockDirectory(filesystem vfs.FS, path string, exposed bool) (directory, io.
 		return d, nil, fmt.Errorf("embedded: directory %s can't be written: %w", d.path, err)
 	}
 	return d, nil, fmt.Errorf("%w: %s: %w", kv.ErrStoreInUse, d.path, err)
+}
+
+// enter makes the directory if it is not there, unless only one store may be opened.
+func (d directory) enter(only string) error {
+	if only == "" {
+		return d.make()
+	}
+	m, err := d.manifest()
+	if err != nil {
+		return err
+	}
+	return d.allow(m, only)
+}
+
+// allow returns kv.ErrUnavailable unless the directory has the manifest of the only store that may be
+// opened. An empty id allows any, and none.
+func (d directory) allow(m *manifest, only string) error {
+	switch {
+	case only == "":
+	case m == nil:
+		return fmt.Errorf("%w: directory %s has no store any more: bring it back if it was moved, mount its file system, or "+
+			"start this process again to make a new store", kv.ErrUnavailable, d.path)
+	case m.Store != only:
+		return fmt.Errorf("%w: directory %s has another store than before, %s and not %s: bring that one back, or start "+
+			"this process again to use the new one", kv.ErrUnavailable, d.path, m.Store, only)
+	}
+	return nil
 }
 
 // make makes the directory if it is not there.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -40,7 +42,7 @@ type disk struct {
 // is opened to be read: commits end with kv.ErrReadOnly, and write nothing.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s := newStore(o)
-	d, lock, err := lockDirectory(s.options.FS, dir, s.options.Exposed)
+	d, lock, err := lockDirectory(dir, &s.options)
 	var readOnly readOnlyError
 	if err != nil && !errors.As(err, &readOnly) {
 		return nil, err
@@ -73,6 +75,19 @@ func Exists(dir string) bool {
 		}
 	}
 	return false
+}
+
+// ID returns the id of the store in dir, which was drawn when that was made, and fs.ErrNotExist where
+// there is none.
+func ID(dir string) (string, error) {
+	m, err := directory{fs: vfs.Default, path: dir}.manifest()
+	switch {
+	case err != nil:
+		return "", err
+	case m == nil:
+		return "", fmt.Errorf("embedded: %s has no store: %w", dir, fs.ErrNotExist)
+	}
+	return m.Store, nil
 }
 
 // idle is called when there was no commit for a while.

@@ -21,6 +21,10 @@ type Options struct {
 	// Open returns kv.ErrExposed.
 	Exposed bool
 
+	// Only is the id of the one store that Open may open, as ID returns it: Open makes none then, and
+	// returns kv.ErrUnavailable where there is none or another one. Defaults to any.
+	Only string
+
 	// Clock bounds the life of transactions. Defaults to the machine's.
 	Clock clock.Clock
 

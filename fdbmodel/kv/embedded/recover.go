@@ -12,9 +12,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// openJournal reads the manifest of a directory, or begins a new one.
+// openJournal reads the manifest of a directory, or begins a new one unless Options.Only forbids that.
 func openJournal(d directory, o *Options) (*journal, error) {
 	m, err := d.manifest()
+	if err == nil {
+		err = d.allow(m, o.Only)
+	}
 	if err != nil {
 		return nil, err
 	}

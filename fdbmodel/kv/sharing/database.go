@@ -44,6 +44,9 @@ type Database struct {
 	now     atomic.Pointer[role]
 	away    chan struct{} // one is in it while the owner may have to be replaced
 	failed  chan struct{} // closed when the store that this process owns has failed
+	// followed is the id of the store that this process has followed last, the only one that it takes
+	// over. It is nil until then.
+	followed atomic.Pointer[string]
 
 	mu     sync.Mutex
 	closed bool

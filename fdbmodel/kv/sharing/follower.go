@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
@@ -31,14 +32,24 @@ func (d *Database) reach(ctx context.Context) (*remote.Database, error) {
 	return f, nil
 }
 
-// dial connects to the socket of the present owner. One on a full disk may have left no record.
+// dial connects to the socket of the present owner, and notes which store that is. One on a full disk
+// may have left no record.
 func (d *Database) dial(ctx context.Context) (net.Conn, error) {
 	record, err := ReadRecord(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	path := cmp.Or(record.Socket, usualSocket(d.dir))
-	return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	id, err := embedded.ID(d.dir)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	d.followed.Store(&id)
+	return conn, nil
 }
 
 // follow takes the store over when its owner has ended.

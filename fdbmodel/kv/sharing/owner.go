@@ -36,12 +36,17 @@ type owner struct {
 }
 
 // own opens the store and serves it. It returns kv.ErrStoreInUse while another process has it
-// open. A store that can't be served is used by this process alone.
+// open. A store that can't be served is used by this process alone. A process that has followed a
+// store opens no other one, and makes none: it gets kv.ErrUnavailable while that one is not there.
 func (d *Database) own(ctx context.Context) (*owner, error) {
 	if err := InUse(d.dir, d.options.Embedded.Exposed); err != nil {
 		return nil, err
 	}
-	store, err := embedded.Open(ctx, d.dir, d.options.Embedded)
+	options := d.options.Embedded
+	if followed := d.followed.Load(); followed != nil {
+		options.Only = *followed
+	}
+	store, err := embedded.Open(ctx, d.dir, options)
 	if err != nil {
 		return nil, err
 	}
