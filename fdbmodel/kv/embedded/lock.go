@@ -54,7 +54,9 @@ func lockDirectory(path string, o *Options) (directory, io.Closer, error) {
 	}
 	lock, err := d.fs.Lock(d.file(lockName))
 	if err == nil {
-		return d, lock, nil
+		if lock, err = d.lockItself(lock, false); err == nil {
+			return d, lock, nil
+		}
 	}
 	if cantWrite(err) {
 		lock, locking := d.lockShared()
@@ -134,7 +136,31 @@ func (d directory) lockShared() (io.Closer, error) {
 	lock, err := lockFileShared(d.file(lockName))
 	if errors.Is(err, fs.ErrNotExist) {
 		// Whoever writes has made that file.
-		return io.NopCloser(nil), nil
+		lock, err = io.NopCloser(nil), nil
 	}
-	return lock, err
+	if err != nil {
+		return nil, err
+	}
+	return d.lockItself(lock, true)
 }
+
+// lockItself locks the directory beside its file LOCK, so that others stay out if somebody removes that
+// file. It returns a lock of both, and closes the one of the file if that fails.
+func (d directory) lockItself(file io.Closer, shared bool) (io.Closer, error) {
+	if vfs.Root(d.fs) != vfs.Default {
+		return file, nil
+	}
+	itself, err := lockPath(d.path, shared)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return bothLocks{itself, file}, nil
+}
+
+// bothLocks are those of a directory and of a file in it.
+type bothLocks [2]io.Closer
+
+// Close implements io.Closer.
+func (b bothLocks) Close() error { return errors.Join(b[0].Close(), b[1].Close()) }
+
+var errLocked = errors.New("the directory is locked")

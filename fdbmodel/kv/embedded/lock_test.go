@@ -3,12 +3,16 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -31,6 +35,48 @@ func TestASecondOpeningKeepsTheLock(t *testing.T) {
 		require.NoError(t, s.Close())
 		require.Equal(t, "in use: false", openElsewhere(t, dir))
 	}
+}
+
+// TestTheLockOfADirectoryOutlivesItsFile removes LOCK, and each time what an opening left there: another process stays
+// out until the store is closed.
+func TestTheLockOfADirectoryOutlivesItsFile(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	s := open(t, dir, Options{})
+	for range 2 {
+		require.NoError(t, os.Remove(filepath.Join(dir, lockName)))
+		require.Equal(t, "in use: true", openElsewhere(t, dir))
+		write(t, s, "a", "1")
+	}
+	require.NoError(t, s.Close())
+	require.Equal(t, "in use: false", openElsewhere(t, dir))
+}
+
+// readOnlyDisk is a disk on which no file can be locked to be written.
+type readOnlyDisk struct{ vfs.FS }
+
+func (d readOnlyDisk) Unwrap() vfs.FS { return d.FS }
+
+func (d readOnlyDisk) Lock(name string) (io.Closer, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EROFS}
+}
+
+// TestReadersShareADirectory opens a store twice that can't be written: that keeps those out that can, whether
+// there is a file LOCK or not.
+func TestReadersShareADirectory(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	require.NoError(t, open(t, dir, Options{}).Close())
+	o := Options{FS: readOnlyDisk{vfs.Default}}
+	for range 2 {
+		first, second := open(t, dir, o), open(t, dir, o)
+		require.Equal(t, "in use: true", openElsewhere(t, dir))
+		require.NoError(t, first.Close())
+		require.Equal(t, "in use: true", openElsewhere(t, dir))
+		require.NoError(t, second.Close())
+		require.NoError(t, os.Remove(filepath.Join(dir, lockName)))
+	}
+	require.Equal(t, "in use: false", openElsewhere(t, dir))
 }
 
 // openElsewhere has another process open a store, and returns what it says.

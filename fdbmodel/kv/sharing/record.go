@@ -61,7 +61,7 @@ func belongs(path, dir string) bool {
 }
 
 // InUse returns kv.ErrStoreInUse if a process serves the store in dir. The lock of the directory
-// keeps others out as well, unless its file was removed. Exposed is that of
+// keeps others out as well, unless its file was removed on a file system that locks no directories. Exposed is that of
 // embedded.Options: without it, the record in a directory that others may change is not read.
 func InUse(dir string, exposed bool) error {
 	if !exposed && trust.Directory(dir) != nil {
