@@ -285,18 +285,28 @@ func (q *Quota) readStates(ctx context.Context, tx kv.Reader, used *Usage) error
 	return nil
 }
 
-// Measured is implemented by stores that know how much they hold.
+// Measured is implemented by stores that know how much they hold. Those of which that is not always true have a
+// method Measures() bool besides.
 type Measured interface {
 	// StoredBytes returns the size of the keys and values of a range, or of the whole
 	// store, about.
 	StoredBytes(ctx context.Context, r kv.Range) (int64, error)
 }
 
+// measured returns the store if it knows now how much it holds.
+func (q *Quota) measured() (Measured, bool) {
+	m, measured := q.cluster.Database().(Measured)
+	if sometimes, is := m.(interface{ Measures() bool }); is {
+		measured = sometimes.Measures()
+	}
+	return m, measured
+}
+
 // usageLifetime is how long a record of what the store holds counts.
 const usageLifetime = time.Minute
 
 func (q *Quota) readBytes(ctx context.Context, tx kv.Reader, used *Usage) error {
-	if m, measured := q.cluster.Database().(Measured); measured {
+	if m, measured := q.measured(); measured {
 		n, err := m.StoredBytes(ctx, q.cluster.Keys().All())
 		used.Bytes, used.HasBytes = n, err == nil
 		return err
@@ -318,7 +328,7 @@ func (q *Quota) readBytes(ctx context.Context, tx kv.Reader, used *Usage) error 
 // measure it: other processes obey the limit by the record. An unknown commit is
 // harmless.
 func (q *Quota) WriteUsage(ctx context.Context) error {
-	m, measured := q.cluster.Database().(Measured)
+	m, measured := q.measured()
 	if !measured {
 		return nil
 	}

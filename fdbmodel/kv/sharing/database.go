@@ -168,6 +168,20 @@ func (d *Database) Stats() embedded.Stats {
 	return embedded.Stats{}
 }
 
+// Measures reports whether StoredBytes knows how much the store holds: it does in the process that owns it.
+func (d *Database) Measures() bool { return d.IsOwner() }
+
+// StoredBytes is that of the store. It returns ErrNotOwner while another process owns it.
+func (d *Database) StoredBytes(ctx context.Context, r kv.Range) (int64, error) {
+	if own := d.now.Load().owner; own != nil {
+		return own.store.StoredBytes(ctx, r)
+	}
+	return 0, ErrNotOwner
+}
+
+// ErrNotOwner is returned for what only the process can tell that owns the store.
+var ErrNotOwner = errors.New("sharing: another process owns the store: ask that one")
+
 // Failed is closed when this process owns the store and that has failed. Everything fails with
 // kv.ErrStoreFailed from then on, while another process takes over.
 func (d *Database) Failed() <-chan struct{} { return d.failed }
