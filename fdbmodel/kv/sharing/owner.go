@@ -164,9 +164,12 @@ func (o *owner) end() error {
 	return o.store.Close()
 }
 
-// placePrefix begins the names of directories that are made for the socket of the store in dir. They
-// differ from those of its copies.
+// placePrefix begins the names of directories that are made for the socket of the store in dir, however
+// that is named. They differ from those of its copies.
 func placePrefix(dir string) string {
+	if absolute, err := filepath.Abs(dir); err == nil {
+		dir = absolute
+	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}

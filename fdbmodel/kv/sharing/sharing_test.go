@@ -102,6 +102,22 @@ func TestALongPathHasItsSocketElsewhere(t *testing.T) {
 	require.NotEqual(t, socket, second.Socket())
 }
 
+// TestALongPathIsFoundByAnyName reads the record of such a store by a relative name, and through a link.
+func TestALongPathIsFoundByAnyName(t *testing.T) {
+	base := place(t)
+	dir := filepath.Join(base, strings.Repeat("long", 20), strings.Repeat("long", 20))
+	owner := open(t, dir, sharing.Options{})
+	require.NotContains(t, owner.Socket(), "longlong")
+	link := base + ".link"
+	require.NoError(t, os.Symlink(dir, link))
+	t.Chdir(filepath.Dir(dir))
+	for _, name := range []string{dir, filepath.Base(dir), filepath.Join(".", filepath.Base(dir)), link} {
+		record, err := sharing.ReadRecord(name)
+		require.NoError(t, err)
+		require.Equal(t, owner.Socket(), record.Socket, name)
+	}
+}
+
 // TestARecordOfOthersIsRefused has a record that other users may change, which could lead anywhere.
 func TestARecordOfOthersIsRefused(t *testing.T) {
 	t.Parallel()
