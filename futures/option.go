@@ -68,8 +68,9 @@ func Backoff(base, most time.Duration) Option {
 // Key makes the submit repeatable: the same key, of at most 1,024 bytes, with
 // the same content is the same future as long as that is kept, even after it
 // failed or was cancelled: Client.Discard frees the key then. A repeated submit changes
-// nothing, and Future.Differs says which of its options are not those of the first one.
-func Key(key string) Option { return func(t *Task) { t.Key = key } }
+// nothing, and Future.Differs says which of its options are not those of the first one. Submit refuses
+// an empty key.
+func Key(key string) Option { return func(t *Task) { t.Key, t.emptyKey = key, key == "" } }
 
 // Queue names the queue of the future. Defaults to "default".
 func Queue(name string) Option { return func(t *Task) { t.Queue = name } }

@@ -142,7 +142,8 @@ type Task struct {
 	// and costs a subscription. Defaults to false.
 	NoNotify bool
 
-	calls string // the type of the actor that Method.Task made it for, empty for others
+	calls    string // the type of the actor that Method.Task made it for, empty for others
+	emptyKey bool   // Key was given an empty key
 }
 
 func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, error) {
@@ -184,6 +185,10 @@ func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, 
 		if err := json.Unmarshal(t.Args, new(json.RawMessage)); err != nil {
 			return s, fmt.Errorf("%w: the arguments must be JSON: %w", layout.ErrBadSpec, err)
 		}
+	}
+	if t.emptyKey && t.Key == "" {
+		return s, fmt.Errorf("%w: Key is given an empty key, by which nothing can be submitted again: leave it out, or name "+
+			"one", layout.ErrBadSpec)
 	}
 	return s, t.checkWords()
 }

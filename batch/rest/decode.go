@@ -197,6 +197,9 @@ func decodeLists(ctx context.Context, d *json.Decoder) ([][]string, error) {
 			return nil, fmt.Errorf("%w: arguments[%d] has %d bytes as JSON: at most %d arguments bytes, and %d in all",
 				batch.ErrBadBatch, len(lists), len(raw), batch.MaxArguments, maxList)
 		}
+		if err := stack.CheckText(raw); err != nil {
+			return nil, stack.BadRequest("arguments[%d]: %v", len(lists), err)
+		}
 		var list []string
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return nil, named(fmt.Sprintf("arguments[%d]", len(lists)), err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/futura-run/futura/batch"
 )
@@ -60,6 +61,9 @@ func formatOf(named, file string, content []byte) (string, error) {
 // readArguments reads lists of arguments. Each record of CSV is one; so is each
 // line of NDJSON, a list of texts or one text.
 func readArguments(format string, content []byte) ([][]string, error) {
+	if err := checkText(content); err != nil {
+		return nil, err
+	}
 	if format == formatCSV {
 		r := csv.NewReader(bytes.NewReader(content))
 		r.FieldsPerRecord = -1
@@ -91,6 +95,15 @@ func readArguments(format string, content []byte) ([][]string, error) {
 	return lists, nil
 }
 
+// checkText refuses what JSON can't carry to a head as it is.
+func checkText(content []byte) error {
+	if !utf8.Valid(content) {
+		return usageError{errors.New("it is not UTF-8, which arguments and the standard input of a batch are: convert it, " +
+			"such as with iconv -f latin1 -t utf8, or write it in base64")}
+	}
+	return nil
+}
+
 // batchFlags describe a batch.
 type batchFlags struct {
 	head             headFlags
@@ -109,6 +122,9 @@ type batchFlags struct {
 func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 	lists := make([][]string, 0, len(args))
 	for _, arg := range args {
+		if err := checkText([]byte(arg)); err != nil {
+			return nil, fmt.Errorf("argument %q: %w", arg, err)
+		}
 		lists = append(lists, []string{arg})
 	}
 	if f.file == "" && (f.format != "" || f.skipHeader) {
@@ -150,6 +166,9 @@ func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 		content, err := a.readInput(f.stdin, maxBatchFile, tooManyItems)
 		if err != nil {
 			return nil, err
+		}
+		if err := checkText(content); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.stdin, err)
 		}
 		request.Template.Config.Stdin = string(content)
 	}

@@ -42,6 +42,11 @@ func TestFilesOfArguments(t *testing.T) {
 		_, err := readArguments(formatNDJSON, []byte(wrong))
 		require.ErrorAs(t, err, &usageError{})
 	}
+	for _, format := range []string{formatCSV, formatNDJSON} {
+		_, err := readArguments(format, []byte("\"caf\xe9\"\n"))
+		require.ErrorContains(t, err, "not UTF-8")
+		require.ErrorAs(t, err, &usageError{})
+	}
 	_, err = readArguments(formatCSV, []byte(`"a`))
 	require.ErrorAs(t, err, &usageError{})
 }

@@ -43,6 +43,9 @@ func ask(t *testing.T, e *endpoint, method, path, token, body string) (int, stri
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
+	if strings.HasPrefix(body, "\x00asm") {
+		r.Header.Set("Content-Type", "application/wasm")
+	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(r)
 	require.NoError(t, err)

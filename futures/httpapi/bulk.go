@@ -118,10 +118,10 @@ func bulkChanges() []bulkChange {
 			func(ctx context.Context, c *fdbmodel.Cluster, ids []futures.ID, reason string) (int, error) {
 				return applied(c.CancelMany(ctx, ids, reason))
 			}},
-		{"retry", "Retry all futures that a filter finds and that have failed, but not those that were cancelled",
+		{"retry", "Retry all futures that a filter finds and that have failed, but not promises and cancelled ones",
 			stack.Submit, func(row *layout.Row) bool {
 				ending := row.Ending()
-				return row.State() == layout.Failed && !ending.Cancelled()
+				return row.State() == layout.Failed && !ending.Cancelled() && row.Spec.Function != futures.FunctionPromise
 			}, func(ctx context.Context, c *fdbmodel.Cluster, ids []futures.ID, _ string) (int, error) {
 				return applied(c.RetryMany(ctx, ids))
 			}},

@@ -48,7 +48,7 @@ type NewFuture struct {
 	MustBeNear   bool              `json:"must_be_near,omitempty" doc:"Run nowhere else"`
 	RequireFit   bool              `json:"require_fit,omitempty" doc:"Refuse it if no worker could ever run it"`
 	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
-	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
+	Key          string            `json:"key,omitempty" minLength:"1" maxLength:"1024" doc:"Idempotency key"`
 	Unique       *Unique           `json:"unique,omitempty" doc:"Be the only one of its kind"`
 	Trace        map[string]string `json:"trace,omitempty" doc:"The context of its trace, such as traceparent"`
 }
@@ -89,7 +89,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 	}
 	if len(n.Input) > 0 {
 		if n.Args != "" || n.Codec != "" && n.Codec != layout.CodecJSON {
-			return t, stack.BadRequest("input is JSON and excludes args and codec=%q", n.Codec)
+			return t, stack.BadRequest("input is JSON and excludes args: leave out args, and codec or have it json")
 		}
 		t.Args, t.Codec = n.Input, layout.CodecJSON
 	} else if n.Encoding == "base64" {
@@ -118,7 +118,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 		}
 	}
 	if n.ID != "" {
-		id, err := layout.ParseID(n.ID)
+		id, err := ownID(n.ID)
 		if err != nil {
 			return t, err
 		}
@@ -132,6 +132,15 @@ func (n *NewFuture) task() (futures.Task, error) {
 		t.After = append(t.After, id)
 	}
 	return t, nil
+}
+
+// ownID is an id of the caller's choice.
+func ownID(text string) (futures.ID, error) {
+	id, err := layout.ParseID(text)
+	if err == nil && id.IsZero() {
+		err = fmt.Errorf("%w: id is all zeros, which no future has: leave it out, or draw a random UUID", layout.ErrBadID)
+	}
+	return id, err
 }
 
 // answer is a response with one future.

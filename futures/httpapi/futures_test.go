@@ -356,7 +356,8 @@ func TestTypedFunctionTakesJSON(t *testing.T) {
 		`{"function":"go:bill","codec":"json","args":"{"}`:         "the arguments must be JSON",
 		`{"function":"go:bill","codec":"json"}`:                    "the arguments must be JSON",
 		`{"function":"go:bill","codec":"json","args":"1 2"}`:       "the arguments must be JSON",
-		`{"function":"go:bill","input":{},"input":{},"codec":"x"}`: "codec",
+		`{"function":"go:bill","input":{},"codec":"x"}`:            "codec",
+		`{"function":"go:bill","input":{},"input":{},"codec":"x"}`: "is there twice",
 	} {
 		a := f.send("POST", path, body)
 		require.GreaterOrEqual(t, a.Status, 400, body)

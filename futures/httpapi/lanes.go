@@ -31,7 +31,7 @@ func (l *Lane) of() futures.Lane {
 type LaneSettings struct {
 	_ struct{} `additionalProperties:"false"` // reject misspelt fields
 
-	Width   int   `json:"width,omitempty" minimum:"0" doc:"Futures of one lane admitted at a time; 1 by default"`
+	Width   int   `json:"width,omitempty" minimum:"1" doc:"Futures of one lane admitted at a time; 1 by default"`
 	Total   int   `json:"total,omitempty" minimum:"0" doc:"The same over all lanes, which take turns; 0 for no bound"`
 	Rate    int   `json:"rate,omitempty" minimum:"0" doc:"Futures of one lane admitted in every_ms; 0 for no bound"`
 	EveryMS int64 `json:"every_ms,omitempty" minimum:"0" doc:"The time of the rate; a second by default"`

@@ -160,7 +160,9 @@ func (s *server) resolveBy(r *http.Request, token string) (*PromiseLink, error) 
 	}
 	v := futures.PromiseValue{Bytes: body.json, Codec: futures.CodecJSON}
 	if body.form != nil {
-		v.Bytes = formValue(body.form)
+		if v.Bytes, err = formValue(body.form); err != nil {
+			return nil, err
+		}
 	}
 	already, err := s.client.ResolveBy(r.Context(), token, v)
 	return s.completed(r, token, already, err)
@@ -174,8 +176,11 @@ func (s *server) rejectBy(r *http.Request, token string) (*PromiseLink, error) {
 	rejection := struct {
 		Message string `json:"message"`
 	}{body.form.Get("message")}
+	if !utf8.ValidString(rejection.Message) {
+		return nil, errNoText()
+	}
 	if len(body.json) > 0 {
-		if err := json.Unmarshal(body.json, &rejection); err != nil {
+		if err := stack.Unmarshal(body.json, &rejection); err != nil {
 			return nil, stack.BadRequest(`the body is no {"message": "…"}: %v`, err)
 		}
 	}
@@ -229,13 +234,23 @@ func completion(r *http.Request) (b promiseBody, err error) {
 	return b, nil
 }
 
+// errNoText refuses a form whose texts JSON can't have.
+func errNoText() error {
+	return stack.BadRequest("the form is not in UTF-8: send it in UTF-8, and other bytes as a text in base64")
+}
+
 // formValue is the value that a form stands for.
-func formValue(form url.Values) []byte {
-	if value := form["value"]; len(form) == 1 && len(value) == 1 {
-		if json.Valid([]byte(value[0])) {
-			return []byte(value[0])
+func formValue(form url.Values) ([]byte, error) {
+	if value := form["value"]; len(form) == 1 && len(value) == 1 && json.Valid([]byte(value[0])) {
+		return []byte(value[0]), nil
+	}
+	for name, values := range form {
+		if !utf8.ValidString(name + strings.Join(values, "")) {
+			return nil, errNoText()
 		}
-		return marshal(value[0])
+	}
+	if value := form["value"]; len(form) == 1 && len(value) == 1 {
+		return marshal(value[0]), nil
 	}
 	object := map[string]any{}
 	for name, values := range form {
@@ -243,7 +258,7 @@ func formValue(form url.Values) []byte {
 			object[name] = values[0]
 		}
 	}
-	return marshal(object)
+	return marshal(object), nil
 }
 
 // marshal encodes texts, which never fails.

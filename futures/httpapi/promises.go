@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -39,7 +38,7 @@ type NewPromise struct {
 	ExpiresMS int64     `json:"expires_ms,omitempty" minimum:"0" doc:"How long it may wait"`
 	Deadline  time.Time `json:"deadline,omitempty" doc:"When it must be over"`
 	ID        string    `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
-	Key       string    `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
+	Key       string    `json:"key,omitempty" minLength:"1" maxLength:"1024" doc:"Idempotency key"`
 	Unique    *Unique   `json:"unique,omitempty" doc:"Be the only one of its kind"`
 }
 
@@ -57,7 +56,7 @@ func (n *NewPromise) task() (t futures.Task, err error) {
 		t.Unique = &u
 	}
 	if n.ID != "" {
-		t.ID, err = layout.ParseID(n.ID)
+		t.ID, err = ownID(n.ID)
 	}
 	return t, err
 }

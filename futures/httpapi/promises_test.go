@@ -150,6 +150,10 @@ func TestPromiseByItsToken(t *testing.T) {
 		f.stranger("POST", made.Path, latin).Problem(400, "bad_request", "not JSON in UTF-8")
 	}
 	f.stranger("POST", made.Path, "value=%22caf%e9%22", form...).Problem(400, "bad_future", "not JSON in UTF-8")
+	for _, latin := range []string{"a=caf%e9", "caf%e9=a", "value=caf%e9"} {
+		f.stranger("POST", made.Path, latin, form...).Problem(400, "bad_request", "not in UTF-8")
+	}
+	f.stranger("POST", made.Path+":reject", "message=caf%e9", form...).Problem(400, "bad_request", "not in UTF-8")
 	f.stranger("POST", made.Path, "<x/>", "Content-Type", "text/xml").Problem(415, "bad_media_type", "send JSON")
 	f.stranger("POST", made.Path, `"`+strings.Repeat("x", httpapi.MaxPromiseBody)+`"`).Problem(413, "too_large", "limit")
 	f.stranger("DELETE", made.Path, "").Problem(401, "unauthorized", "")
@@ -301,4 +305,18 @@ func TestPromiseTokensThatAreWrongHaveABudget(t *testing.T) {
 	require.Contains(t, log.String(), "/api/v1/promises/prm_…")
 	require.NotContains(t, log.String(), bare)
 	require.NotContains(t, log.String(), wrong)
+}
+
+// TestARetryOfManyLeavesPromisesAlone: a rejection is for good, unless the promise is named.
+func TestARetryOfManyLeavesPromisesAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	made := f.makePromise("")
+	f.stranger("POST", made.Path+":reject", "message=no", form...).Into(http.StatusOK, &struct{}{})
+	var done httpapi.Bulk
+	f.send("POST", path+":retry?function=promise", "").Into(http.StatusOK, &done)
+	require.Zero(t, done)
+	f.stranger("POST", made.Path, "1").Problem(409, "promise_conflict", "no")
+	f.send("POST", path+"/"+made.ID.String()+":retry", "").Into(http.StatusOK, &struct{}{})
+	f.stranger("POST", made.Path, "1").Into(http.StatusOK, &struct{}{})
 }

@@ -32,7 +32,7 @@ type NewTask struct {
 	DelayMS    int64           `json:"delay_ms,omitempty" minimum:"0" doc:"How long to wait before it gets in line"`
 	ExpiresMS  int64           `json:"expires_ms,omitempty" minimum:"0" doc:"How long it may wait to begin"`
 	Deadline   time.Time       `json:"deadline,omitempty" doc:"When it must be over"`
-	Key        string          `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
+	Key        string          `json:"key,omitempty" minLength:"1" maxLength:"1024" doc:"Idempotency key"`
 }
 
 // TaskView is a task of a handler.

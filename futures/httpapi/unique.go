@@ -18,7 +18,7 @@ import (
 type Unique struct {
 	_ struct{} `additionalProperties:"false"` // reject misspelt fields
 
-	Key        string   `json:"key,omitempty" maxLength:"1024" doc:"By this key; without, by all of by"`
+	Key        string   `json:"key,omitempty" minLength:"1" maxLength:"1024" doc:"By this key; without, by all of by"`
 	By         []string `json:"by,omitempty" enum:"function,queue,arguments" doc:"By these as well" maxItems:"3"`
 	Until      string   `json:"until,omitempty" enum:"end,claim,ever" default:"end" doc:"When it is free again"`
 	ForMS      int64    `json:"for_ms,omitempty" minimum:"0" doc:"Not before this time after the submit"`

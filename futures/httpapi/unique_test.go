@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -61,4 +63,41 @@ func TestUniqueOverHTTP(t *testing.T) {
 	for _, bad := range []string{"", "?key=k&name=0123456789abcdef0123456789abcdef", "?key="} {
 		f.send("GET", unique+bad, "").Problem(http.StatusBadRequest, "bad_request", "one of them")
 	}
+}
+
+// TestWhatIsEmptyIsNotPassedOver has keys that are empty, and an id of zeros.
+func TestWhatIsEmptyIsNotPassedOver(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.send("POST", path, `{"function":"go:f"}`, "Idempotency-Key", "").
+		Problem(400, "bad_request", "Idempotency-Key is empty")
+	for at, body := range map[string]string{
+		path: `{"function":"go:f","key":""}`, path + ":submit": `{"futures":[{"function":"go:f","key":""}]}`,
+		promises: `{"key":""}`, tasks: `{"handler":"h","input":1,"key":""}`,
+	} {
+		f.send("POST", at, body).Problem(422, "bad_request", "key")
+	}
+	f.send("POST", path, `{"function":"go:f","unique":{"key":""}}`).Problem(422, "bad_request", "unique.key")
+	const zeros = `"id":"00000000-0000-0000-0000-000000000000"`
+	f.send("POST", path, `{"function":"go:f",`+zeros+`}`).Problem(400, "bad_id", "all zeros")
+	f.send("POST", promises, `{`+zeros+`}`).Problem(400, "bad_id", "all zeros")
+	_, _, err := f.client.Promise(t.Context(), taskWith(futures.Key("")))
+	require.ErrorIs(t, err, layout.ErrBadSpec)
+	require.ErrorContains(t, err, "empty key")
+	f.send("POST", path, `{"function":"go:f","args":"1","input":1}`).
+		Problem(400, "bad_request", "input is JSON and excludes args:")
+	f.send("POST", path, `{"function":"go:f","delay_ms":99999999999999999999}`).
+		Problem(422, "bad_request", "delay_ms: 99999999999999999999 is too much, or no whole number: use at most 92233720368")
+	f.send("PUT", lanes+"/a", `{"width":0}`).Problem(422, "bad_request", "width")
+	f.send("POST", path+":cancel?tag=old&tag=scratch", "").Problem(400, "bad_request", "2 times")
+	f.send("POST", "/api/v1/functions", "x", "Content-Type", "text/plain").
+		Problem(415, "bad_media_type", "application/wasm")
+}
+
+// taskWith is a task with options.
+func taskWith(options ...futures.Option) (t futures.Task) {
+	for _, o := range options {
+		o(&t)
+	}
+	return t
 }

@@ -126,9 +126,8 @@ func Body(r *http.Request, limit int64) (io.Reader, error) {
 // BodyStream returns a request's body, bounded by limit, for a handler that passes it
 // on as it comes: its bytes are not taken from the budget. Its errors are problems.
 func BodyStream(r *http.Request, limit int64) (io.Reader, error) {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, NewProblem(http.StatusUnsupportedMediaType, "bad_media_type", nil,
-			"Content-Encoding %.40q: use none", encoding)
+	if err := checkPlain(r); err != nil {
+		return nil, err
 	}
 	if b, ok := r.Body.(*body); ok {
 		b.held = 0

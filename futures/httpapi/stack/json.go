@@ -6,6 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Limits of JSON that is checked before it is decoded. The value of a field
@@ -18,12 +23,16 @@ const (
 
 // Unmarshal counts the values of JSON before it decodes it, so that a small
 // body stays small in memory: it returns an error for more than 50,000 values or
-// a nesting of more than 32, outside of fields named input. Decoding into an any
-// gives the value that the framework checks, in which a function's own input is
-// null.
+// a nesting of more than 32, outside of fields named input, and for what CheckText
+// refuses. Decoding into an any gives the value that the framework checks, in which a
+// function's own input is null and no other field is there twice.
 func Unmarshal(data []byte, v any) error {
+	if err := CheckText(data); err != nil {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
-	c := &counted{decoder: d}
+	to, strict := v.(*any)
+	c := &counted{decoder: d, strict: strict}
 	tree, err := c.value(0)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
@@ -36,17 +45,52 @@ func Unmarshal(data []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	if to, ok := v.(*any); ok {
+	if strict {
 		*to = tree
 		return nil
 	}
-	return json.Unmarshal(data, v)
+	err = json.Unmarshal(data, v)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return wrongNumber(mismatch)
+	}
+	return err
 }
+
+// tooMuch is a number that a field has no room for.
+type tooMuch struct {
+	*json.UnmarshalTypeError
+	most uint64
+}
+
+// wrongNumber returns the error for a field of another type, in words if that is a number that the field has no room
+// for.
+func wrongNumber(err *json.UnmarshalTypeError) error {
+	number := strings.HasPrefix(err.Value, "number ")
+	switch kind := err.Type.Kind(); {
+	case number && kind >= reflect.Int && kind <= reflect.Int64:
+		return tooMuch{err, 1<<(err.Type.Bits()-1) - 1}
+	case number && kind >= reflect.Uint && kind <= reflect.Uint64:
+		return tooMuch{err, 1<<err.Type.Bits() - 1}
+	default:
+		return err
+	}
+}
+
+// Error implements error.
+func (e tooMuch) Error() string {
+	return fmt.Sprintf("%s: %s is too much, or no whole number: use at most %d", e.Field,
+		strings.TrimPrefix(e.Value, "number "), e.most)
+}
+
+// Unwrap returns the decoder's error.
+func (e tooMuch) Unwrap() error { return e.UnmarshalTypeError }
 
 // counted reads values up to a limit.
 type counted struct {
 	decoder *json.Decoder
 	values  int
+	strict  bool // refuses a field that is there twice
 }
 
 func (c *counted) value(depth int) (any, error) {
@@ -84,6 +128,9 @@ func (c *counted) object(depth int) (any, error) {
 			return nil, err
 		}
 		name := token.(string)
+		if _, twice := object[name]; twice && c.strict {
+			return nil, fmt.Errorf("the field %.40q is there twice: send it once", name)
+		}
 		if name == ownField {
 			var own json.RawMessage
 			if err := c.decoder.Decode(&own); err != nil {
@@ -108,4 +155,40 @@ func (c *counted) token() (json.Token, error) {
 		return nil, fmt.Errorf("more than %d JSON values: send fewer at a time", maxValues)
 	}
 	return c.decoder.Token()
+}
+
+// CheckText returns an error for JSON of which decoding would change a text: what is not UTF-8, and
+// a half of a surrogate pair that is escaped alone.
+func CheckText(data []byte) error {
+	if !utf8.Valid(data) {
+		return errors.New("the JSON is not UTF-8: send texts in UTF-8, and other bytes in base64 where a field encoding " +
+			"says so")
+	}
+	for {
+		at := bytes.IndexByte(data, '\\')
+		if at < 0 {
+			return nil
+		}
+		data = data[at:]
+		first, escaped := escape(data)
+		if !escaped || !utf16.IsSurrogate(first) {
+			data = data[min(2, len(data)):]
+			continue
+		}
+		second, _ := escape(data[6:])
+		if utf16.DecodeRune(first, second) == utf8.RuneError {
+			return fmt.Errorf("%s is half of a surrogate pair, which is no text: send both halves, or bytes in base64 where a "+
+				"field encoding says so", data[:6])
+		}
+		data = data[12:]
+	}
+}
+
+// escape is the character that data begins with, if it is escaped by its number.
+func escape(data []byte) (r rune, escaped bool) {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(data[2:6]), 16, 16)
+	return rune(n), err == nil
 }

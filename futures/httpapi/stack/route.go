@@ -56,6 +56,9 @@ type route struct {
 	// buffered is set if the framework reads the body.
 	buffered bool
 	stream   bool
+	// lists are the query parameters that may be repeated, nil if the route is not described; media
+	// are the media types of a body of bytes.
+	lists, media []string
 	// secret is set if the path has a secret.
 	secret  bool
 	shape   func(*Problem) any
@@ -96,6 +99,7 @@ func Register[I, O any](s *Stack, p Permission, op huma.Operation, handle func(c
 		return out, nil
 	})
 	described := operationAt(s.api.OpenAPI(), op.Method, op.Path)
+	rt.lists, rt.media = listsOf(described), mediaOf(described)
 	described.Responses["default"] = s.problemAnswer(Problem{})
 	if described.RequestBody != nil && described.RequestBody.Content["application/json"] != nil {
 		rt.weight = jsonWeight
@@ -110,7 +114,7 @@ func (s *Stack) Handle(rt Route) {
 	pattern := op.Method + " " + splitAction(op.Path)
 	found := s.add(pattern, &route{
 		permission: rt.Permission, maxBody: op.MaxBodyBytes, stream: rt.Stream, shape: rt.Shape, handler: s.mux,
-		secret: rt.Secret != "",
+		secret: rt.Secret != "", lists: listsOf(&op),
 	})
 	if rt.Secret != "" {
 		before, _, _ := strings.Cut(op.Path, "{")

@@ -21,6 +21,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// exactCase refuses fields in another case than that of the description: they would be decoded by accident.
+var exactCase = sync.OnceFunc(func() { huma.ValidateStrictCasing = true })
+
 // Options of a Stack. The zero value serves every client that can reach it: set
 // Tokens, unless a proxy in front of the handler controls access.
 type Options struct {
@@ -81,6 +84,7 @@ type Stack struct {
 // New returns a stack that serves /metrics, /openapi.json, /docs and / in
 // addition to the registered routes.
 func New(o Options) *Stack {
+	exactCase()
 	o.Version = cmp.Or(o.Version, "dev")
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Limits = o.Limits.withDefaults()
@@ -172,6 +176,9 @@ func (s *Stack) answer(out *response, r *http.Request, q *request, found *route)
 		panic(http.ErrAbortHandler) // it was closed in favour of another
 	}
 	err := found.checkLength(r.ContentLength)
+	if err == nil {
+		err = found.checkClear(r)
+	}
 	if err == nil && found.stream {
 		err = q.stream()
 	}
