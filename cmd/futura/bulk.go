@@ -29,6 +29,10 @@ func (s *selection) add(cmd *cobra.Command, over bool) {
 // instead reports whether futures are selected instead of named by id.
 func (s *selection) instead(ids []string) (bool, error) {
 	some := s.some()
+	if some && len(ids) > 0 {
+		return some, usageError{errors.New("name futures by id, or select them: ids and filters, such as --state or " +
+			"--where, exclude each other")}
+	}
 	if some == (len(ids) > 0) {
 		return some, usageError{errors.New("name futures by id, or select them, such as with --state, --queue or --function")}
 	}
@@ -117,13 +121,20 @@ func (a *app) deleteAll(ctx context.Context, c *futures.Client, s *selection) er
 
 // retryFailed retries all that failed by themselves.
 func (a *app) retryFailed(ctx context.Context, c *futures.Client, s *selection) error {
-	b, cancelled := &bulk{Retried: new(int)}, 0
+	b, cancelled, promised := &bulk{Retried: new(int)}, 0, 0
 	wants := func(row *layout.Row) bool {
 		ending := row.Ending()
-		if ending.Cancelled() && !row.Spec.Held() {
-			cancelled++
+		switch {
+		case ending.Cancelled():
+			if !row.Spec.Held() {
+				cancelled++
+			}
+			return false
+		case row.Spec.Function == futures.FunctionPromise:
+			promised++
+			return false
 		}
-		return !ending.Cancelled()
+		return true
 	}
 	var err error
 	b.OfBatches, err = s.each(ctx, c, wants, func(ids []futures.ID) error {
@@ -137,6 +148,9 @@ func (a *app) retryFailed(ctx context.Context, c *futures.Client, s *selection) 
 	})
 	if cancelled > 0 {
 		fmt.Fprintf(a.err, "left alone, as cancelled: %d (retry them by id)\n", cancelled)
+	}
+	if promised > 0 {
+		fmt.Fprintf(a.err, "left alone, as promises: %d (have them wait again by id)\n", promised)
 	}
 	return errors.Join(a.printBulk(b, "retry"), err)
 }

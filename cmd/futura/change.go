@@ -22,13 +22,21 @@ type changed struct {
 
 // each calls fn for each id on the command line and prints what it says.
 func (a *app) each(ctx context.Context, args []string, fn func(*futures.Client, futures.ID) (changed, error)) error {
-	ids, err := parseIDs(args)
-	if err != nil {
-		return err
+	var ids []futures.ID
+	var failures []error
+	for _, text := range args {
+		id, err := layout.ParseID(text)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 {
+		return errors.Join(failures...)
 	}
 	return a.open(ctx, func(c *futures.Client) error {
 		all := make([]changed, 0, len(ids))
-		var failures []error
 		for _, id := range ids {
 			one, err := fn(c, id)
 			if err != nil {
@@ -82,8 +90,8 @@ func (a *app) retryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "retry ID... | --failed", Short: "Run failed futures again, with all their attempts",
 		Long: "retry runs failed futures again, with all their attempts, and delayed ones at once. With --failed it takes " +
-			"all failed futures except cancelled ones, which are retried by id, and items of batches: for these, use " +
-			"futura batch retry.\n\n" +
+			"all failed futures except cancelled ones and promises, which are retried by id, and items of batches: for these, " +
+			"use futura batch retry.\n\n" +
 			"A future keeps the steps that it has recorded: it goes on from the one that failed, on today's code. With " +
 			"--start-over a failed one forgets them, and all of it runs again.",
 		Example: "  futura retry 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +

@@ -23,18 +23,50 @@ type filterFlags struct {
 // be asked for, none of them if there is one alone.
 func (f *filterFlags) add(flags *pflag.FlagSet, which string, states []layout.State) {
 	if len(states) > 1 {
-		flags.StringVar(&f.state, "state", "", which+" that are "+layout.AnyOf(states))
+		onceVar(flags, &f.state, "state", which+" that are "+layout.AnyOf(states))
 	}
-	flags.StringVar(&f.filter.Queue, "queue", "", which+" of this queue")
-	flags.StringVar(&f.filter.Function, "function", "", which+" of this function")
-	flags.StringVar(&f.filter.Tag, "tag", "", which+" with this tag")
-	flags.StringVar(&f.filter.Error, "error", "",
+	onceVar(flags, &f.filter.Queue, "queue", which+" of this queue")
+	onceVar(flags, &f.filter.Function, "function", which+" of this function")
+	onceVar(flags, &f.filter.Tag, "tag", which+" with this tag")
+	onceVar(flags, &f.filter.Error, "error",
 		which+" whose last failure has this in its message, or is of this kind, such as timeout")
-	flags.StringVar(&f.lane, "lane", "", which+" of this lane, as KIND/KEY")
-	flags.StringVar(&f.worker, "worker", "", which+" that this worker has, or had an attempt at: its id")
-	flags.StringVar(&f.since, "since", "", which+" submitted since a time, such as 2026-01-31T00:00:00Z, or 24h ago")
-	flags.StringVar(&f.until, "until", "", which+" submitted before a time, or so long ago")
+	onceVar(flags, &f.lane, "lane", which+" of this lane, as KIND/KEY")
+	onceVar(flags, &f.worker, "worker", which+" that this worker has, or had an attempt at: its id")
+	onceVar(flags, &f.since, "since", which+" submitted since a time, such as 2026-01-31T00:00:00Z, or 24h ago")
+	onceVar(flags, &f.until, "until", which+" submitted before a time, or so long ago")
 }
+
+// once is a filter, which has one value.
+type once struct {
+	to  *string
+	set bool
+}
+
+// onceVar adds a flag that is given at most once: the last of several would count, and the others be
+// dropped unseen.
+func onceVar(flags *pflag.FlagSet, to *string, name, usage string) {
+	flags.Var(&once{to: to}, name, usage)
+}
+
+// Set implements pflag.Value.
+func (o *once) Set(text string) error {
+	if o.set {
+		return errors.New("it is given twice and takes one value: run the command for each")
+	}
+	*o.to, o.set = text, true
+	return nil
+}
+
+// String implements pflag.Value.
+func (o *once) String() string {
+	if o.to == nil {
+		return ""
+	}
+	return *o.to
+}
+
+// Type implements pflag.Value.
+func (o *once) Type() string { return "string" }
 
 // some reports whether a flag was given.
 func (f *filterFlags) some() bool {

@@ -205,7 +205,7 @@ func (a *app) promiseListCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&all, "all", false, "with those that are over")
-	flags.StringVar(&f.filter.Tag, "tag", "", "only those with this tag")
+	onceVar(flags, &f.filter.Tag, "tag", "only those with this tag")
 	flags.StringVar(&f.cursor, "cursor", "", "continue where an earlier list ended, with the same flags")
 	f.addLimit(cmd)
 	return cmd

@@ -58,8 +58,8 @@ func (a *app) listCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.add(flags, "only those", layout.States())
-	flags.StringVar(&f.filter.Label, "label", "", "only those with this label")
-	flags.StringVar(&f.filter.Owner, "batch", "", "only the items of this batch")
+	onceVar(flags, &f.filter.Label, "label", "only those with this label")
+	onceVar(flags, &f.filter.Owner, "batch", "only the items of this batch")
 	flags.BoolVar(&f.items, "items", false, "with the items of batches")
 	flags.BoolVar(&f.oldest, "oldest", false, "the oldest first")
 	flags.StringVar(&f.cursor, "cursor", "", "continue where an earlier list ended, with the same flags")

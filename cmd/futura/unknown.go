@@ -49,7 +49,7 @@ func flagError(err error) error {
 	case "float64":
 		takes = "a number"
 	case "duration":
-		takes = "a duration such as 90s, 5m or 2h"
+		takes = "a duration such as 90s, 5m or 2h, up to 2562047h"
 	case "bool":
 		takes = "true or false"
 	default:

@@ -27,7 +27,8 @@ func (l Limits) Validate() error {
 	const fastest = 1e9
 	switch {
 	case l.Pending < 0 || l.Running < 0 || l.Bytes < 0:
-		return fmt.Errorf("%w: limits %+v: none may be negative; 0 is no limit", layout.ErrBadConfig, l)
+		return fmt.Errorf("%w: limits pending=%d running=%d bytes=%d per_second=%g: none may be negative; 0 is no limit",
+			layout.ErrBadConfig, l.Pending, l.Running, l.Bytes, l.PerSecond)
 	case !(l.PerSecond >= 0 && l.PerSecond <= fastest) || l.PerSecond > 0 && l.PerSecond < 1/float64(3600*24):
 		return fmt.Errorf("%w: %v submits per second: use one a day (%.6f) to %.0f, or 0 for no limit", layout.ErrBadConfig,
 			l.PerSecond, 1/float64(3600*24), fastest)
