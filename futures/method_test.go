@@ -7,7 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -86,5 +89,38 @@ func TestATransactionCallsActorsOfANewType(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, i == 0, result.Attempts > 1)
 		s.Committed(ctx, result.Version)
+	}
+}
+
+// TestUnknownTransactionsCallActorsOfANewType makes the kind of lanes in a transaction whose commit has an unknown
+// result: tried again, it finds the kind or makes it, and the call is one.
+func TestUnknownTransactionsCallActorsOfANewType(t *testing.T) {
+	t.Parallel()
+	for _, fault := range unknownResults() {
+		ctx, faults := t.Context(), faultkv.Wrap(storetest.New(t), faultkv.Options{})
+		c := newClient(t, faults)
+		task, err := newBank().deposit.Task("alice", 1, futures.Key("once"))
+		require.NoError(t, err)
+		faults.FailNext(fault, func(tag string) bool { return tag == "orders" })
+		var s *futures.TxFutures
+		retry := kv.Retry{Options: kv.Options{Tag: "orders"}}
+		result, err := kv.Transact(ctx, faults, retry, func(tx kv.Attempt) (err error) {
+			s, err = c.SubmitTx(ctx, tx, []futures.Task{task})
+			return err
+		})
+		require.NoError(t, err, fault)
+		s.Committed(ctx, result.Version)
+		faults.Flush()
+		require.Equal(t, 1, faults.Counts().Injected[fault])
+		kind, err := lanes.Of(c.Cluster()).Kind(ctx, task.Lane.Kind)
+		require.NoError(t, err, fault)
+		require.Equal(t, 1, kind.Width)
+		again, err := c.Submit(ctx, task)
+		require.NoError(t, err, fault)
+		require.True(t, again.Existed(), fault)
+		require.Equal(t, s.Futures[0].ID(), again.ID(), fault)
+		report, err := audit.Check(ctx, c.Cluster(), audit.Options{})
+		require.NoError(t, err)
+		require.Empty(t, report.Problems, fault)
 	}
 }
