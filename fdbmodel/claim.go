@@ -115,7 +115,8 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	r.wakes.Claims()
 	var taken []layout.ReadyEntry
 	var answer ClaimAnswer
-	result, err := r.cluster.Transact(ctx, kv.Options{Tag: "futura-claim", NoSync: true}, func(tx kv.Attempt) error {
+	o := kv.Options{Tag: "futura-claim", NoSync: true, Turns: true}
+	result, err := r.cluster.Transact(ctx, o, func(tx kv.Attempt) error {
 		var err error
 		taken, answer.More, err = r.claimIn(ctx, tx, token, req)
 		return err

@@ -189,7 +189,8 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	for again := true; again; again = f.refuse(ctx, err) {
 		err = skipUnreadable(func(skip skippedLanes) (err error) {
 			f.leaveDependants = len(skip) > 0
-			result, err = f.serializer().Transact(ctx, c, kv.Options{Tag: "futura-finish"}, f.run)
+			turns := f.serializer()
+			result, err = turns.Transact(ctx, c, kv.Options{Tag: "futura-finish", Turns: turns != nil}, f.run)
 			return err
 		})
 	}
@@ -234,12 +235,13 @@ func (f *finishing) serializer() *serial.Serializer {
 	return nil
 }
 
-func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) error {
+func (f *finishing) run(ctx context.Context, tx kv.Attempt, past serial.Past) error {
 	r, c, completions := f.r, f.r.cluster, f.completions
 	f.outcomes, f.submits, f.submitter = make([]Outcome, len(completions)), nil, nil
 	claimed, recent := lastClaim(len(completions), func(i int) *ClaimedFuture { return completions[i].Future }, f.now)
+	recent = recent && !past.Rivals
 	f.pinned = recent && tx.Number == 1
-	if err := seeClaims(ctx, tx, max(claimed, last, f.seen()), recent); err != nil {
+	if err := seeClaims(ctx, tx, max(claimed, past.Last, f.seen()), recent); err != nil {
 		return err
 	}
 	f.succession.ask(tx)

@@ -369,7 +369,7 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 		serializer = c.submitSerializer
 	}
 	var answers []Submitted
-	run := func(ctx context.Context, tx kv.Attempt, _ kv.Version) (err error) {
+	run := func(ctx context.Context, tx kv.Attempt, _ serial.Past) (err error) {
 		answers, err = c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})
 		return err
 	}

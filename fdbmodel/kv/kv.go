@@ -35,6 +35,13 @@ type Options struct {
 	// Tag names the operation, at most 16 characters, for throttling and for
 	// metrics. A driver may ignore it. Defaults to none.
 	Tag string
+
+	// Turns says that transactions with this Tag are likely to conflict when they run
+	// at the same time. Once two of them have, whichever processes they are of, a driver
+	// may have them read and commit one after the other for a second: the first read then
+	// waits, for a quarter of a second at most. It saves time and changes no result. A driver
+	// may ignore it. Defaults to false.
+	Turns bool
 }
 
 // Reader is the reading half of a transaction. Reads are issued at once and

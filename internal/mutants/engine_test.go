@@ -7,6 +7,9 @@ func engine() suites {
 	return suites{{of: "fdbmodel/kv/embedded"}, {of: "fdbmodel/kv/kvtest"}}
 }
 
+// turns are the tests of transactions that take turns.
+func turns() suites { return suites{{of: "fdbmodel/kv/embedded", run: "Turn"}} }
+
 // marks are the tests of what is known to be synced.
 func marks() suites { return suites{{of: "fdbmodel/kv/embedded", run: "Mark|TornTail|Images|Loss"}} }
 
@@ -41,6 +44,20 @@ func orderMutants() []mutant {
 		{name: "rows of tables are seen in leaves whose rows are gone", file: inEngine + "readbelow.go",
 			by:  suites{{of: "fdbmodel/kv/embedded", run: "QueuesByChance"}},
 			old: "c.hides = true", new: "c.hides = false"},
+		{name: "transactions that have met take no turns", file: inEngine + "transaction.go", by: turns(),
+			old: "t.store.turns.meet(t.options.Tag)", new: "_ = t.store.turns.meet"},
+		{name: "a transaction that is cancelled keeps its turn", file: inEngine + "transaction.go", by: turns(),
+			old: "\tt.state = txOver\n\tt.passTurn(kv.NoVersion)\n", new: "\tt.state = txOver\n"},
+		{name: "a transaction that is cancelled as it waits keeps its turn", file: inEngine + "transaction.go", by: turns(),
+			old: "\t\tt.store.turns.end(turn, kv.NoVersion)\n", new: ""},
+		{name: "a turn does not read what lingers", file: inEngine + "transaction.go", by: turns(),
+			old: "max(t.epoch.version, t.least)", new: "t.epoch.version"},
+		{name: "a turn is never taken from one that stopped", file: inEngine + "turns.go", by: turns(),
+			old: "turnWait = 250", new: "turnWait  = 250_000"},
+		{name: "all wait for one that stopped", file: inEngine + "turns.go", by: turns(),
+			old: "of.taken = taken", new: "_ = taken"},
+		{name: "turns go on for ever", file: inEngine + "turns.go", by: turns(),
+			old: "left <= 0 || left > turnsFor", new: "left > turnsFor"},
 		{name: "a conflict waits for what lingers", file: inEngine + "checkpoint.go",
 			by:  suites{{of: "fdbmodel/kv/embedded", run: "ALingering"}},
 			old: "s.disk.pipeline.hurry()", new: ""},

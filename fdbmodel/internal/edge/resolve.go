@@ -97,7 +97,7 @@ func (r *Resolver) ResolveMarks(ctx context.Context, marks []index.Mark,
 		}
 	}
 	var s *resolution
-	result, err := r.Model.Transact(ctx, kv.Options{Tag: "futura-resolve"}, func(tx kv.Attempt) error {
+	result, err := r.Model.Transact(ctx, kv.Options{Tag: "futura-resolve", Turns: true}, func(tx kv.Attempt) error {
 		changes := r.Model.Write(tx)
 		s = &resolution{Resolver: r, tx: tx, changes: changes, edges: changes.Edges(), inputs: NewInputs(tx, r.Keys),
 			limit: MaxPiece / max(1, len(ids)), changed: map[layout.ID]bool{}}

@@ -15,6 +15,9 @@ const (
 	For = time.Second
 	// Recent is how long after a commit its version is certain to be readable.
 	Recent = time.Second
+	// rivalsFor is how long transactions read at the newest version after a conflict with those of other
+	// processes.
+	rivalsFor = 10 * time.Second
 )
 
 // Model is what a serializer needs of the model.
@@ -30,10 +33,21 @@ type Model interface {
 type Serializer struct {
 	turn chan struct{}
 
-	mu    sync.Mutex
-	last  kv.Version // of the last one
-	at    time.Time  // of it
-	until time.Time  // they take turns
+	mu     sync.Mutex
+	last   kv.Version // of the last one
+	at     time.Time  // of it
+	until  time.Time  // they take turns
+	rivals time.Time  // they read at the newest version
+}
+
+// Past is what a transaction knows of those before it.
+type Past struct {
+	// Last is the version of the serializer's last transaction if that was a short while ago, and
+	// otherwise kv.NoVersion: a read at that version does not conflict with it.
+	Last kv.Version
+	// Rivals is set if transactions of other processes met those of the serializer lately. A read at
+	// a version that is not the newest is likely to conflict with them.
+	Rivals bool
 }
 
 // New returns a serializer.
@@ -48,8 +62,24 @@ func (k *Serializer) isOn(now time.Time, attempt int) bool {
 	if attempt > 1 {
 		k.until = now.Add(For)
 	}
-	left := k.until.Sub(now)
-	return left > 0 && left <= For // no longer, if the clock was set back
+	return isWithin(now, k.until, For)
+}
+
+// isWithin reports whether it is before until, by no more than the duration: a clock may have been set back.
+func isWithin(now, until time.Time, d time.Duration) bool {
+	left := until.Sub(now)
+	return left > 0 && left <= d
+}
+
+// hasRivals reports whether other processes meet the serializer's transactions. One that runs again though it
+// has the turn says so.
+func (k *Serializer) hasRivals(now time.Time, met bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if met {
+		k.rivals = now.Add(rivalsFor)
+	}
+	return isWithin(now, k.rivals, rivalsFor)
 }
 
 // seen returns the version of the last transaction if that was a short while ago, and
@@ -71,37 +101,56 @@ func (k *Serializer) note(version kv.Version, now time.Time) {
 	}
 }
 
-// Transact is Transact of the model within a serializer, which may be nil. fn gets the version of the
-// serializer's last transaction if that was a short while ago, and otherwise kv.NoVersion:
-// a read at that version does not conflict with it. Turns only save time: the store decides
-// what conflicts, also after an unknown result.
+// Transact is Transact of the model within a serializer, which may be nil. Turns only save time: the store
+// decides what conflicts, also after an unknown result.
 func (k *Serializer) Transact(ctx context.Context, m Model, o kv.Options,
-	fn func(ctx context.Context, tx kv.Attempt, last kv.Version) error,
+	fn func(ctx context.Context, tx kv.Attempt, past Past) error,
 ) (kv.Result, error) {
 	if k == nil {
-		return m.Transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, kv.NoVersion) })
+		return m.Transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, Past{Last: kv.NoVersion}) })
 	}
-	hasTurn, again := false, 0 // how often it read again without a conflict
-	defer func() {
-		if hasTurn {
-			<-k.turn
-		}
-	}()
+	r := running{Serializer: k}
+	defer r.leave()
 	result, err := m.Transact(ctx, o, func(tx kv.Attempt) error {
-		if !hasTurn && k.isOn(m.Now(), tx.Number-again) {
-			select {
-			case k.turn <- struct{}{}:
-				hasTurn = true
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		past, err := r.enter(ctx, tx, m)
+		if err == nil {
+			err = fn(ctx, tx, past)
 		}
-		err := fn(ctx, tx, k.seen(m.Now()))
 		if errors.Is(err, kv.ErrFutureVersion) {
-			again++
+			r.again++
 		}
 		return err
 	})
 	k.note(result.Version, m.Now())
 	return result, err
+}
+
+// running is one transaction of a serializer.
+type running struct {
+	*Serializer
+	hasTurn bool
+	again   int // how often it read again without a conflict
+	before  int // the number of the attempt before, without those
+}
+
+// enter waits for the turn, if transactions take turns.
+func (r *running) enter(ctx context.Context, tx kv.Attempt, m Model) (Past, error) {
+	number, now := tx.Number-r.again, m.Now()
+	rivals := r.hasRivals(now, r.hasTurn && number > r.before)
+	r.before = number
+	if !r.hasTurn && r.isOn(now, number) {
+		select {
+		case r.turn <- struct{}{}:
+			r.hasTurn = true
+		case <-ctx.Done():
+			return Past{}, ctx.Err()
+		}
+	}
+	return Past{r.seen(m.Now()), rivals}, nil
+}
+
+func (r *running) leave() {
+	if r.hasTurn {
+		<-r.turn
+	}
 }

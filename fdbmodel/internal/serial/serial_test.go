@@ -26,6 +26,7 @@ func (m model) Now() time.Time { return time.Now() }
 type contender struct {
 	inside bool
 	last   kv.Version
+	rivals bool
 	let    chan error
 	end    error
 	result kv.Result
@@ -36,11 +37,11 @@ func contend(ctx context.Context, m Model, k *Serializer, conflicts int) *conten
 	t := &contender{let: make(chan error, 1)}
 	go func() {
 		t.result, t.end = k.Transact(ctx, m, kv.Options{Tag: "test"},
-			func(_ context.Context, tx kv.Attempt, last kv.Version) error {
+			func(_ context.Context, tx kv.Attempt, past Past) error {
 				if tx.Number <= conflicts {
 					return kv.ErrConflict
 				}
-				t.inside, t.last = true, last
+				t.inside, t.last, t.rivals = true, past.Last, past.Rivals
 				tx.Set([]byte("x"), nil)
 				return <-t.let
 			})
@@ -94,6 +95,35 @@ func TestSerializer(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Empty(t, k.turn)
+	})
+}
+
+// TestSerializerKnowsItsRivals: what meets another though it has the turn has met one of another process, and
+// is told so for ten seconds. One that meets its own is not.
+func TestSerializerKnowsItsRivals(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c := model{reference.Open(reference.Options{})}
+		k := New()
+		run := func(conflicts int) *contender {
+			one := contend(ctx, c, k, conflicts)
+			<-time.After(10 * retried)
+			synctest.Wait()
+			require.True(t, one.inside)
+			one.let <- nil
+			synctest.Wait()
+			require.NoError(t, one.end)
+			return one
+		}
+		require.False(t, run(0).rivals)
+		require.False(t, run(1).rivals, "it had no turn")
+		require.True(t, run(2).rivals)
+		require.True(t, run(0).rivals)
+		<-time.After(rivalsFor - time.Second)
+		require.True(t, run(0).rivals)
+		<-time.After(time.Second)
+		require.False(t, run(0).rivals)
 	})
 }
 

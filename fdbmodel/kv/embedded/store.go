@@ -58,6 +58,7 @@ type Store struct {
 	// hinted says that the file COLD has something. It is guarded by checkpointLock.
 	hinted  bool
 	warming warming
+	turns   turns
 
 	// ended is why the store has stopped serving, nil while it serves.
 	ended   atomic.Pointer[ending]
@@ -82,6 +83,7 @@ func newStore(o Options) *Store {
 	s := &Store{options: o.withDefaults(), failed: make(chan struct{}), unmerged: -1}
 	s.workspaces.New = newWorkspace
 	s.warming.init()
+	s.turns.clock = s.options.Clock
 	s.index.init(s.options.LargeValue, s.options.heapPages())
 	s.spill.most = s.options.CheckpointBytes / spillFraction
 	s.watches.init(&s.index, &s.line)

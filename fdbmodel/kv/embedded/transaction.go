@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -37,6 +38,10 @@ type transaction struct {
 	epoch   *epoch
 	version kv.Version
 	begun   time.Time
+	// turn is what it has to pass on at its end. asked says that it has asked for one.
+	turn  *turn
+	asked bool
+	least kv.Version // that it reads at, unless it was given one
 
 	watches  []*watch
 	conflict kv.Version
@@ -65,6 +70,11 @@ func (t *transaction) enter() error {
 		return err
 	}
 	s := t.store
+	if t.epoch == nil && t.options.Turns && !t.asked {
+		if err := t.awaitTurn(); err != nil {
+			return err
+		}
+	}
 	if t.epoch != nil {
 		if s.expired(t.begun) {
 			return kv.ErrTooOld
@@ -74,7 +84,7 @@ func (t *transaction) enter() error {
 	now := s.options.Clock.Now()
 	if !t.hasWanted {
 		t.epoch = s.line.enter()
-		t.version = t.epoch.version
+		t.version = max(t.epoch.version, t.least)
 	} else {
 		if err := s.reached(t.wanted); err != nil {
 			return err
@@ -86,6 +96,24 @@ func (t *transaction) enter() error {
 		t.epoch, t.version = e, t.wanted
 	}
 	t.begun = now
+	return nil
+}
+
+// awaitTurn waits for the transaction's turn. It reads what the one before it wrote, which may have committed
+// with NoSync, unless it has asked for a version.
+func (t *transaction) awaitTurn() error {
+	t.asked = true
+	t.mu.Unlock()
+	turn, last := t.store.turns.take(t.options.Tag)
+	t.mu.Lock()
+	if turn == nil {
+		return nil
+	}
+	if err := t.usable(); err != nil {
+		t.store.turns.end(turn, kv.NoVersion)
+		return err
+	}
+	t.turn, t.least = turn, last
 	return nil
 }
 
@@ -199,13 +227,25 @@ func (t *transaction) settle(r *request) (kv.Committed, error) {
 	defer t.mu.Unlock()
 	committed, err := r.committed, r.err
 	t.conflict = r.conflict
+	if t.options.Turns && errors.Is(err, kv.ErrConflict) {
+		t.store.turns.meet(t.options.Tag)
+	}
 	if err == nil {
 		t.arm(committed.Version)
 	} else {
 		committed = kv.Committed{Version: kv.NoVersion}
 	}
+	t.passTurn(committed.Version)
 	t.close(err)
 	return committed, err
+}
+
+// passTurn passes on the turn that the transaction has.
+func (t *transaction) passTurn(at kv.Version) {
+	if t.turn != nil {
+		t.store.turns.end(t.turn, at)
+		t.turn = nil
+	}
 }
 
 func (t *transaction) arm(since kv.Version) {
@@ -218,6 +258,7 @@ func (t *transaction) arm(since kv.Version) {
 // close ends the transaction. Watches that were not armed end with err.
 func (t *transaction) close(err error) {
 	t.state = txOver
+	t.passTurn(kv.NoVersion)
 	for _, w := range t.watches {
 		t.store.watches.end(w, err)
 	}

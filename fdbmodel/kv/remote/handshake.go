@@ -17,7 +17,7 @@ const (
 	// magic begins what both sides say first.
 	magic = "FUTURAKV"
 	// protocolVersion is raised by every change of the protocol.
-	protocolVersion = 2
+	protocolVersion = 3
 	// maxHello bounds what is read from an unauthenticated connection, in bytes.
 	maxHello = 4 << 10
 	// maxToken is the longest token, in bytes.

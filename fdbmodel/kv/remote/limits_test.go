@@ -417,7 +417,7 @@ func TestRoundTrips(t *testing.T) {
 	require.NoError(t, err)
 	count := func(want uint64, fn func(tx kv.Tx)) {
 		before := l.frames.Load()
-		tx := db.Begin(kv.Options{NoSync: true, Tag: "count"})
+		tx := db.Begin(kv.Options{NoSync: true, Tag: "count", Turns: true})
 		fn(tx)
 		_, err := tx.Commit(t.Context())
 		require.NoError(t, err)

@@ -299,7 +299,7 @@ func (p *peer) take(kind byte, body []byte, frame batch) (*work, error) {
 // takeBatch passes a batch to its transaction, which gives its memory back.
 func (p *peer) takeBatch(d *decoder, frame batch) (_ *work, err error) {
 	number, flags := d.uvarint(), d.byte()
-	if flags&^(flagBegin|flagNoSync) != 0 {
+	if flags&^(flagBegin|flagNoSync|flagTurns) != 0 {
 		d.fail()
 	}
 	taken := false
@@ -313,7 +313,8 @@ func (p *peer) takeBatch(d *decoder, frame batch) (_ *work, err error) {
 		if d.err != nil {
 			return nil, d.err
 		}
-		if err := p.begin(number, kv.Options{NoSync: flags&flagNoSync != 0, Tag: tag}); err != nil {
+		o := kv.Options{NoSync: flags&flagNoSync != 0, Turns: flags&flagTurns != 0, Tag: tag}
+		if err := p.begin(number, o); err != nil {
 			return nil, err
 		}
 	}

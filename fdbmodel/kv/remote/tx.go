@@ -132,6 +132,9 @@ func (t *tx) sendBatch(ops []byte) {
 		if t.options.NoSync {
 			flags |= flagNoSync
 		}
+		if t.options.Turns {
+			flags |= flagTurns
+		}
 		tag := t.options.Tag
 		head = appendBytes(append(head, flags), tag[:min(len(tag), maxTag)])
 	}

@@ -50,6 +50,7 @@ const (
 const (
 	flagBegin = 1 << iota
 	flagNoSync
+	flagTurns
 )
 
 // Operations. Those from opGet on begin with the number of their request.
