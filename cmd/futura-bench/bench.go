@@ -39,8 +39,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"  graph       100,000 futures with two inputs each, and the ratio of their rate to\n" +
 			"              futures without; diamonds; a chain of 1,000; one with 10,000 inputs,\n" +
 			"              and one that 10,000 use; --futures is also that number, up to 100,000\n" +
-			"  lanes       20,000 futures in lanes that are never full, and in 100 of width 10;\n" +
-			"              1,000 in one of width 1; each beside plain futures\n" +
+			"  lanes       20,000 futures in lanes that are never full, in 100 of width 10, 1,000 in one of 1\n" +
+			"  processes   the same lanes, and a graph, with each worker in a process of its own: conflicts\n" +
 			"  steps       5,000 futures of ten steps each, and as many plain ones: how many times as\n" +
 			"              long those with steps take, and what each costs\n" +
 			"  actors      20,000 calls of 1,000 actors, and 1,000 of one with a backlog, each beside plain\n" +

@@ -62,7 +62,7 @@ func plan() (all []planned) {
 	numbers := map[string][3]int{ // in the order of page.Kinds; -1 where it is not measured
 		"burndown": {100_000, 100_000, 20_000}, "stream": {50_000, 50_000, 10_000}, "latency": {2000, 2000, 500},
 		"await": {50_000, 50_000, 10_000}, "batch": {0, 0, 5000}, "graph": {20_000, 20_000, 2000},
-		"lanes": {0, 0, 2000}, "contention": {0, -1, -1}, "idle": {0, -1, -1}, "wasm": {0, -1, -1},
+		"lanes": {0, 0, 2000}, "processes": {0, 0, 5000}, "contention": {0, -1, -1}, "idle": {0, -1, -1}, "wasm": {0, -1, -1},
 		"objects": {0, -1, -1}, "hints": {0, -1, -1}, "peers": {0, -1, -1},
 		"load": {20_000, 20_000, 5000}, "workers": {10_000, 10_000, 5000}, "pending": {1_000_000, 100_000, 100_000},
 		"history": {1_000_000, -1, -1}, "steps": {10_000, -1, -1}, "actors": {0, -1, 2000}, "pressure": {0, 100_000, 20_000},

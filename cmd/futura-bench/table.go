@@ -122,8 +122,8 @@ func laneRows(lanes []bench.LaneCost) (rows [][]string) {
 	for _, l := range lanes {
 		rows = append(rows, []string{l.Name, fmt.Sprintf("%s in %.0f ms, %.0f per second", wording.Count(l.Futures, "future"),
 			l.RunMS, l.FuturesPerSecond)},
-			[]string{"  each", fmt.Sprintf("%.3g transactions, %.3g mutations, %.3g reads", l.Transactions, l.Mutations,
-				l.Reads)})
+			[]string{"  each", fmt.Sprintf("%.3g transactions, %.3g mutations, %.3g reads; %.2g %% conflicts",
+				l.Transactions, l.Mutations, l.Reads, 100*l.Conflicts)})
 	}
 	return rows
 }

@@ -99,7 +99,7 @@ type Options struct {
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
 	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "lanes",
-		"steps", "actors", "wasm", "objects", "hints", "peers", "load", "workers", "pending", "history",
+		"processes", "steps", "actors", "wasm", "objects", "hints", "peers", "load", "workers", "pending", "history",
 		"pressure"}
 }
 
@@ -109,7 +109,8 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 	scenarios := map[string]func(context.Context, *run) error{
 		"burndown": inCluster(burndown), "stream": inCluster(stream), "latency": inCluster(latency), "backlog": backlog,
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
-		"graph": graphs, "lanes": lanes, "steps": inSteps, "actors": onActors, "wasm": functions, "objects": storeObjects,
+		"graph": graphs, "lanes": lanes, "processes": processes,
+		"steps": inSteps, "actors": onActors, "wasm": functions, "objects": storeObjects,
 		"hints": inCluster(hints), "peers": inCluster(peers), "load": inCluster(load), "workers": moreWorkers,
 		"pending": morePending, "history": inCluster(history), "pressure": pressure,
 	}

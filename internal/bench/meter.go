@@ -89,6 +89,12 @@ func (u Usage) minus(v Usage) Usage {
 	}
 }
 
+func (u Usage) plus(v Usage) Usage {
+	return Usage{
+		u.Commits + v.Commits, u.Conflicts + v.Conflicts, u.Mutations + v.Mutations, u.Reads + v.Reads, u.Keys + v.Keys,
+	}
+}
+
 // Begin implements kv.Database.
 func (m *Meter) Begin(o kv.Options) kv.Tx {
 	return &meteredTx{Tx: m.Database.Begin(o), counts: &m.counts}

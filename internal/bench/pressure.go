@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/transfer"
+	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/workers"
 )
@@ -46,7 +46,7 @@ func pressure(ctx context.Context, r *run) error {
 			feeding, stop := context.WithCancel(ctx)
 			fed := make(chan error, 1)
 			go func() { fed <- f.run(ctx, feeding, r) }()
-			err := r.pressures(ctx, &f.ended)
+			err := r.pressures(ctx, f)
 			stop()
 			return firstError([]error{err, <-fed})
 		})
@@ -55,7 +55,8 @@ func pressure(ctx context.Context, r *run) error {
 
 // pressures measures one thing after the other, and the undisturbed rate between them. The first period
 // does not count.
-func (r *run) pressures(ctx context.Context, ended *atomic.Int64) error {
+func (r *run) pressures(ctx context.Context, f *feeders) error {
+	ended := &f.ended
 	before, first := r.mark(), ended.Load()
 	rate := func(d time.Duration) float64 {
 		start, first := time.Now(), ended.Load()
@@ -72,9 +73,9 @@ func (r *run) pressures(ctx context.Context, ended *atomic.Int64) error {
 	}{
 		{"a slow reader", r.readSlowly},
 		{"a slow backup", r.backUp},
-		{"an await of as many", r.awaitAside},
+		{"an await of as many", func(ctx context.Context) error { return r.awaitAside(ctx, f) }},
 		{"a worker that dies", r.die},
-		{"a worker that restarts", r.restart},
+		{"a worker that restarts", func(ctx context.Context) error { return r.restart(ctx, f.count) }},
 	} {
 		r.begin("beside "+aside.name, 0)
 		p := Pressure{Name: aside.name}
@@ -164,14 +165,24 @@ func (r *run) backUp(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// awaitAside submits as many futures as are pending, and awaits them.
-func (r *run) awaitAside(ctx context.Context) error {
+// awaitAside awaits as many futures as are pending, which it submits in the place of feeders: how many are
+// pending stays the same.
+func (r *run) awaitAside(ctx context.Context, f *feeders) error {
 	for ctx.Err() == nil {
-		all, err := r.submitTasks(ctx, r.report.Futures, task)
-		if err == nil {
-			_, err = r.client.AwaitAll(ctx, all)
+		all := make([]*futures.Future, 0, r.report.Futures)
+		for len(all) < cap(all) {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-f.due:
+			}
+			some, err := r.submitTasks(ctx, int(f.batch), task)
+			if err != nil {
+				return err
+			}
+			all = append(all, some...)
 		}
-		if err != nil {
+		if _, err := r.client.AwaitAll(ctx, all); err != nil {
 			return err
 		}
 	}
@@ -191,12 +202,12 @@ func (r *run) die(ctx context.Context) error {
 }
 
 // restart has a worker come, work for half a second, and go, again and again.
-func (r *run) restart(ctx context.Context) error {
+func (r *run) restart(ctx context.Context, fn workers.Function) error {
 	for ctx.Err() == nil {
 		life, end := context.WithTimeout(ctx, 500*time.Millisecond)
 		w, err := workers.FromCluster(r.client.Cluster(), workers.Options{Name: "bench-again"})
 		if err == nil {
-			err = w.Register(noop, func(context.Context, []byte) ([]byte, error) { return nil, nil })
+			err = w.Register(noop, fn)
 		}
 		if err == nil {
 			if err = w.Run(life); errors.Is(err, context.DeadlineExceeded) {

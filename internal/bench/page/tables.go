@@ -166,7 +166,7 @@ func (d *Document) others(b *bytes.Buffer) {
 
 // each are the tables of lanes, edges and hints.
 func (d *Document) each(b *bytes.Buffer) {
-	var lanes, edges, pressures [][]string
+	var lanes, edges, pressures, processes [][]string
 	for _, kind := range Kinds() {
 		if r := d.find("pressure", kind); r != nil {
 			for _, p := range r.Pressures {
@@ -184,6 +184,12 @@ func (d *Document) each(b *bytes.Buffer) {
 					rounded(l.FuturesPerSecond)})
 			}
 		}
+		if r := d.find("processes", kind); r != nil {
+			for _, l := range r.Lanes {
+				processes = append(processes, []string{l.Name, name(kind), figure(l.Transactions), figure(l.Mutations),
+					figure(l.Reads), fmt.Sprintf("%.1f %%", 100*l.Conflicts), rounded(l.FuturesPerSecond)})
+			}
+		}
 		if r := d.find("graph", kind); r != nil {
 			for _, s := range r.Shapes {
 				edges = append(edges, []string{s.Name, name(kind), figure(float64(s.Futures)), figure(float64(s.Edges)),
@@ -199,6 +205,10 @@ func (d *Document) each(b *bytes.Buffer) {
 	if len(lanes) > 0 {
 		b.WriteString("[Lanes](../concepts/lanes.md) and [actors](../guide/actors.md), each future:\n\n")
 		table(b, []string{"futures", "store", "transactions", "mutations", "reads", "futures/s"}, lanes)
+	}
+	if len(processes) > 0 {
+		b.WriteString("Two workers, each in a process of its own, run futures that contend for the same rows:\n\n")
+		table(b, []string{"futures", "store", "transactions", "mutations", "reads", "conflicts", "futures/s"}, processes)
 	}
 	if len(edges) > 0 {
 		b.WriteString("[Dependencies](../concepts/futures.md), each edge:\n\n")
