@@ -234,10 +234,14 @@ func (c *Client) CallActor(ctx context.Context, name, key, method string, t Task
 // set. Args are the input as JSON, null for none. The cluster has the kind of lanes of the type from
 // then on. A method wasm:NAME or wasm:NAME/EXPORT is a stored WASM module, for any type of actors.
 //
+// A method that all living workers which know it have registered as a Reader is called in no lane, and its Args
+// have the key beside the input, as those of Reader.Task. Until such a worker has been seen, it is called in line:
+// the same Key is ErrIDInUse for the other kind of call.
+//
 // It returns ErrBadName, and ErrNotFound for a module that is not stored, or for a method that no worker
 // knows, if workers know others of the type or none has been called yet: a call by a wrong name would hold up
 // all others to that actor. While no worker of the type runs, calls are taken and wait for one. It reads the
-// records of all workers, unless it has seen before that one knows the method.
+// records of all workers, unless it has seen less than ten seconds ago that one knows the method.
 func (c *Client) ActorTask(ctx context.Context, name, key, method string, t Task) (Task, error) {
 	if err := c.usable(); err != nil {
 		return t, err
@@ -264,18 +268,44 @@ func (c *Client) ActorTask(ctx context.Context, name, key, method string, t Task
 		}
 		return t, err
 	}
-	if _, known := c.methods.Load(t.Function); known {
-		return t, nil
+	m, err := c.methodOf(ctx, name, t.Function)
+	if err == nil && m.reads {
+		t.Lane = Lane{}
+		if t.Args, err = json.Marshal(Reading[json.RawMessage]{key, t.Args}); err != nil {
+			err = fmt.Errorf("%w: the arguments must be JSON: %w", layout.ErrBadSpec, err)
+		}
 	}
-	knows, err := c.knowMethod(ctx, name, t.Function)
+	return t, err
+}
+
+// calledMethod is what is known of a method without its Go type: that workers run it, and that it is a reader.
+type calledMethod struct {
+	known, reads bool
+	at           time.Time
+}
+
+// methodsKnown is how long what is known of a method counts.
+const methodsKnown = 10 * time.Second
+
+// methodOf returns what workers say of a method, and has the cluster have the lanes that its calls need. It returns
+// ErrNotFound if calls of it should not wait for a worker.
+func (c *Client) methodOf(ctx context.Context, name, function string) (calledMethod, error) {
+	now := c.cluster.Now()
+	if seen, is := c.methods.Load(function); is && now.Sub(seen.(calledMethod).at) < methodsKnown {
+		return seen.(calledMethod), nil
+	}
+	knows, reads, err := c.knowMethod(ctx, name, function)
+	m := calledMethod{knows, reads, now}
 	if err != nil || !knows {
-		return t, err
+		return m, err
 	}
-	if err := c.ensureActors(ctx, name); err != nil {
-		return t, err
+	if !reads {
+		if err := c.ensureActors(ctx, name); err != nil {
+			return m, err
+		}
 	}
-	c.methods.Store(t.Function, nil)
-	return t, nil
+	c.methods.Store(function, m)
+	return m, nil
 }
 
 // ensureActors has the cluster have the kind of lanes of a type: of width 1, unless it was set otherwise.
@@ -325,33 +355,38 @@ func (c *Client) ensureCallsTx(ctx context.Context, tx kv.Tx, tasks []Task) (mad
 	return made, nil
 }
 
-// knowMethod reports whether a worker knows a method. It returns ErrNotFound if calls of it should
-// not wait for one.
-func (c *Client) knowMethod(ctx context.Context, name, function string) (bool, error) {
+// knowMethod reports whether a worker knows a method, and whether all that do, and live, have it as a reader. It
+// returns ErrNotFound if calls of it should not wait for one.
+func (c *Client) knowMethod(ctx context.Context, name, function string) (knows, reads bool, err error) {
 	members, err := c.cluster.Workers(ctx)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	others := map[string]bool{}
+	others, read, change := map[string]bool{}, false, false
 	for i := range members {
-		for _, f := range members[i].Functions {
+		m := &members[i]
+		for _, f := range m.Functions {
 			if f == function {
-				return true, nil
+				reader := slices.Contains(m.Readers, f)
+				knows, read, change = true, read || reader && m.Alive, change || !reader && m.Alive
 			}
-			if method, of := strings.CutPrefix(f, goPrefix+name+"."); of && members[i].Alive {
+			if method, of := strings.CutPrefix(f, goPrefix+name+"."); of && m.Alive {
 				others[method] = true
 			}
 		}
 	}
+	if knows {
+		return true, read && !change, nil
+	}
 	if len(others) > 0 {
 		known := slices.Sorted(maps.Keys(others))
-		return false, fmt.Errorf("%s: %w: the workers know of actors of type %s: %.200s", function, ErrNotFound, name,
+		return false, false, fmt.Errorf("%s: %w: the workers know of actors of type %s: %.200s", function, ErrNotFound, name,
 			strings.Join(known, ", "))
 	}
 	_, err = lanes.Of(c.cluster).Kind(ctx, actors.LaneKind(name))
 	if errors.Is(err, ErrNotFound) {
-		return false, fmt.Errorf("actors of type %s: %w: none has been called yet, and no worker knows %s: start one that "+
-			"does, or correct the name", name, ErrNotFound, function)
+		return false, false, fmt.Errorf("actors of type %s: %w: none has been called yet, and no worker knows %s: start one "+
+			"that does, or correct the name", name, ErrNotFound, function)
 	}
-	return false, err
+	return false, false, err
 }

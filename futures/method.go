@@ -39,14 +39,15 @@ func DefineMethod[S, In, Out any](a *Actor[S], name string, fn func(ctx context.
 
 // Bind returns the arguments of workers.Worker.Register.
 func (m Method[In, Out]) Bind() (name string, run func(context.Context, []byte) ([]byte, error)) {
-	return m.Definition.Bind(func(ctx context.Context, in In) (out Out, err error) {
+	name, call := m.Definition.Bind(func(ctx context.Context, in In) (Out, error) { return m.run(ctx, ActorKey(ctx), in) })
+	return name, func(ctx context.Context, args []byte) ([]byte, error) {
 		lane, _ := ctx.Value(taskcontext.LaneKey{}).(layout.Lane)
-		if lane.Kind != actors.LaneKind(m.actor) {
-			return out, permanentError{fmt.Errorf("%w: go:%s is a method of actors: submit it in the lane %s/KEY, or by "+
-				"Method.Call", layout.ErrBadSpec, m.Name(), actors.LaneKind(m.actor))}
+		if lane.Kind != actors.LaneKind(m.actor) { // before its arguments, which may be those of a reader
+			return nil, permanentError{fmt.Errorf("%w: go:%s is a method of actors, and no reader of them: submit it in the "+
+				"lane %s/KEY, or by Method.Call", layout.ErrBadSpec, m.Name(), actors.LaneKind(m.actor))}
 		}
-		return m.run(ctx, lane.Key, in)
-	})
+		return call(ctx, args)
+	}
 }
 
 // ActorKey returns the key of the actor whose method or reader ctx was given to, empty for other functions.

@@ -27,8 +27,9 @@ type Reading[In any] struct {
 // gets the state as the last call that has ended left it, the zero S for an actor that has none; what it changes of
 // that is lost. It sends nothing, and no actor takes part in its attempt: others it reads by Actor.Read. Parts of the
 // actor that it gets and lists are of the same version of the store. If that no longer keeps it, after about
-// five seconds, and the actor has changed since, the attempt fails, and the next one reads all anew. Called without
-// the Go type, by its name, it waits in the lane of the actor as other methods do.
+// five seconds, and the actor has changed since, the attempt fails, and the next one reads all anew. What its worker
+// registers says that it is a reader, so that Client.CallActor calls it as one too. Submitted in the lane of the
+// actor, it waits there as other methods do.
 func DefineReader[S, In, Out any](a *Actor[S], name string, fn func(ctx context.Context, state S, in In) (Out, error),
 	options ...Option,
 ) Reader[In, Out] {
@@ -61,7 +62,8 @@ type (
 	readingKey struct{}
 )
 
-// Bind returns the arguments of workers.Worker.Register.
+// Bind returns the arguments of workers.Worker.Register. The name is that of Name with a ? behind it, which says that
+// it is a reader.
 func (r Reader[In, Out]) Bind() (name string, run func(context.Context, []byte) ([]byte, error)) {
 	_, inLane := r.in.Bind(func(ctx context.Context, in In) (Out, error) { return r.run(ctx, ActorKey(ctx), in) })
 	name, free := r.Definition.Bind(func(ctx context.Context, q Reading[In]) (out Out, err error) {
@@ -70,7 +72,7 @@ func (r Reader[In, Out]) Bind() (name string, run func(context.Context, []byte) 
 		}
 		return r.run(ctx, q.Key, q.In)
 	})
-	return name, func(ctx context.Context, args []byte) ([]byte, error) {
+	return name + taskcontext.ReaderMark, func(ctx context.Context, args []byte) ([]byte, error) {
 		if lane, _ := ctx.Value(taskcontext.LaneKey{}).(layout.Lane); lane == r.ref(lane.Key).Lane() {
 			return inLane(ctx, args)
 		}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/ratelog"
 	"github.com/futura-run/futura/internal/signal"
+	"github.com/futura-run/futura/internal/taskcontext"
 )
 
 // Worker executes futures. Its methods may be called from many goroutines.
@@ -29,6 +32,7 @@ type Worker struct {
 
 	mu         sync.Mutex
 	functions  map[string]Function
+	readers    []string // those that are readers of actors
 	bundles    map[string]BundleFunction
 	started    bool
 	membership *membership // the present membership
@@ -142,8 +146,20 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 func (w *Worker) manual() bool { return w.options.Seam != nil && w.options.Seam.Manual }
 
 // Register registers a function as go:NAME. It returns layout.ErrBadName for an
-// invalid name, and an error for a registered name or after Run.
+// invalid name, and an error for a registered name or after Run. What futures.Reader.Bind returns is registered as a
+// reader of actors.
 func (w *Worker) Register(name string, fn Function) error {
+	name, reads := strings.CutSuffix(name, taskcontext.ReaderMark)
+	if err := w.register(name, fn); err != nil || !reads {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readers = append(w.readers, "go:"+name)
+	return nil
+}
+
+func (w *Worker) register(name string, fn Function) error {
 	full := "go:" + name
 	if err := layout.CheckFunctionName(full); err != nil {
 		return err
@@ -303,6 +319,7 @@ func (w *Worker) join(ctx context.Context) (*membership, error) {
 	for name := range w.functions {
 		info.Functions = append(info.Functions, name)
 	}
+	info.Readers = slices.Sorted(slices.Values(w.readers))
 	w.mu.Unlock()
 	if w.options.Remote != nil {
 		info.Functions = append(info.Functions, w.options.Remote.Functions()...)

@@ -148,8 +148,8 @@ func (a *app) actorCallCommand() *cobra.Command {
 		Use: "call TYPE/KEY METHOD [JSON]", Short: "Call a method of an actor",
 		Long: "call submits a call to an actor and prints its id once it is durable. JSON is the input, - that of standard " +
 			"input, null by default; put -- before one that begins with a minus. With --wait it prints the result instead, " +
-			"or with --json the future as get does. It exits with 3 if no worker knows the method. wasm:NAME or " +
-			"wasm:NAME/EXPORT as METHOD is a stored WASM module.",
+			"or with --json the future as get does. A method that workers have as a reader runs beside other calls. It exits " +
+			"with 3 if no worker knows the method. wasm:NAME or wasm:NAME/EXPORT as METHOD is a stored WASM module.",
 		Example: "  futura actor call account/alice deposit 5 --wait\n" +
 			"  futura actor call account/alice deposit --wait -- -5\n" +
 			"  futura actor call counter/visits wasm:counter 5 --wait\n" +

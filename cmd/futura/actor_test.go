@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura"
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
@@ -121,6 +122,34 @@ func TestActorsFromTheCommandLine(t *testing.T) {
 	_, e = s.run(exitNotFound, "", "actor", "show", "basket/a/b c")
 	require.Contains(t, e, "it has no state")
 	s.run(exitNotFound, "", "actor", "delete", "basket/a/b c")
+}
+
+// TestReadersFromTheCommandLine calls a reader while a call of its actor runs.
+func TestReadersFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	of := futures.DefineActor[basket]("basket")
+	has := futures.DefineReader(of, "has", func(_ context.Context, b basket, n int) (bool, error) {
+		return b.Items >= n, nil
+	})
+	begun, end := make(chan struct{}), make(chan struct{})
+	hold := futures.DefineMethod(of, "hold", func(_ context.Context, b *basket, n int) (int, error) {
+		close(begun)
+		<-end
+		b.Items += n
+		return b.Items, nil
+	})
+	node, err := futura.Open(t.Context(), s.store, futura.Function(has.Bind()), futura.Function(hold.Bind()))
+	require.NoError(t, err)
+	defer node.Close()
+	f, err := hold.Submit(t.Context(), node.Client, "a", 2)
+	require.NoError(t, err)
+	<-begun
+	require.Equal(t, "false", s.ok("actor", "call", "basket/a", "has", "1", "--wait"))
+	close(end)
+	_, err = f.Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "true", s.ok("actor", "call", "basket/a", "has", "1", "--wait"))
 }
 
 // stateOf is the state of an actor as it is exported.

@@ -383,6 +383,7 @@ type WorkerInfo struct {
 	Name      string    `msgpack:"n,omitempty" json:"name,omitempty"`
 	Queues    []string  `msgpack:"q" json:"queues"`
 	Functions []string  `msgpack:"f,omitempty" json:"functions,omitempty"` // exact names, or wasm:* for any module
+	Readers   []string  `msgpack:"r,omitempty" json:"readers,omitempty"`   // those of them that are readers of actors
 	Capacity  Resources `msgpack:"c" json:"capacity"`
 	StartedAt int64     `msgpack:"t" json:"started_at_ms"`
 	Opening   string    `msgpack:"o,omitempty" json:"-"` // the opening of an embedded store that it belongs to

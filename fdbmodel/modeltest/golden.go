@@ -193,7 +193,7 @@ func goldenMembers() []GoldenRecord {
 			Address: "10.0.0.1:1", Name: "n", Queues: []string{"q"}, Functions: []string{"go:f", layout.AnyModule},
 			Capacity: layout.Resources{Slots: 4, CPU: 4000, RAM: 1 << 33, GPU: 1000}, StartedAt: 9, Opening: "o",
 			Process: 10, Version: "v", Connection: "x", Labels: map[string]string{"zone": "a"}, Objects: "o",
-			Secret: "s", Leaving: true,
+			Secret: "s", Leaving: true, Readers: []string{"go:f"},
 		}, false, empty[layout.WorkerInfo]()},
 		{"heartbeat", &layout.Heartbeat{
 			Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4, Awaiting: 5, Full: []string{"go:f"},

@@ -51,7 +51,7 @@ func (s *server) registerActors() {
 		"Calls that run see that, and run again. Those that wait begin with none."), s.deleteActor)
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, one+"/{method}", "call-actor",
 		"Call a method of an actor", "The body is its input, any JSON. Answers as a submit does: once the call is durable, "+
-			"or with wait once it is over."), s.callActor)
+			"or with wait once it is over. Readers run beside other calls."), s.callActor)
 }
 
 type actorTypesOutputBody struct {

@@ -40,6 +40,8 @@ func (f *fixture) baskets() {
 		b.Items += n
 		return b.Items, nil
 	}).Bind()))
+	has := func(_ context.Context, b basket, n int) (bool, error) { return b.Items >= n, nil }
+	require.NoError(f, w.Register(futures.DefineReader(of, "has", has).Bind()))
 	require.NoError(f, w.Register(futures.DefineMethod(of, "seal", func(_ context.Context, b *basket, _ any) (int, error) {
 		b.Seal = []byte{0, 0xff}
 		return 0, nil
@@ -53,6 +55,10 @@ func TestActorsOverHTTP(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	f.baskets()
 	var types struct{ Types []string }
+	var read httpapi.Future
+	f.send("POST", actors+"/basket/a/has?wait=30s", "0").Into(http.StatusCreated, &read)
+	require.JSONEq(t, "true", string(read.Result.Output))
+	require.Nil(t, read.Lane, "it waits for no call")
 	require.JSONEq(t, `{"types": []}`, string(f.send("GET", actors, "").Into(http.StatusOK, &types).Body))
 	var keys []string
 	for escaped, key := range map[string]string{
@@ -177,7 +183,8 @@ func TestCallsOfActorsThatAreWrong(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	f.send("POST", actors+"/basket/a/add", "1").Problem(http.StatusNotFound, "not_found", "none has been called yet")
 	f.baskets()
-	f.send("POST", actors+"/basket/a/ad", "1").Problem(http.StatusNotFound, "not_found", "of type basket: add, put, seal")
+	f.send("POST", actors+"/basket/a/ad", "1").Problem(http.StatusNotFound, "not_found",
+		"of type basket: add, has, put, seal")
 	f.send("POST", actors+"/counter/a/wasm:none%2Fadd", "1").Problem(http.StatusNotFound, "not_found", "wasm:none/add")
 	f.send("POST", actors+"/no%2Ftype/a/add", "1").Problem(http.StatusBadRequest, "bad_name", "type of actors")
 	f.send("GET", actors+"/no%2Ftype", "").Problem(http.StatusBadRequest, "bad_name", "type of actors")

@@ -4,6 +4,7 @@ package mutants
 func actorCallMutants() []mutant {
 	const list, calls, explain = "fdbmodel/actors/list.go", "futures/actors.go", "fdbmodel/inspect/explain_actor.go"
 	model, client := suites{{of: "fdbmodel/actors", run: "Lists"}}, suites{{of: "futures", run: "Actor|WrongNames"}}
+	read := suites{{of: "futures", run: "Reader"}}
 	explained := suites{{of: "fdbmodel/inspect", run: "ExplainOf"}}
 	return []mutant{
 		{name: "a list of states takes any memory", file: list, by: model,
@@ -16,6 +17,14 @@ func actorCallMutants() []mutant {
 			old: "if len(others) > 0 {", new: "if len(others) < 0 {"},
 		{name: "a call by a wrong name of a type makes lanes", file: calls, by: client,
 			old: "if err != nil || !knows {", new: "if knows && err != nil {"},
+		{name: "readers wait in line", file: calls, by: read,
+			old: "if err == nil && m.reads {", new: "if err == nil && m.reads && false {"},
+		{name: "a reader is called where a worker has a method", file: calls, by: read,
+			old: "return true, read && !change, nil", new: "return true, read, nil"},
+		{name: "what is known of a method counts for ever", file: calls, by: read,
+			old: "is && now.Sub(seen.(calledMethod).at) < methodsKnown {", new: "is {"},
+		{name: "a method is called by the arguments of a reader", file: "futures/method.go", by: read,
+			old: "if lane.Kind != actors.LaneKind(m.actor) {", new: "if lane.Kind != actors.LaneKind(m.actor) && false {"},
 		{name: "a call runs that another lane has admitted", file: explain, by: explained,
 			old: "e.row.HasSlot() && e.row.Spec.Lane == lane", new: "e.row.HasSlot()"},
 		{name: "a call that waits runs", file: explain, by: explained,

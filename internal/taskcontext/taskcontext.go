@@ -58,6 +58,9 @@ type ClientSource interface {
 	Made(open func(*slog.Logger) (MadeClient, error)) (MadeClient, error)
 }
 
+// ReaderMark ends the name by which a worker registers a reader of actors.
+const ReaderMark = "?"
+
 // DeadlineKey is the context key under which a Go function finds the deadline of its
 // future, a time.Time, zero for none.
 type DeadlineKey struct{}
