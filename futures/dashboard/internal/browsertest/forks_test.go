@@ -96,6 +96,85 @@ func TestFork(t *testing.T) {
 	require.Zero(t, value[int](reader, buttons))
 }
 
+// give fills the fields of the last value of a step.
+func (t *tab) give(step, value string) {
+	t.Helper()
+	for name, text := range map[string]string{"[name=step]": step, "[name=value]": value} {
+		field := fmt.Sprintf("[...document.querySelectorAll('dialog %s')].at(-1)", name)
+		t.holds("!!" + field)
+		t.do(name, chromedp.Evaluate(fmt.Sprintf("%[1]s.value = %[2]q; %[1]s.dispatchEvent(new Event('change')); null", field,
+			text), nil))
+	}
+}
+
+// TestForkWithValues gives steps values, and says what is wrong with some.
+func TestForkWithValues(t *testing.T) {
+	s := newSite(t)
+	s.work(func(w *workers.Worker) error {
+		return w.Register("book", func(ctx context.Context, _ []byte) ([]byte, error) {
+			seat, err := futures.Step(ctx, "seat", func(context.Context) (int64, error) { return 1, nil })
+			if err != nil {
+				return nil, err
+			}
+			paid, err := futures.Step(ctx, "pay "+hostile, func(context.Context) (string, error) {
+				return "", workers.Permanent(errors.New("no card"))
+			})
+			return fmt.Append(nil, "seat ", seat, " ", paid), err
+		})
+	})
+	const large = "9007199254740993" // which a float can't be
+	failed := s.submit("30s", map[string]any{"function": "go:book", "tags": []string{"booked"}})
+	p := s.newTab()
+	p.login(secrets[stack.Submit])
+	p.open("futures/" + failed)
+	p.press("Fork …")
+	p.press("Give a step a value")
+	p.holds("document.activeElement.name === 'step'")
+	p.give("seat", "paid")
+	p.sees("dialog .bad", "This is not JSON")
+	p.holds("document.querySelector('dialog [name=value]').getAttribute('aria-invalid') === 'true'")
+	p.accessible("fork with a bad value")
+	p.press("Fork it")
+	p.holds("document.querySelector('dialog textarea:invalid') === document.activeElement")
+	p.give("", "7")
+	p.sees("dialog .bad", "Name the step that has this value.")
+	p.give("seat", large)
+	p.press("Give a step a value")
+	p.give("seat", "8")
+	p.sees("dialog .bad", "This step has two values.")
+	p.press("Leave it out")
+	p.press("Give a step a value")
+	p.give("pay "+hostile, `"by card"`)
+	p.press("Give a step a value") // which stays empty
+	p.accessible("fork with values")
+	p.press("Fork it")
+	p.sees("#news", "It was forked: …")
+	fork := value[string](p, "document.querySelector('#news a').title")
+	p.open("futures/" + fork)
+	p.sees("h1", "realized")
+	p.sees("main", "seat "+large+" by card")
+	p.clean("fork with values")
+
+	p.open("futures?tag=booked&state=failed")
+	p.press("Fork all …")
+	p.sees("dialog", "1 futures would be forked")
+	p.press("Give a step a value")
+	p.give("pay "+hostile, "by card")
+	p.sees("dialog [role=status]", "A value of a step is wrong.")
+	p.give("sleep", "0")
+	p.sees("dialog", "0 futures would be forked; 1 can't be.")
+	p.give("pay "+hostile, `"by hand"`)
+	p.sees("dialog", "1 futures would be forked")
+	p.enter("name", "hand")
+	p.press("Fork them")
+	p.sees("#news", "1 futures were forked")
+	p.open("futures?label=hand")
+	p.sees("td", "realized")
+	p.press("Fork all …")
+	p.press("Back")
+	p.clean("fork all with values")
+}
+
 // TestForkAll forks what a filter finds, in two parts under one name, after a preview.
 func TestForkAll(t *testing.T) {
 	s := newSite(t)

@@ -5,6 +5,7 @@ import { cut, number, short } from "../format.js";
 import { say } from "../app.js";
 import { forkLabel } from "./forks.js";
 import { may, question } from "./parts.js";
+import { stepValues } from "./values.js";
 
 export function bulk(filter) {
   if (filter.batch) return may("submit", h("p", { class: "hint", key: "bulk" }, "Items of a batch are changed with it: ",
@@ -80,20 +81,22 @@ async function forkAll(filter) {
   const news = h("div", { role: "status" }), name = forkLabel({ required: true, onchange: preview });
   const from = h("input", { name: "from", value: "failed", maxlength: 210, spellcheck: "false", list: "points", onchange: preview });
   const limit = h("input", { name: "limit", type: "number", min: 1, max: 1e9, placeholder: "all", onchange: preview });
+  const values = stepValues([], preview);
   const value = (label) => label.querySelector("input").value;
-  const how = (more) => ({ more, limit: Number(limit.value), body: { from: from.value, ...(value(name) && { name: value(name) }) } });
+  const how = (more) => ({ more, limit: Number(limit.value), body: values.body({ from: from.value, ...(value(name) && { name: value(name) }) }) });
   async function preview() {
-    const mine = ++asked;
-    news.replaceChildren("Counting …");
+    const mine = ++asked, asks = how({ preview: true });
+    news.replaceChildren(asks.body ? "Counting …" : "A value of a step is wrong.");
+    if (!asks.body) return;
     try {
-      const sum = await sweep("fork", filter, how({ preview: true }), (so) => news.replaceChildren(forkTold(so, true)), () => mine !== asked);
+      const sum = await sweep("fork", filter, asks, (so) => news.replaceChildren(forkTold(so, true)), () => mine !== asked);
       if (mine === asked) news.append(h("ul", { class: "plain", tabindex: 0, "aria-label": "Examples" }, [...sum.first, ...sum.refusals].map(example)));
     } catch (err) { if (mine === asked) news.replaceChildren(h("span", { class: "bad" }, err.message)); }
   }
   preview();
   const yes = await question(`Fork all futures with ${inWords({ state: "failed", ...filter })}, on today's code?`, "Fork them", { content: [
     h("label", null, "From: failed, start, or the name of a step ", from), h("datalist", { id: "points" }, ["failed", "start"].map((v) => h("option", { value: v }))),
-    h("label", null, "At most ", limit), news, name] });
+    h("label", null, "At most ", limit), values.node, news, name] });
   asked++;
   if (!yes) return;
   let stop = false;

@@ -4,6 +4,7 @@ import { orNull, get, post } from "../api.js";
 import { cut, number } from "../format.js";
 import { act, say } from "../app.js";
 import { badge, futureLink, question, when } from "./parts.js";
+import { stepValues } from "./values.js";
 
 export const forkLabel = (properties) => h("label", null, "Name, which is the label of the forks",
   h("input", { name: "name", maxlength: 64, spellcheck: "false", autocomplete: "off", ...properties }));
@@ -31,11 +32,11 @@ export async function fork(f, steps) {
   const news = h("p", { role: "status" });
   const tell = () => { news.textContent = told(from.value, steps); };
   const from = h("select", { name: "from", onchange: tell }, points.filter(Boolean).map(([value, text]) => h("option", { value }, text)));
-  const label = forkLabel();
+  const label = forkLabel(), values = stepValues(steps.map((s) => s.name));
   tell();
   if (!(await question("Make a new future of this one, on today's code? This one stays as it is.", "Fork it",
-    { content: [h("label", null, "It goes on from ", from), news, label] }))) return;
+    { content: [h("label", null, "It goes on from ", from), news, values.node, label] }))) return;
   const name = label.querySelector("input").value;
-  const made = await act(() => post(["futures", f.id + ":fork"], { from: from.value, ...(name && { name }) }));
+  const made = await act(() => post(["futures", f.id + ":fork"], values.body({ from: from.value, ...(name && { name }) })));
   if (made) say(made.existed ? "It was forked under this name before: " : "It was forked: ", false, futureLink(made.id));
 }
