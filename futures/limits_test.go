@@ -11,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
@@ -286,4 +288,43 @@ func TestAWaitForRoomThatEndsWhileItAsks(t *testing.T) {
 	require.ErrorIs(t, err, futures.ErrLimit)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 2, asked)
+}
+
+// TestLabelsArePrintable refuses control characters in the labels of all that a client makes, and leaves alone what
+// is stored.
+func TestLabelsArePrintable(t *testing.T) {
+	t.Parallel()
+	cluster := futurestest.New(t)
+	ctx, c := t.Context(), cluster.Client
+	for _, label := range []string{"a\nb", "\x1b[31m", "\u202eb", "\x00", "\xff"} {
+		task := futures.Task{Function: "go:f", Label: label}
+		_, err := c.Submit(ctx, task)
+		require.ErrorIs(t, err, futures.ErrBadSpec, "%q", label)
+		require.ErrorContains(t, err, "printable characters")
+		_, err = c.SubmitMany(ctx, []futures.Task{{Function: "go:f"}, task})
+		require.ErrorIs(t, err, futures.ErrBadSpec, "%q", label)
+		_, _, err = c.Promise(ctx, futures.Task{Label: label})
+		require.ErrorIs(t, err, futures.ErrBadSpec, "%q", label)
+		_, err = c.Put(ctx, strings.NewReader("x"), futures.PutOptions{Label: label})
+		require.ErrorIs(t, err, futures.ErrBadSpec, "%q", label)
+		_, err = c.PutSchedule(ctx, futures.Schedule{Name: "s", Every: time.Hour, Task: task})
+		require.ErrorIs(t, err, futures.ErrBadSpec, "%q", label)
+	}
+	_, err := c.Submit(ctx, futures.Task{Function: "go:f", Label: "Zahlung ✓ für 7"})
+	require.NoError(t, err)
+
+	// As an earlier version has submitted it: the model takes it, and so do lists.
+	made, err := c.Cluster().Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Label: "a\nb"}}})
+	require.NoError(t, err)
+	views, _, err := c.List(ctx, futures.Filter{Label: "a\nb"}, nil, 10)
+	require.NoError(t, err)
+	require.Len(t, views, 1)
+	require.Equal(t, made[0].ID, views[0].ID)
+	_, err = c.Cancel(ctx, made[0].ID, "")
+	require.NoError(t, err)
+	fork, err := c.Fork(ctx, made[0].ID, futures.ForkOptions{From: futures.ForkFromStart()})
+	require.NoError(t, err)
+	row, err := c.Cluster().Get(ctx, fork.ID)
+	require.NoError(t, err)
+	require.Equal(t, "a\nb", row.Spec.Label)
 }

@@ -80,7 +80,7 @@ func Tags(tags ...string) Option {
 	return func(t *Task) { t.Tags = append(slices.Clip(t.Tags), tags...) }
 }
 
-// Label is for people, at most 64 bytes. Defaults to none.
+// Label is for people, at most 64 bytes of printable characters; lists find futures by it. Defaults to none.
 func Label(text string) Option { return func(t *Task) { t.Label = text } }
 
 // Trace is the context of the trace that the future is part of; see Task.Trace. An empty

@@ -44,7 +44,7 @@ type PutOptions struct {
 	ID  ID
 	Key string
 	// Queue is what the future is counted in, default "default". Label is for people,
-	// at most 64 bytes; it defaults to none.
+	// at most 64 bytes of printable characters; it defaults to none.
 	Queue, Label string
 	// Tags are what lists find the future by; see Task.Tags. A repeated put leaves those
 	// of the first. Default to none.

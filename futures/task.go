@@ -1,6 +1,7 @@
 package futures
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,7 +44,7 @@ type Task struct {
 	Argv []string
 	Env  map[string]string
 	// Queue defaults to "default". Label is for people, at most 64
-	// bytes; it defaults to none.
+	// bytes of printable characters; it defaults to none.
 	Queue, Label string
 	// Tags are what lists find the future by: at most 8, each of 1 to 64 of the characters
 	// A-Z a-z 0-9 . _ : / @ = + -. Each costs a write, and another one when the future is
@@ -190,7 +191,7 @@ func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, 
 		return s, fmt.Errorf("%w: Key is given an empty key, by which nothing can be submitted again: leave it out, or name "+
 			"one", layout.ErrBadSpec)
 	}
-	return s, t.checkWords()
+	return s, cmp.Or(t.checkWords(), layout.CheckNewLabel(t.Label))
 }
 
 // requireFit returns ErrUnfit for tasks that ask for a worker that could run them,

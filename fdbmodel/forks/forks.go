@@ -10,7 +10,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/fork"
-	"github.com/futura-run/futura/fdbmodel/internal/step"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -151,7 +150,7 @@ func (f *Forks) identified(requests []Request) ([]Request, error) {
 
 // CheckName returns ErrBadName unless forks may have the name: 1 to 64 bytes of printable characters.
 func CheckName(name string) error {
-	if name == "" || len(name) > MaxName || !step.IsPrintable(name) {
+	if name == "" || len(name) > MaxName || !layout.IsPrintableLine(name) {
 		return fmt.Errorf("%w: name %.80q of forks: use 1 to %d bytes of printable characters", layout.ErrBadName, name,
 			MaxName)
 	}

@@ -89,6 +89,15 @@ func (s *Spec) CheckLimits() error {
 	return nil
 }
 
+// CheckNewLabel returns ErrBadSpec unless the label of a future that is submitted has printable characters alone. Older
+// futures and schedules have others, and so have forks of them: CheckLimits does not ask.
+func CheckNewLabel(label string) error {
+	if !IsPrintableLine(label) {
+		return fmt.Errorf("%w: label %.80q: use printable characters alone, without line breaks", ErrBadSpec, label)
+	}
+	return nil
+}
+
 // MetaSize returns the approximate size of argv, env, trace and labels
 // together, in bytes.
 func (s *Spec) MetaSize() int {

@@ -63,7 +63,7 @@ type Spec struct {
 	// Owner names the assigner of the future, such as a batch. An owned future
 	// is held: it waits for Assign and is never in the pool.
 	Owner string `msgpack:"o,omitempty" json:"owner,omitempty"`
-	// Label is for people. At most 64 bytes.
+	// Label is for people. At most 64 bytes; see CheckNewLabel.
 	Label string `msgpack:"lb,omitempty" json:"label,omitempty"`
 	// Tags are what lists find the future by, in their order; see SortTags.
 	Tags         []string     `msgpack:"tg,omitempty" json:"tags,omitempty"`

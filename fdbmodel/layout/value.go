@@ -3,6 +3,7 @@ package layout
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -51,6 +52,11 @@ func (k *KeyKind) Decode(key, value []byte) (v Value, err error) {
 		err = fmt.Errorf("%s: %w: %d bytes that are not %s", tuple.String(key), ErrBadRecord, len(value), k.Format)
 	}
 	return v, err
+}
+
+// IsPrintableLine reports whether a text has printable characters alone, and so no line breaks.
+func IsPrintableLine(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) })
 }
 
 // Printable reports whether b is text without control characters other than

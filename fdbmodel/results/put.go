@@ -87,7 +87,7 @@ func (r *Results) putRow(v *Value) (*layout.Row, error) {
 	if spec.Tags, err = layout.SortTags(v.Tags); err != nil {
 		return nil, err
 	}
-	if err := spec.CheckLimits(); err != nil {
+	if err := cmp.Or(spec.CheckLimits(), layout.CheckNewLabel(spec.Label)); err != nil {
 		return nil, err
 	}
 	id := v.ID

@@ -2,7 +2,14 @@ package mutants
 
 // putMutants are faults in values that are put, in copies, pins and streams.
 func putMutants() []mutant {
+	labels := suites{{of: "futures", run: "TestLabels"}}
 	return []mutant{
+		{name: "put: a label with control characters", file: "fdbmodel/results/put.go", by: labels,
+			old: "cmp.Or(spec.CheckLimits(), layout.CheckNewLabel(spec.Label))", new: "spec.CheckLimits()"},
+		{name: "a label of a submit with control characters", file: "futures/task.go", by: labels,
+			old: "cmp.Or(t.checkWords(), layout.CheckNewLabel(t.Label))", new: "cmp.Or(t.checkWords())"},
+		{name: "labels of an earlier version can't be forked", file: "fdbmodel/layout/limits.go", by: labels,
+			old: "case len(s.Label) > maxLabel:", new: "case len(s.Label) > maxLabel || CheckNewLabel(s.Label) != nil:"},
 		{name: "put: a pinned future is removed", file: "fdbmodel/internal/edge/released.go",
 			by:  suites{{of: "fdbmodel/results", run: "TestPin"}},
 			old: "if len(pins.Holders) > 0 {",

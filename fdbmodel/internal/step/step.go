@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -158,14 +156,9 @@ func All(ctx context.Context, tx kv.Reader, k Keys, id layout.ID) (all []Named, 
 // pageOfAll is how many steps All reads at a time.
 const pageOfAll = 500
 
-// IsPrintable reports whether a text has printable characters alone.
-func IsPrintable(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) })
-}
-
 // CheckName returns ErrBadName unless name may name a step.
 func CheckName(name string) error {
-	if name == "" || len(name) > MaxName || !IsPrintable(name) {
+	if name == "" || len(name) > MaxName || !layout.IsPrintableLine(name) {
 		return fmt.Errorf("%w: step %.80q: use 1 to %d bytes of printable characters", layout.ErrBadName, name, MaxName)
 	}
 	return nil
