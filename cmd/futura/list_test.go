@@ -97,7 +97,7 @@ func TestListByTagAndTime(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	tagged := s.ok("submit", "go:nobody", "--tag", "customer:acme", "--tag", "nightly", "--key", "k")
-	other := s.ok("submit", "go:nobody", "--tag", "nightly")
+	other := s.ok("submit", "go:nobody", "--tag", "nightly", "--label", "order 7")
 	require.Regexp(t, `(?m)^tags +customer:acme, nightly$`, s.ok("get", tagged))
 	ids := func(args ...string) (ids []string) {
 		for _, line := range strings.Split(s.ok(append([]string{"list"}, args...)...), "\n")[1:] {
@@ -108,6 +108,9 @@ func TestListByTagAndTime(t *testing.T) {
 	require.Equal(t, []string{tagged}, ids("--tag", "customer:acme"))
 	require.Equal(t, []string{other, tagged}, ids("--tag", "nightly", "--since", "1h"))
 	require.Equal(t, []string{other, tagged}, ids("--since", "1h", "--queue", "default"))
+	require.Equal(t, []string{other}, ids("--label", "order 7"))
+	_, e := s.run(exitUsage, "", "submit", "go:nobody", "--label", "a\x1bb")
+	require.Contains(t, e, "printable characters")
 	require.Empty(t, ids("--until", "1h"))
 	s.ok("lane", "set", "mail", "--width", "1")
 	laned := s.ok("submit", "go:nobody", "--lane", "mail/a/b", "--tag", "nightly")

@@ -94,6 +94,7 @@ func (a *app) submitCommand() *cobra.Command {
 // addSubmit adds what all commands take that submit one future, which they call so.
 func (f *submitFlags) addSubmit(flags *pflag.FlagSet, what string) {
 	t := &f.task
+	flags.StringVar(&t.Label, "label", "", "for people, at most 64 bytes; futura list --label finds it")
 	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
 	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same "+what)
 	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")

@@ -131,6 +131,7 @@ type callActorInput struct {
 	Actor      string           `path:"key"`
 	Method     string           `path:"method"`
 	Queue      string           `query:"queue" default:"default"`
+	Label      string           `query:"label" maxLength:"64" doc:"For people: printable characters"`
 	Tags       []string         `query:"tag,explode" maxItems:"8" doc:"What lists find it by"`
 	Priority   int              `query:"priority" minimum:"0" maximum:"255" doc:"Higher is earlier in line"`
 	MaxRetries int              `query:"max_retries" minimum:"0" default:"3" doc:"Attempts after the first"`
@@ -148,7 +149,7 @@ func (s *server) callActor(ctx context.Context, in *callActorInput) (*answer, er
 		described := NewFuture{
 			Queue: in.Queue, Tags: in.Tags, Priority: in.Priority, MaxRetries: &in.MaxRetries,
 			BackoffMS: in.BackoffMS, TimeoutMS: in.TimeoutMS, DelayMS: in.DelayMS, ExpiresMS: in.ExpiresMS,
-			Deadline: in.Deadline, RequireFit: in.RequireFit, Input: given(in.Body),
+			Deadline: in.Deadline, RequireFit: in.RequireFit, Input: given(in.Body), Label: in.Label,
 		}
 		t, err := described.task()
 		if err != nil {

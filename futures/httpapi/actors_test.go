@@ -68,11 +68,12 @@ func TestActorsOverHTTP(t *testing.T) {
 		at := actors + "/basket/" + escaped
 		f.send("GET", at, "").Problem(http.StatusNotFound, "not_found", "it has no state")
 		var called httpapi.Future
-		f.send("POST", at+"/add?wait=30s&tag=t&priority=7&max_retries=1", "2").Into(http.StatusCreated, &called)
+		f.send("POST", at+"/add?wait=30s&tag=t&label=l&priority=7&max_retries=1", "2").Into(http.StatusCreated, &called)
 		require.JSONEq(t, "2", string(called.Result.Output), key)
 		require.Equal(t, key, called.Lane.Key)
 		require.Equal(t, []string{"t"}, called.Tags)
 		require.Equal(t, 7, called.Priority)
+		require.Equal(t, "l", called.Label)
 		require.Equal(t, 1, called.MaxRetries)
 		var got httpapi.Actor
 		f.send("GET", at, "").Into(http.StatusOK, &got)

@@ -94,7 +94,8 @@ func TestListByTag(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	var ids []string
 	for _, body := range []string{
-		`{"function":"go:f","tags":["b","a","b"]}`, `{"function":"go:f","key":"k","tags":["a"]}`, `{"function":"go:f"}`,
+		`{"function":"go:f","tags":["b","a","b"],"label":"order 7"}`,
+		`{"function":"go:f","key":"k","tags":["a"]}`, `{"function":"go:f"}`,
 	} {
 		var got httpapi.Future
 		f.send("POST", path, body).Into(http.StatusCreated, &got)
@@ -112,6 +113,7 @@ func TestListByTag(t *testing.T) {
 	}
 	require.ElementsMatch(t, ids[:2], listed("?tag=a"))
 	require.Equal(t, []string{ids[0]}, listed("?tag=b&since=2020-01-01T00:00:00Z"))
+	require.Equal(t, ids[:1], listed("?label=order+7"))
 	require.ElementsMatch(t, ids, listed(""))
 	require.Empty(t, listed("?until=2020-01-01T00:00:00Z"))
 	require.Len(t, listed("?oldest=true&items=true"), 3)

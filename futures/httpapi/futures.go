@@ -30,6 +30,7 @@ type NewFuture struct {
 	Argv         []string          `json:"argv,omitempty" doc:"Arguments of a WASM function"`
 	Env          map[string]string `json:"env,omitempty" doc:"Environment of a WASM function"`
 	Queue        string            `json:"queue,omitempty" default:"default"`
+	Label        string            `json:"label,omitempty" maxLength:"64" doc:"For people: printable characters"`
 	Tags         []string          `json:"tags,omitempty" maxItems:"8" doc:"What lists find it by"`
 	Priority     int               `json:"priority,omitempty" minimum:"0" maximum:"255" doc:"Higher runs earlier"`
 	Lane         *Lane             `json:"lane,omitempty" doc:"The lane that admits it"`
@@ -68,7 +69,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue, Tags: n.Tags,
 		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Deadline: n.Deadline, Key: n.Key,
 		RequireFit: n.RequireFit, AsObject: n.AsObject, NoRebuild: n.NoRebuild, GrowMemory: n.GrowMemory, Lane: n.Lane.of(),
-		Trace: n.Trace,
+		Trace: n.Trace, Label: n.Label,
 		Requirements: layout.Requirements{
 			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
 			Labels: n.Requirements.Labels,

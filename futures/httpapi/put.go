@@ -24,7 +24,7 @@ func (s *server) registerPut() {
 	op.Parameters = []*huma.Param{
 		{Name: "codec", In: "query", Description: "raw, json or msgpack; default raw", Schema: text},
 		{Name: "key", In: "query", Description: "Idempotency key, at most 1,024 bytes", Schema: text},
-		{Name: "label", In: "query", Description: "For people, at most 64 bytes", Schema: text},
+		{Name: "label", In: "query", Description: "For people, at most 64 bytes of printable characters", Schema: text},
 		{Name: "queue", In: "query", Description: "What it is counted in", Schema: text},
 		{Name: "tag", In: "query", Description: "What lists find it by; up to 8 times", Explode: new(true),
 			Schema: &huma.Schema{Type: "array", Items: text}},

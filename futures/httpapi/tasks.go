@@ -25,6 +25,7 @@ type NewTask struct {
 	Input      json.RawMessage `json:"input" doc:"What the handler takes for a task"`
 	Target     string          `json:"target,omitempty" maxLength:"256" doc:"Required if the handler does not say where"`
 	Queue      string          `json:"queue,omitempty" default:"default"`
+	Label      string          `json:"label,omitempty" maxLength:"64" doc:"For people: printable characters"`
 	Tags       []string        `json:"tags,omitempty" maxItems:"8" doc:"What lists find it by"`
 	Priority   int             `json:"priority,omitempty" minimum:"0" maximum:"255" doc:"Higher is earlier in line"`
 	MaxRetries *int            `json:"max_retries,omitempty" minimum:"0" default:"3" doc:"Attempts after the first"`
@@ -104,6 +105,7 @@ func (s *server) task(ctx context.Context, n *NewTask, kinds map[string]*futures
 	described := NewFuture{
 		Function: k.Bundle, Input: n.Input, Queue: n.Queue, Tags: n.Tags, Priority: n.Priority, MaxRetries: n.MaxRetries,
 		BackoffMS: n.BackoffMS, DelayMS: n.DelayMS, ExpiresMS: n.ExpiresMS, Deadline: n.Deadline, Key: n.Key,
+		Label: n.Label,
 	}
 	t, err := described.task()
 	if err != nil {

@@ -69,7 +69,11 @@ func TestTasksOverHTTP(t *testing.T) {
 	f.send("GET", one+"/result", "").Problem(http.StatusConflict, "not_over", "wait")
 
 	var waiting httpapi.TaskView
-	f.send("POST", tasks, `{"handler":"write","input":{"row":{"table":"users"}}}`).Into(http.StatusCreated, &waiting)
+	f.send("POST", tasks, `{"handler":"write","label":"row 7","input":{"row":{"table":"users"}}}`).
+		Into(http.StatusCreated, &waiting)
+	var future httpapi.Future
+	f.send("GET", path+"/"+waiting.ID.String(), "").Into(http.StatusOK, &future)
+	require.Equal(t, "row 7", future.Label)
 	var cancelled struct{ Outcome string }
 	f.send("POST", tasks+"/"+waiting.ID.String()+":cancel", `{"reason":"why"}`).Into(http.StatusOK, &cancelled)
 	require.Equal(t, "cancelled", cancelled.Outcome)
