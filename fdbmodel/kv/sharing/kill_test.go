@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/kvtest"
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 )
 
@@ -151,7 +152,7 @@ func TestOwnersAreKilled(t *testing.T) {
 	t.Parallel()
 	kills := 6
 	if os.Getenv("FUTURA_LONG") == "1" {
-		kills = 50
+		kills = 20
 	}
 	dir := place(t)
 	all := []*process{start(t, dir), start(t, dir), start(t, dir)}
@@ -213,4 +214,39 @@ func checkSteps(t *testing.T, dir string, all []*process) {
 	require.NoError(t, err)
 	require.NotZero(t, steps)
 	require.Equal(t, steps, found, "a step was done twice, or by half")
+}
+
+// TestAppendsThroughKilledOwners looks for anomalies in what two clients see whose store's owner is killed half way,
+// and is followed by one of them.
+func TestAppendsThroughKilledOwners(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kills := 3
+	if os.Getenv("FUTURA_LONG") == "1" {
+		kills = 20
+	}
+	for i := range kills {
+		owner := start(t, dir)
+		select {
+		case <-owner.owner:
+		case <-time.After(patience):
+			require.Fail(t, "the first process does not own the store")
+		}
+		followers := [2]*sharing.Database{}
+		for n := range followers {
+			db, err := sharing.Open(t.Context(), dir, sharing.Options{})
+			require.NoError(t, err)
+			followers[n] = db
+		}
+		a, ended := kvtest.NewAppends(fmt.Appendf(nil, "appends/%d/", i)), make(chan error, 1)
+		go func() { ended <- a.Run(t.Context(), followers[0], followers[1]) }()
+		<-a.Half()
+		require.NoError(t, owner.Process.Kill())
+		require.NoError(t, <-ended)
+		require.True(t, followers[0].IsOwner() || followers[1].IsOwner())
+		a.Require(t.Context(), t, followers[i%2])
+		for _, db := range followers {
+			require.NoError(t, db.Close())
+		}
+	}
 }
