@@ -3,7 +3,6 @@ package futures
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -69,7 +68,7 @@ func (c *Client) findRoom(ctx context.Context, n int, wait bool, ask func(contex
 		err := ask(ctx, n)
 		var limit *LimitError
 		if err != nil && last != nil && ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", last, ctx.Err())
+			return &waitedError{last, ctx.Err()}
 		}
 		if !errors.As(err, &limit) || !wait || limit.RetryAfter == 0 || c.manual() {
 			return err
@@ -78,10 +77,19 @@ func (c *Client) findRoom(ctx context.Context, n int, wait bool, ask func(contex
 		clk := c.cluster.Clock()
 		// The limit may be raised meanwhile.
 		if ended := clock.Sleep(ctx, clk, min(limit.RetryAfter, askAgain)); ended != nil {
-			return fmt.Errorf("%w: %w", err, ended)
+			return &waitedError{err, ended}
 		}
 	}
 }
+
+// waitedError is the limit that was exceeded until the end of a wait, and the error of the context that ended it.
+type waitedError struct{ limit, ended error }
+
+func (e *waitedError) Error() string {
+	return e.limit.Error() + "; so it was until the end of the wait"
+}
+
+func (e *waitedError) Unwrap() []error { return []error{e.limit, e.ended} }
 
 // waitsForRoom reports whether one of tasks waits for room.
 func waitsForRoom(tasks []Task) bool {

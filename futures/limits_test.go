@@ -201,6 +201,8 @@ func TestSubmitsThatWaitForRoom(t *testing.T) {
 		_, err = c.Submit(short, waiting)
 		require.ErrorIs(t, err, futures.ErrLimit)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotContains(t, err.Error(), "context")
+		require.ErrorContains(t, err, "until the end of the wait")
 		require.NoError(t, c.Close(ctx))
 		require.NoError(t, other.Close(ctx))
 		require.NoError(t, db.Close())
