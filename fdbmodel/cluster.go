@@ -254,6 +254,17 @@ func (c *Cluster) Transact(ctx context.Context, o kv.Options, fn func(kv.Attempt
 	return kv.Transact(ctx, c.db, c.RetryPolicy(o), fn)
 }
 
+// patient is the model for what a worker writes under its claims. While the store can only be read, it waits: what a
+// function has come to would be lost otherwise.
+type patient struct{ *Cluster }
+
+// Transact is Cluster.Transact, and repeats after kv.ErrReadOnly too.
+func (p patient) Transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
+	retry := p.RetryPolicy(o)
+	retry.Patient = true
+	return kv.Transact(ctx, p.db, retry, fn)
+}
+
 // View runs fn in a transaction that writes nothing.
 func (c *Cluster) View(ctx context.Context, fn func(kv.Attempt) error) error {
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-read"}, fn)

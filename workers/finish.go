@@ -3,12 +3,15 @@ package workers
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
 )
 
@@ -143,14 +146,20 @@ func (m *membership) finishLoop(ctx context.Context) error {
 			signal.Send(m.worker.slots.hungry)
 		}
 		m.worker.cluster.ResolveMarked(ctx)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err != nil && kv.Retryable(err) && !isFatal(err): // an unknown result, and then one that is none to repeat
+			m.worker.options.Logger.Warn("outcomes of futures are not written yet", "error", err)
+			_ = clock.Sleep(ctx, m.worker.cluster.Clock(), finishPause) // the end of ctx ends the loop
+		case err != nil:
 			return err
 		}
 	}
 }
+
+// finishPause is how long outcomes wait that could not be written.
+const finishPause = time.Second
 
 // finish writes completions and returns those that could not be written. A
 // record that can't be written costs its own future only.
@@ -172,6 +181,9 @@ func (m *membership) ended(ctx context.Context, batch []fdbmodel.Completion, out
 		return batch, err
 	case len(batch) == 1:
 		m.worker.options.Logger.Error("the outcome of a future can't be written", "future", batch[0].Future.ID, "error", err)
+		if err := m.endOtherwise(ctx, batch[0], err); err != nil {
+			return batch, err
+		}
 		m.endings.forget(batch)
 		return nil, nil
 	}
@@ -181,6 +193,28 @@ func (m *membership) ended(ctx context.Context, batch []fdbmodel.Completion, out
 		return append(rest, batch[half:]...), err
 	}
 	return m.finish(ctx, batch[half:])
+}
+
+// endOtherwise ends a future whose outcome can't be written: a result or a failure as a failed attempt, and what that
+// does not help is given back after a while. It would be claimed for as long as the worker lives.
+func (m *membership) endOtherwise(ctx context.Context, c fdbmodel.Completion, cause error) error {
+	others := []fdbmodel.Completion{{Future: c.Future, Reject: true}}
+	if c.Result != nil || c.Exception != nil {
+		others = slices.Insert(others, 0, fdbmodel.Completion{Future: c.Future, Started: c.Started,
+			Exception: &layout.Exception{Kind: layout.KindError, Message: "the outcome can't be written: " + cause.Error()}})
+	}
+	for _, other := range others {
+		outcomes, err := m.reg.End(ctx, []fdbmodel.Completion{other})
+		switch {
+		case err == nil:
+			m.count([]fdbmodel.Completion{other}, outcomes)
+			return nil
+		case ctx.Err() != nil || isFatal(err) || kv.Retryable(err):
+			return err
+		}
+		m.worker.options.Logger.Error("a future can't be ended", "future", c.Future.ID, "error", err)
+	}
+	return nil
 }
 
 // flush writes everything in the caller.

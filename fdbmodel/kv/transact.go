@@ -34,6 +34,9 @@ type Retry struct {
 
 	// MaxAttempts bounds the runs. Defaults to no bound.
 	MaxAttempts int
+	// Patient repeats after ErrReadOnly too: a store that has no room on its disk
+	// goes on once there is some. Defaults to false.
+	Patient bool
 	// Sleep waits between two runs. It returns ctx's error if that ends first.
 	// Defaults to a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -49,7 +52,7 @@ const (
 )
 
 // Transact runs fn in a transaction and commits it. It repeats both after an
-// error that is Retryable, whether fn or the commit returned it. Any other
+// error that is Retryable, or that Retry.Patient waits for, whether fn or the commit returned it. Any other
 // error of fn ends Transact: nothing is written and the error is returned. A
 // panic in fn cancels the transaction and propagates. fn may run more than
 // once; it must reset its results in each run, draw no ids, and neither commit
@@ -78,7 +81,8 @@ func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) er
 		if errors.Is(err, ErrConflict) {
 			result.Conflicts++
 		}
-		if !Retryable(err) || ctx.Err() != nil {
+		again := Retryable(err) || retry.Patient && errors.Is(err, ErrReadOnly)
+		if !again || ctx.Err() != nil {
 			return result, unknownIf(maybe, err)
 		}
 		if retry.MaxAttempts > 0 && result.Attempts >= retry.MaxAttempts {

@@ -5,6 +5,13 @@ func workerMutants() []mutant {
 	workers := suites{{of: "workers"}, {of: "internal/sim"}}
 	remote := suites{{of: "fdbmodel/kv/remote"}}
 	return []mutant{
+		{name: "outcomes do not wait for room on the disk", file: "fdbmodel/cluster.go",
+			by:  suites{{of: "workers", run: "OutcomesWaitForRoom", flags: []string{"-timeout=60s"}}},
+			old: "retry.Patient = true", new: "retry.Patient = false"},
+		{name: "an outcome that can't be written leaves its claim", file: "workers/finish.go",
+			by:  suites{{of: "workers", run: "AnOutcomeThatCantBe", flags: []string{"-timeout=60s"}}},
+			old: "if err := m.endOtherwise(ctx, batch[0], err); err != nil {",
+			new: "if err := error(nil); err != nil {"},
 		{name: "a worker leaves before it has put how a function ended", file: "workers/finish.go",
 			by:  suites{{of: "workers", run: "TestDrainAwaits"}},
 			old: "return settling + len(e.ended)",
