@@ -213,8 +213,8 @@ func (j *janitor) perform(ctx context.Context, d *duty, now time.Time) time.Time
 		j.broken = err
 	}
 	if err != nil && !errors.Is(err, context.Canceled) && !j.gone() &&
-		(err.Error() != d.failed || now.Sub(d.loggedAt) >= logAgainAfter) {
-		d.failed, d.loggedAt = err.Error(), now
+		(kindOfFailure(err) != d.failed || now.Sub(d.loggedAt) >= logAgainAfter) {
+		d.failed, d.loggedAt = kindOfFailure(err), now
 		j.logger.Warn("janitor: "+d.name+" failed; retrying", "error", err)
 	}
 	if d.at = now.Add(d.every); err == nil && !next.IsZero() && next.Before(d.at) {
@@ -223,6 +223,15 @@ func (j *janitor) perform(ctx context.Context, d *duty, now time.Time) time.Time
 		d.at = now.Add(next.Sub(now))
 	}
 	return d.at
+}
+
+// kindOfFailure is what failures of a duty have in common that are logged once a minute. Those of a full disk name
+// another file each.
+func kindOfFailure(err error) string {
+	if errors.Is(err, kv.ErrReadOnly) {
+		return kv.ErrReadOnly.Error()
+	}
+	return err.Error()
 }
 
 // takeRole keeps the role, or takes it from a janitor whose heartbeat is

@@ -127,6 +127,9 @@ type Options struct {
 	// that there is work for it, and give them none of results. Defaults to false; see
 	// futures.Options.NoHints for what hints are.
 	NoHints bool
+	// AwaitsRoom makes Run wait for a store that can only be read, such as one on a full disk, with a warning: the
+	// worker registers once it can be written. Defaults to false: Run returns kv.ErrReadOnly.
+	AwaitsRoom bool
 	// Policy limits what the functions of this worker get: a timeout or a memory
 	// limit of a module above it is cut, and a larger result fails its future. The
 	// policy of the cluster holds as well. MaxPriority has no effect: only the

@@ -15,7 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/ratelog"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/internal/taskcontext"
@@ -261,6 +263,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // live is one membership after the other.
 func (w *Worker) live(ctx context.Context) error {
+	warned := false
 	for {
 		m, err := w.join(ctx)
 		if err == nil {
@@ -271,6 +274,15 @@ func (w *Worker) live(ctx context.Context) error {
 			return nil
 		case w.vanished() || errors.Is(err, errVanished):
 			return nil
+		case m == nil && w.options.AwaitsRoom && errors.Is(err, kv.ErrReadOnly):
+			if !warned {
+				warned = true
+				w.options.Logger.Warn("this worker runs nothing before the store can be written", "error", err)
+			}
+			if clock.Sleep(ctx, w.cluster.Clock(), w.cluster.Config().Heartbeat) != nil {
+				return nil
+			}
+			continue
 		case !errors.Is(err, fdbmodel.ErrReaped):
 			return err
 		case ctx.Err() != nil:

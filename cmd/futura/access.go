@@ -94,7 +94,7 @@ func (f *accessFlags) read(log *slog.Logger) (tokens *stack.Tokens, token string
 
 // complete adds what the store's own directory has: its named tokens, unless
 // others are named, and a token for commands of this user, which is made if it
-// is not there.
+// is not there: in the user's configuration directory where the store's takes none.
 func (f *accessFlags) complete(n *node) (err error) {
 	dir, embedded := embeddedDir(n.app.store)
 	if info, missing := os.Stat(dir); missing != nil || !info.IsDir() {
@@ -107,15 +107,41 @@ func (f *accessFlags) complete(n *node) (err error) {
 		}
 		n.tokens = tokens // futura token create may create the file later
 	}
-	if n.token == "" && embedded {
-		own := filepath.Join(dir, ownTokenFile)
-		n.token, err = keepToken(own)
+	if n.token != "" {
+		return nil
+	}
+	if !embedded {
+		return n.useUserToken()
+	}
+	own := filepath.Join(dir, ownTokenFile)
+	if n.token, err = keepToken(own); !cantWrite(err) {
 		n.tokenFile = cmp.Or(n.tokenFile, own)
-	} else if n.token == "" {
-		var path string
-		if n.token, path, err = userToken(); n.tokenFile == "" {
-			n.tokenFile = path
-		}
+		return err
+	}
+	return f.withoutRoom(n, err)
+}
+
+// withoutRoom gives a node a token whose store's directory takes none, as full says: that of the user. Where there
+// is no place for that either it has one that nobody knows, if others are named or none is needed.
+func (f *accessFlags) withoutRoom(n *node, full error) error {
+	err := n.useUserToken()
+	switch {
+	case err == nil:
+		n.log.Warn("the store's directory has no room for a token: that of the user is taken", "token", n.tokenFile,
+			"error", full)
+	case (f.open || f.named != "") && n.doorListen == "":
+		n.token, n.tokenFile, err = stack.NewSecret(), cmp.Or(n.tokenFile, f.named), nil
+	default:
+		err = fmt.Errorf("%w: nor beside the store: %w", err, full)
+	}
+	return err
+}
+
+// useUserToken gives a node the token of userToken.
+func (n *node) useUserToken() error {
+	token, path, err := userToken()
+	if err == nil {
+		n.token, n.tokenFile = token, cmp.Or(n.tokenFile, path)
 	}
 	return err
 }
@@ -135,7 +161,9 @@ func userToken() (token, path string, err error) {
 		return "", "", usageError{fmt.Errorf("there is no place for a token: name a file with --token-file: %w", err)}
 	}
 	path = filepath.Join(dir, ownTokenFile)
-	token, err = keepToken(path)
+	if token, err = keepToken(path); cantWrite(err) {
+		err = usageError{fmt.Errorf("there is no room for a token: name a file with --token-file: %w", err)}
+	}
 	return token, path, err
 }
 

@@ -81,6 +81,7 @@ func (n *node) startWorker(ctx context.Context, f *workerFlags) (*running, error
 	cacheModules(&f.cache, n.log)
 	f.options.Name = cmp.Or(f.options.Name, "dev")
 	f.options.Middleware, f.options.StreamsOutput = n.app.traces.middleware(), true
+	f.options.AwaitsRoom = true
 	return startWorker(ctx, n.client.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
 }
 

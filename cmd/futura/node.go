@@ -57,6 +57,8 @@ type node struct {
 	checker    *checker
 	// here takes the endpoint away that commands of this user find; nil without one.
 	here func() error
+	// unannounce ends the tries to write the endpoint into the store's directory; nil if it is there.
+	unannounce func()
 	// doorListen is where the store is served over TCP, if anywhere.
 	doorListen string
 }
@@ -139,6 +141,9 @@ func (n *node) storeFailed() <-chan struct{} {
 func (n *node) leave() (err error) {
 	if n.here != nil {
 		err = n.here()
+	}
+	if n.unannounce != nil {
+		n.unannounce()
 	}
 	if dir, ok := n.ownDir(); ok {
 		err = errors.Join(err, removeEndpoint(dir))
@@ -245,14 +250,14 @@ func (n *node) announce(listener net.Listener, d *door, w *running) error {
 	if w != nil {
 		e.Walls, missing = w.executor.Walls()
 	}
+	n.leaveHere(&e)
 	where := ""
 	if dir, ok := n.ownDir(); ok {
-		if err := e.write(dir); err != nil {
+		var err error
+		if where, err = n.announceIn(dir, &e); err != nil {
 			return err
 		}
-		where = filepath.Join(dir, endpointFile)
 	}
-	n.leaveHere(&e)
 	if n.app.json {
 		return n.app.printJSON(&e)
 	}
@@ -302,6 +307,8 @@ func (n *node) print(e *endpoint, w *running, where string, missing []string) er
 	switch {
 	case n.alone:
 		what, try = "A head for batches", "  futura batch submit --url "+e.URL+" --function NAME --file arguments.csv --wait"
+	case w == nil && n.hasNoSocket(e):
+		what, try = "A cluster without a worker", "  curl "+e.URL+"/docs"
 	case w == nil:
 		what, try = "A cluster without a worker", "  futura worker --store "+n.nameForOthers(e.Store)
 	}
