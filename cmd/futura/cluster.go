@@ -145,8 +145,8 @@ func (a *app) clusterCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create", Short: "Create a cluster with its own settings", Args: exactly(0),
 		Long: "create makes a cluster, and refuses a name that exists. Without it, the first process creates the cluster " +
-			"with the defaults: 16 shards (1 on an embedded store), a heartbeat every 5s, dead after 15s (on an " +
-			"embedded store 500ms and 2s), a retention of 24h.",
+			"with the defaults: 16 shards (1 on an embedded store), a heartbeat every 5s, dead after 15s (500ms and 2s " +
+			"on an embedded store, unless serve makes it), a retention of 24h.",
 		Example: "  futura cluster create --shards 64 --retention 72h --store fdb:fdb.cluster",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.createCluster(cmd.Context(), &s) },
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/futura-run/futura/workers/wasm"
 )
 
-// What a cluster of an embedded store is made with, so that a dead worker shows
-// soon.
+// What dev and the commands that serve nothing make a cluster of an embedded store with, so that a dead worker shows
+// soon. serve is for production, where a busy machine keeps workers waiting: it leaves them to the defaults.
 const (
 	devHeartbeat = 500 * time.Millisecond
 	devDeadAfter = 2 * time.Second

@@ -68,11 +68,10 @@ func (n *node) serveStore(ctx context.Context, access *accessFlags, w *workerFla
 	if n.db, err = kvopen.Open(ctx, name, kvopen.Options{Logger: n.log, Share: true, InUseWait: inUseWait}); err != nil {
 		return err
 	}
-	o := futures.Options{
-		Cluster: n.app.cluster, Logger: n.log, Config: configFor(n.db), Tracer: n.app.traces.tracer(),
-	}
+	o := futures.Options{Cluster: n.app.cluster, Logger: n.log, Tracer: n.app.traces.tracer()}
 	run := n.runJanitor
 	if w != nil {
+		o.Config = configFor(n.db)
 		o.NoHints = w.options.NoHints
 		run = func(ctx context.Context) error { return n.run(ctx, w) }
 	}

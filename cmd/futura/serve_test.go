@@ -60,6 +60,8 @@ func TestServeIsKilledAndStartedAgain(t *testing.T) {
 		t.Run(through, func(t *testing.T) {
 			t.Parallel()
 			c := newTerminal(t)
+			// A command that finds the store without its owner may own it until it has reaped the worker.
+			c.ok("cluster", "create", "--heartbeat", "500ms", "--dead-after", "2s")
 			first := c.serve()
 			store := c.store
 			if through == "socket" {
@@ -108,6 +110,7 @@ func TestServeDoesAJanitorsWork(t *testing.T) {
 	status, text := ask(t, &s.endpoint, "GET", "/metrics", s.Token, "")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, "futura_store_memory_bytes")
+	require.Regexp(t, `heartbeat +5s\ndead after +15s\n`, c.ok("cluster", "show"), "it is for production")
 	_, e := c.run(exitStore, "", "serve", "--listen", "127.0.0.1:0")
 	require.Contains(t, e, s.URL, "a second one is told of the first")
 }
