@@ -98,6 +98,23 @@ func TestServeIsKilledAndStartedAgain(t *testing.T) {
 	}
 }
 
+// TestServeIsStopped stops the process that owns the store, which lives: a command says so within the time that it has.
+func TestServeIsStopped(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	s := c.serve()
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGSTOP))
+	began := time.Now()
+	_, e := c.run(exitStore, "", "list", "--give-up-after", "1s")
+	require.Less(t, time.Since(began), 8*time.Second, "it is 10 s in which others may serve the store")
+	require.Contains(t, e, fmt.Sprintf("process %d has it open, is alive and has not answered for ", s.PID))
+	require.Contains(t, e, fmt.Sprintf("kill -CONT %d", s.PID))
+	require.Equal(t, 1, strings.Count(e, fmt.Sprintf("process %d", s.PID)))
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGCONT))
+	c.ok("submit", "go:nobody")
+	require.Zero(t, s.end(syscall.SIGTERM), "%s", s.log)
+}
+
 // TestServeDoesAJanitorsWork has a delayed future become ready where there is no worker.
 func TestServeDoesAJanitorsWork(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 
 // openHeld opens a store that another process has open through that one, if it
 // shares it. Else the error says what can be done, and served whether that process
-// shares the store and so has it open until it is stopped.
+// shares the store and so has it open until it is stopped. It is remote.ErrSilent if that does not answer in time.
 func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Database, served bool, err error) {
 	owner, err := sharing.ReadRecord(dir)
 	if err == nil {
@@ -31,6 +31,9 @@ func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Da
 		err = errNoAnswer
 	} else {
 		db, err = openRemote(ctx, remoteName{address: remote.Address{Network: "unix", Target: owner.Socket}}, o)
+	}
+	if errors.Is(err, remote.ErrSilent) {
+		return nil, false, err
 	}
 	if err != nil {
 		served = served && !errors.Is(err, kv.ErrUnavailable) // it has ended since it answered

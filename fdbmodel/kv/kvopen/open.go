@@ -1,6 +1,7 @@
 package kvopen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/internal/clock"
 )
@@ -71,6 +73,12 @@ func Open(ctx context.Context, name string, o Options) (kv.Database, error) {
 	}
 }
 
+// connectTimeout is the usual ConnectTimeout, and connectMin the shortest of a process that may have to give up.
+const (
+	connectTimeout = 5 * time.Second
+	connectMin     = 500 * time.Millisecond
+)
+
 // Waits between two tries to open a store that is in use.
 const (
 	inUseWaitMin = 5 * time.Millisecond
@@ -90,7 +98,8 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 		}
 		return store, nil
 	}
-	deadline := time.Now().Add(o.InUseWait)
+	began := time.Now()
+	deadline := began.Add(o.InUseWait)
 	for wait := inUseWaitMin; ; wait = min(2*wait, inUseWaitMax) {
 		store, err := openAlone(ctx, parsed.path, options)
 		if err == nil {
@@ -100,14 +109,30 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 		if !errors.Is(err, kv.ErrStoreInUse) {
 			return nil, err
 		}
-		db, served, err := openHeld(ctx, parsed.path, err, o)
-		if err == nil || served || !time.Now().Before(deadline) {
+		db, served, err := openHeld(ctx, parsed.path, err, o.untilGivenUp(began))
+		late := !time.Now().Before(deadline)
+		if errors.Is(err, remote.ErrSilent) {
+			late = late || o.GiveUpAfter > 0 && time.Since(began) >= o.GiveUpAfter
+			owner, _ := sharing.ReadRecord(parsed.path)
+			err = fmt.Errorf("kvopen: %s: %w", name, sharing.Silent(owner, time.Since(began)))
+		}
+		if err == nil || served || late {
 			return db, err
 		}
 		if err := clock.Sleep(ctx, clock.Real{}, wait/2+rand.N(wait)); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// untilGivenUp are the options with a ConnectTimeout that ends with GiveUpAfter, which began then. A process that is
+// merely busy has a moment all the same.
+func (o Options) untilGivenUp(began time.Time) Options {
+	if o.GiveUpAfter > 0 {
+		left := max(o.GiveUpAfter-time.Since(began), connectMin)
+		o.ConnectTimeout = min(cmp.Or(o.ConnectTimeout, connectTimeout), left)
+	}
+	return o
 }
 
 // openAlone opens a store for this process alone.

@@ -176,6 +176,41 @@ func TestOpenFindsTheHolder(t *testing.T) {
 	}
 }
 
+// TestTheHolderIsStopped has the process that shares a store take connections and not answer: whoever opens it is
+// told so, in the time that it gave.
+func TestTheHolderIsStopped(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "fo")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	held, err := kvopen.Open(t.Context(), "embedded:"+dir, kvopen.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, held.Close()) })
+	socket := filepath.Join(dir, "s")
+	writeRecord(t, dir, `{"pid":17,"socket":"`+socket+`"}`, 0o600)
+	l, err := remote.ListenUnix(socket) // nobody accepts: the system does
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	for _, o := range []kvopen.Options{
+		{GiveUpAfter: 100 * time.Millisecond, InUseWait: time.Minute},
+		{ConnectTimeout: 10 * time.Millisecond},
+	} {
+		began := time.Now()
+		_, err = kvopen.Open(t.Context(), "embedded:"+dir, o)
+		require.ErrorIs(t, err, kv.ErrStoreInUse)
+		require.Less(t, time.Since(began), 20*time.Second)
+		require.Regexp(t, `^kvopen: embedded:\S+: store is in use: process 17 has it open, is alive and has not `+
+			`answered for \S+: if it was stopped, continue it with kill -CONT 17, else end it$`, err.Error())
+	}
+	writeRecord(t, dir, `{"socket":"`+socket+`"}`, 0o600)
+	_, err = kvopen.Open(t.Context(), "embedded:"+dir, kvopen.Options{ConnectTimeout: 10 * time.Millisecond})
+	require.ErrorContains(t, err, "the process that has it open is alive")
+	_, err = kvopen.Open(t.Context(), "remote:unix:"+socket, kvopen.Options{ConnectTimeout: 10 * time.Millisecond})
+	require.ErrorIs(t, err, remote.ErrSilent)
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	require.NotContains(t, err.Error(), "TLS")
+}
+
 // TestTheHolderEndsAsItIsFound has the process that shares a store end when it has answered, before the store is opened
 // through it.
 func TestTheHolderEndsAsItIsFound(t *testing.T) {

@@ -100,8 +100,8 @@ type attempt struct {
 
 // Open connects to a server. It returns ErrBadAddress, ErrInsecure,
 // ErrBadToken, ErrBadVersion or ErrNotServer, kv.ErrUnavailable if no server
-// answers in time, and ctx's error if that ends first. A connection that is reset is made
-// once more.
+// answers in time, with ErrSilent if one listens, and ctx's error if that ends
+// first. A connection that is reset is made once more.
 func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 	if err := address.check(); err != nil {
 		return nil, err
@@ -150,6 +150,9 @@ func (d *Database) connect(ctx context.Context) (*link, error) {
 	}
 	if err != nil {
 		_ = conn.Close()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+			err = d.silent()
+		}
 		return nil, d.unreachable(ctx, err)
 	}
 	return newLink(d, conn, r, w), nil
@@ -160,6 +163,14 @@ func (d *Database) dial(ctx context.Context) (net.Conn, error) {
 		return d.options.Dial(ctx)
 	}
 	return (&net.Dialer{}).DialContext(ctx, d.address.Network, d.address.Target)
+}
+
+// silent is the error of a server that has taken the connection and says nothing.
+func (d *Database) silent() error {
+	if d.address.Network == "unix" {
+		return fmt.Errorf("%w: %w: is its process stopped?", kv.ErrUnavailable, ErrSilent)
+	}
+	return fmt.Errorf("%w: %w: is it a Futura store, and does it expect TLS?", kv.ErrUnavailable, ErrSilent)
 }
 
 // tlsConfig is the one of the options, with the server's name.

@@ -17,6 +17,9 @@ var (
 	ErrBadVersion = errors.New("remote: the server speaks another version of the protocol")
 	// ErrNotServer is returned when the server does not speak this protocol.
 	ErrNotServer = errors.New("remote: the server is not a Futura store")
+	// ErrSilent is returned, together with kv.ErrUnavailable, when a process takes the connection and does not say a
+	// word in time: it is stopped, or hangs, or is no Futura store.
+	ErrSilent = errors.New("remote: the server does not answer")
 	// ErrGone is returned, together with kv.ErrClosed, after a server was away
 	// for Options.GiveUpAfter. It is not retried.
 	ErrGone = errors.New("remote: the server is gone")

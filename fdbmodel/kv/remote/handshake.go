@@ -130,7 +130,11 @@ func greet(conn net.Conn, r *bufio.Reader, h hello, deadline time.Time) (welcome
 		return welcome{}, fmt.Errorf("%w: %w", ErrNotServer, err)
 	}
 	if err != nil {
-		return welcome{}, fmt.Errorf("the server did not answer: is it a Futura store, and does it expect TLS? %w", bare(err))
+		question := "is it a Futura store, and does it expect TLS?"
+		if conn.LocalAddr().Network() == "unix" {
+			question = "is it a Futura store?"
+		}
+		return welcome{}, fmt.Errorf("the server did not answer: %s %w", question, bare(err))
 	}
 	w, err := decodeWelcome(kind, body)
 	if err != nil {

@@ -112,7 +112,8 @@ const (
 
 // enter finds the first role.
 func (d *Database) enter(ctx context.Context) (*role, error) {
-	deadline := time.Now().Add(d.options.Wait)
+	began := time.Now()
+	deadline := began.Add(d.options.Wait)
 	for wait := tryMin; ; wait = min(2*wait, tryMax) {
 		own, inUse := d.own(ctx)
 		if inUse == nil {
@@ -125,7 +126,10 @@ func (d *Database) enter(ctx context.Context) (*role, error) {
 		if err == nil {
 			return &role{follower: f}, nil
 		}
-		if !time.Now().Before(deadline) {
+		if late := !time.Now().Before(deadline); late && errors.Is(err, remote.ErrSilent) {
+			record, _ := ReadRecord(d.dir)
+			return nil, Silent(record, time.Since(began))
+		} else if late {
 			return nil, fmt.Errorf("%w: another process has it open and does not serve it: stop that process, or have it "+
 				"share the store: %w", inUse, err)
 		}

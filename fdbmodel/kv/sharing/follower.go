@@ -39,8 +39,7 @@ func (d *Database) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	path := cmp.Or(record.Socket, usualSocket(d.dir))
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", cmp.Or(record.Socket, usualSocket(d.dir)))
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +49,12 @@ func (d *Database) dial(ctx context.Context) (net.Conn, error) {
 	}
 	d.followed.Store(&id)
 	return conn, nil
+}
+
+// ownersSocket is where the present owner serves the store.
+func (d *Database) ownersSocket() string {
+	record, _ := ReadRecord(d.dir)
+	return cmp.Or(record.Socket, usualSocket(d.dir))
 }
 
 // follow takes the store over when its owner has ended.
@@ -76,16 +81,24 @@ const awaySaid = 2 * time.Second
 // takeOver returns nil once another process has taken over, or the Database is closed.
 func (d *Database) takeOver(f *remote.Database) *owner {
 	began, said, saidAway := time.Now(), "", false
+	var owner probe
+	defer owner.close()
 	for wait := tryMin; !f.IsConnected(); wait = min(2*wait, tryMax) {
-		own, err := d.own(d.ctx)
-		if err == nil {
-			d.options.Logger.Info("took the store over from a process that ended", "directory", d.dir,
-				"after", time.Since(began).Round(time.Millisecond))
-			return own
-		}
-		if text := err.Error(); !errors.Is(err, kv.ErrStoreInUse) && d.ctx.Err() == nil && text != said {
-			said = text
-			d.options.Logger.Error("the store can't be taken over; trying again", "directory", d.dir, "error", err)
+		if !owner.isAlive() {
+			own, err := d.own(d.ctx)
+			if err == nil {
+				d.options.Logger.Info("took the store over from a process that ended", "directory", d.dir,
+					"after", time.Since(began).Round(time.Millisecond))
+				return own
+			}
+			inUse := errors.Is(err, kv.ErrStoreInUse)
+			if text := err.Error(); !inUse && d.ctx.Err() == nil && text != said {
+				said = text
+				d.options.Logger.Error("the store can't be taken over; trying again", "directory", d.dir, "error", err)
+			}
+			if inUse {
+				owner.open(d.ownersSocket())
+			}
 		}
 		if !saidAway && time.Since(began) > awaySaid {
 			saidAway = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/socket"
@@ -58,6 +59,18 @@ func belongs(path, dir string) bool {
 	}
 	store, err := os.Stat(dir)
 	return err == nil && os.SameFile(at, store)
+}
+
+// Silent is the kv.ErrStoreInUse of a store whose owner takes connections, and so is alive, and has not answered for
+// some time.
+func Silent(owner Record, after time.Duration) error {
+	after = after.Round(100 * time.Millisecond)
+	if owner.PID == 0 { // a full disk took no record
+		return fmt.Errorf("%w: the process that has it open is alive and has not answered for %v: if it was stopped, "+
+			"continue it with kill -CONT, else end it", kv.ErrStoreInUse, after)
+	}
+	return fmt.Errorf("%w: process %d has it open, is alive and has not answered for %v: if it was stopped, continue it "+
+		"with kill -CONT %[2]d, else end it", kv.ErrStoreInUse, owner.PID, after)
 }
 
 // InUse returns kv.ErrStoreInUse if a process serves the store in dir. The lock of the directory
