@@ -193,7 +193,7 @@ func TestAShareOfTheWorkersIsEnough(t *testing.T) {
 func TestAnExecutionHasItsQueueAndLabels(t *testing.T) {
 	t.Parallel()
 	told := make(chan map[string]string, 10)
-	c, f := newCrew(t, rest.Options{RollCallWait: time.Millisecond,
+	c, f := newCrew(t, rest.Options{RollCallWait: 250 * time.Millisecond,
 		OnAttributes: func(function string, labels map[string]string) {
 			if function == "go:vote" {
 				told <- labels
