@@ -198,6 +198,9 @@ func (m *membership) ended(ctx context.Context, batch []fdbmodel.Completion, out
 // endOtherwise ends a future whose outcome can't be written: a result or a failure as a failed attempt, and what that
 // does not help is given back after a while. It would be claimed for as long as the worker lives.
 func (m *membership) endOtherwise(ctx context.Context, c fdbmodel.Completion, cause error) error {
+	if c.Beside != nil && c.Beside.Done != nil {
+		c.Beside.Done(kv.NoVersion) // nothing of it is written
+	}
 	others := []fdbmodel.Completion{{Future: c.Future, Reject: true}}
 	if c.Result != nil || c.Exception != nil {
 		others = slices.Insert(others, 0, fdbmodel.Completion{Future: c.Future, Started: c.Started,

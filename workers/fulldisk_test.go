@@ -159,3 +159,28 @@ func TestAnOutcomeThatCantBeWrittenEndsOtherwise(t *testing.T) {
 		})
 	}
 }
+
+// TestAWorkerRegistersAgainOnceThereIsRoom: one that was declared dead does not end because the store can only be read
+// for a while.
+func TestAWorkerRegistersAgainOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
+	onFaultyStore(t, map[string]workers.Function{"f": func(context.Context, []byte) ([]byte, error) {
+		return []byte("done"), nil
+	}}, func(ctx context.Context, s *faultyStore, c *futures.Client) {
+		f := &fault{tag: "futura-register", err: kv.ErrReadOnly}
+		s.fault.Store(f)
+		members, err := c.Cluster().Workers(ctx)
+		require.NoError(t, err)
+		require.Len(t, members, 1)
+		_, err = c.Cluster().ForceReap(ctx, members[0].ID)
+		require.NoError(t, err)
+		<-time.After(time.Minute)
+		require.Positive(t, f.n.Load())
+		s.fault.Store(nil)
+		one, err := c.Submit(ctx, futures.Task{Function: "go:f"})
+		require.NoError(t, err)
+		value, err := one.Await(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "done", string(value.Value))
+	})
+}

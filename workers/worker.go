@@ -263,10 +263,11 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // live is one membership after the other.
 func (w *Worker) live(ctx context.Context) error {
-	warned := false
+	warned, awaitsRoom := false, w.options.AwaitsRoom
 	for {
 		m, err := w.join(ctx)
 		if err == nil {
+			warned, awaitsRoom = false, true // one that has begun does not end by a full disk
 			err = m.run(ctx)
 		}
 		switch {
@@ -274,7 +275,7 @@ func (w *Worker) live(ctx context.Context) error {
 			return nil
 		case w.vanished() || errors.Is(err, errVanished):
 			return nil
-		case m == nil && w.options.AwaitsRoom && errors.Is(err, kv.ErrReadOnly):
+		case m == nil && awaitsRoom && errors.Is(err, kv.ErrReadOnly):
 			if !warned {
 				warned = true
 				w.options.Logger.Warn("this worker runs nothing before the store can be written", "error", err)

@@ -88,6 +88,31 @@ func TestTransactRunsAgain(t *testing.T) {
 	require.Equal(t, []time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms}, slept)
 }
 
+// TestTransactIsPatient with a store that can only be read for a while, if it is asked to be. It still knows what may
+// have been committed before that.
+func TestTransactIsPatient(t *testing.T) {
+	t.Parallel()
+	commits := func() *script {
+		return &script{commits: []error{kv.ErrReadOnly, kv.ErrUnknownResult, kv.ErrReadOnly, kv.ErrClosed}}
+	}
+	var slept []time.Duration
+	retry := waits(&slept)
+	result, err := kv.Transact(t.Context(), commits(), retry, nothing)
+	require.ErrorIs(t, err, kv.ErrReadOnly)
+	require.NotErrorIs(t, err, kv.ErrUnknownResult)
+	require.Equal(t, 1, result.Attempts)
+	retry.Patient = true
+	var maybe []bool
+	_, err = kv.Transact(t.Context(), commits(), retry, func(a kv.Attempt) error {
+		maybe = append(maybe, a.MaybeCommitted)
+		return nil
+	})
+	require.ErrorIs(t, err, kv.ErrClosed)
+	require.ErrorIs(t, err, kv.ErrUnknownResult)
+	require.Equal(t, []bool{false, false, true, true}, maybe)
+	require.Len(t, slept, 3)
+}
+
 func TestTransactWaitsNoLongerThanASecond(t *testing.T) {
 	t.Parallel()
 	db := &script{}

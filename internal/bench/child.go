@@ -29,15 +29,12 @@ var canStartChild bool
 func ChildMain() {
 	canStartChild = true
 	dir, store, owned := os.Getenv(childDir), os.Getenv(childStore), os.Getenv(childOwner)
-	crowd := os.Getenv(childCrowd)
 	var err error
 	switch {
 	case dir != "":
 		err = holdObjects(dir, os.Stdin, os.Stdout)
 	case store != "":
 		err = work(store, os.Getenv(childCluster), os.Stdin, os.Stdout)
-	case crowd != "":
-		err = crowdWork(crowd, os.Getenv(childCluster), os.Stdin, os.Stdout)
 	case owned != "":
 		err = own(owned, os.Stdin, os.Stdout)
 	default:

@@ -1,21 +1,16 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/workers"
 )
 
 // Hints compare the time from a submit to its result with hints and without, one
@@ -54,11 +49,17 @@ func hints(ctx context.Context, r *run) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	return r.served(ctx, dir, func(name string, db kv.Database) error {
-		worker, err := startHintChild(ctx, name, r.name)
+		worker, err := startWorkChild(ctx, name, r.name)
 		if err != nil {
 			return err
 		}
-		return errors.Join(r.compareHints(ctx, n, db), worker.stop())
+		if err = worker.begin(); err == nil {
+			err = worker.expect(isWorking)
+		}
+		if err == nil {
+			err = r.compareHints(ctx, n, db)
+		}
+		return errors.Join(err, worker.stop())
 	})
 }
 
@@ -159,61 +160,4 @@ func (s *side) report() (t HintTimes) {
 	t.MutationsPerFuture = round(float64(s.usage.Mutations)/n, 3)
 	t.ReadsPerFuture = round(float64(s.usage.Reads)/n, 3)
 	return t
-}
-
-// childStore and childCluster make a process work for a benchmark.
-const (
-	childStore   = "FUTURA_BENCH_STORE"
-	childCluster = "FUTURA_BENCH_CLUSTER"
-)
-
-// work runs a worker with an object store until in ends, and says when it has begun.
-func work(store, cluster string, in io.Reader, out io.Writer) (err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	db, err := kvopen.Open(ctx, store, kvopen.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	client, err := futures.New(ctx, db, futures.Options{Cluster: cluster})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close(context.Background())) }()
-	w, err := workers.New(client, workers.Options{Name: "bench", Objects: workers.ObjectOptions{Memory: 8 << 20}})
-	if err != nil {
-		return err
-	}
-	if err := w.Register(noop, func(context.Context, []byte) ([]byte, error) { return nil, nil }); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	select {
-	case <-w.Ready():
-	case err := <-ended:
-		return err
-	}
-	if _, err = fmt.Fprintln(out, "ready"); err == nil {
-		_, err = io.Copy(io.Discard, in)
-	}
-	cancel()
-	return errors.Join(err, <-ended)
-}
-
-// startHintChild starts a process with a worker.
-func startHintChild(ctx context.Context, store, cluster string) (*child, error) {
-	c, err := startChild(ctx, childStore+"="+store, childCluster+"="+cluster)
-	if err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(c.out).ReadString('\n')
-	if err == nil && strings.TrimSpace(line) != "ready" {
-		err = fmt.Errorf("bench: the worker says %.100q", line)
-	}
-	if err != nil {
-		return nil, errors.Join(err, c.stop())
-	}
-	return c, nil
 }

@@ -1,24 +1,15 @@
 package bench
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/workers"
 )
-
-// childCrowd makes a process work with others once it is told to.
-const childCrowd = "FUTURA_BENCH_CROWD"
 
 // processes compares futures that contend for the same rows with plain ones, where each worker is a
 // process of its own: calls of 1,000 lanes of width 1, members of 100 lanes of width 10, and layers
@@ -72,9 +63,9 @@ func (r *run) shapeOfProcesses(ctx context.Context, name string, w int,
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	err = r.within(ctx, func() error {
 		return r.served(ctx, dir, func(store string, _ kv.Database) error {
-			crowd := make([]*crowdChild, w)
+			crowd := make([]*workChild, w)
 			for i := range crowd {
-				c, err := startCrowdChild(ctx, store, r.name)
+				c, err := startWorkChild(ctx, store, r.name)
 				if err != nil {
 					return err
 				}
@@ -91,7 +82,7 @@ func (r *run) shapeOfProcesses(ctx context.Context, name string, w int,
 			r.begin("run "+name, 0)
 			start = time.Now()
 			for _, c := range crowd {
-				if _, err := io.WriteString(c.in, "go\n"); err != nil {
+				if err := c.begin(); err != nil {
 					return err
 				}
 			}
@@ -103,6 +94,9 @@ func (r *run) shapeOfProcesses(ctx context.Context, name string, w int,
 				return err // what this process serves, it has counted
 			}
 			for _, c := range crowd {
+				if err := c.expect(isWorking); err != nil {
+					return err
+				}
 				theirs, err := c.usage()
 				if err != nil {
 					return err
@@ -113,81 +107,4 @@ func (r *run) shapeOfProcesses(ctx context.Context, name string, w int,
 		})
 	})
 	return s, usage, err
-}
-
-// crowdChild is a process with a worker that begins when it is told to.
-type crowdChild struct {
-	*child
-	lines *bufio.Reader
-}
-
-func startCrowdChild(ctx context.Context, store, cluster string) (*crowdChild, error) {
-	other, err := startChild(ctx, childCrowd+"="+store, childCluster+"="+cluster)
-	if err != nil {
-		return nil, err
-	}
-	c := &crowdChild{other, bufio.NewReader(other.out)}
-	line, err := c.lines.ReadString('\n')
-	if err == nil && strings.TrimSpace(line) != "ready" {
-		err = fmt.Errorf("bench: the worker says %.100q", line)
-	}
-	if err != nil {
-		return nil, errors.Join(err, c.stop())
-	}
-	return c, nil
-}
-
-// usage asks for what the process has asked of the store since it began.
-func (c *crowdChild) usage() (u Usage, err error) {
-	if _, err = io.WriteString(c.in, "usage\n"); err != nil {
-		return u, err
-	}
-	line, err := c.lines.ReadBytes('\n')
-	if err != nil {
-		return u, err
-	}
-	return u, json.Unmarshal(line, &u)
-}
-
-// crowdWork runs a worker from the first line of in until in ends. It answers each further line with
-// its usage of the store.
-func crowdWork(store, cluster string, in io.Reader, out io.Writer) (err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	opened, err := kvopen.Open(ctx, store, kvopen.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
-	db := NewMeter(opened)
-	client, err := futures.New(ctx, db, futures.Options{Cluster: cluster})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close(context.Background())) }()
-	w, err := workers.New(client, workers.Options{Name: "bench"})
-	if err != nil {
-		return err
-	}
-	if err := w.Register(noop, func(_ context.Context, args []byte) ([]byte, error) {
-		return args[:min(len(args), argsSize)], nil
-	}); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(out, "ready"); err != nil {
-		return err
-	}
-	told := bufio.NewScanner(in)
-	if !told.Scan() {
-		return told.Err()
-	}
-	before, ended := db.Usage(), make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	for told.Scan() {
-		if err := json.NewEncoder(out).Encode(db.Usage().minus(before)); err != nil {
-			return err
-		}
-	}
-	cancel()
-	return errors.Join(told.Err(), <-ended)
 }

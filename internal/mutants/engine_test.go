@@ -56,6 +56,8 @@ func orderMutants() []mutant {
 			old: "turnWait = 250", new: "turnWait  = 250_000"},
 		{name: "all wait for one that stopped", file: inEngine + "turns.go", by: turns(),
 			old: "of.taken = taken", new: "_ = taken"},
+		{name: "any number of tags takes turns", file: inEngine + "turns.go", by: turns(),
+			old: "if of == nil && len(k.byTag) >= maxTurns {", new: "if of == nil && false {"},
 		{name: "turns go on for ever", file: inEngine + "turns.go", by: turns(),
 			old: "left <= 0 || left > turnsFor", new: "left > turnsFor"},
 		{name: "a conflict waits for what lingers", file: inEngine + "checkpoint.go",

@@ -6,12 +6,15 @@ func workerMutants() []mutant {
 	remote := suites{{of: "fdbmodel/kv/remote"}}
 	return []mutant{
 		{name: "outcomes do not wait for room on the disk", file: "fdbmodel/cluster.go",
-			by:  suites{{of: "workers", run: "OutcomesWaitForRoom", flags: []string{"-timeout=60s"}}},
+			by:  suites{{of: "workers", run: "OutcomesWaitForRoom", flags: []string{"-timeout=20s"}}},
 			old: "retry.Patient = true", new: "retry.Patient = false"},
 		{name: "an outcome that can't be written leaves its claim", file: "workers/finish.go",
-			by:  suites{{of: "workers", run: "AnOutcomeThatCantBe", flags: []string{"-timeout=60s"}}},
+			by:  suites{{of: "workers", run: "AnOutcomeThatCantBe", flags: []string{"-timeout=20s"}}},
 			old: "if err := m.endOtherwise(ctx, batch[0], err); err != nil {",
 			new: "if err := error(nil); err != nil {"},
+		{name: "a full disk ends a worker that registers again", file: "workers/worker.go",
+			by:  suites{{of: "workers", run: "RegistersAgainOnce", flags: []string{"-timeout=20s"}}},
+			old: "warned, awaitsRoom = false, true", new: "warned = false"},
 		{name: "a worker leaves before it has put how a function ended", file: "workers/finish.go",
 			by:  suites{{of: "workers", run: "TestDrainAwaits"}},
 			old: "return settling + len(e.ended)",

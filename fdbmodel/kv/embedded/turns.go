@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ const (
 	// turnWait bounds the wait for a turn. A transaction that has waited so long takes it from the one
 	// that has it, which may belong to a process that was stopped.
 	turnWait = 250 * time.Millisecond
+	// maxTurns bounds the tags that take turns at a time. Others do without.
+	maxTurns = 100
 )
 
 // turns has transactions with kv.Options.Turns run one after the other, by tag, for a while after two of
@@ -31,6 +34,12 @@ type turnOf struct {
 	last  kv.Version    // the highest one that such a transaction committed at
 }
 
+// isOver reports whether they take no turns any more. A clock may have been set back.
+func (of *turnOf) isOver(now time.Time) bool {
+	left := of.until.Sub(now)
+	return left <= 0 || left > turnsFor
+}
+
 // turn is what a transaction has until it ends.
 type turn struct {
 	tag   string
@@ -41,7 +50,12 @@ type turn struct {
 func (k *turns) meet(tag string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	now := k.clock.Now()
+	maps.DeleteFunc(k.byTag, func(_ string, of *turnOf) bool { return of.isOver(now) })
 	of := k.byTag[tag]
+	if of == nil && len(k.byTag) >= maxTurns {
+		return
+	}
 	if of == nil {
 		of = &turnOf{taken: make(chan struct{}, 1), last: kv.NoVersion}
 		if k.byTag == nil {
@@ -49,7 +63,7 @@ func (k *turns) meet(tag string) {
 		}
 		k.byTag[tag] = of
 	}
-	of.until = k.clock.Now().Add(turnsFor)
+	of.until = now.Add(turnsFor)
 }
 
 // take waits for the turn of a tag, and returns the version of the last transaction that had it. It
@@ -85,7 +99,7 @@ func (k *turns) find(tag string) (taken chan struct{}) {
 	if of == nil {
 		return nil
 	}
-	if left := of.until.Sub(k.clock.Now()); left <= 0 || left > turnsFor { // or a clock that was set back
+	if of.isOver(k.clock.Now()) {
 		delete(k.byTag, tag)
 		return nil
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,4 +149,20 @@ func TestATurnReadsACommitThatLingers(t *testing.T) {
 	require.Equal(t, []byte("first"), v)
 	second.Set([]byte("x"), []byte("second"))
 	commit(t, second)
+}
+
+// TestTurnsOfManyTags: tags that a client makes up are forgotten, and bounded meanwhile.
+func TestTurnsOfManyTags(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		s := OpenMemory(Options{})
+		for i := range 3 * maxTurns {
+			meet(t, s, fmt.Sprint(i))
+		}
+		require.Len(t, s.turns.byTag, maxTurns)
+		<-time.After(turnsFor)
+		meet(t, s, "one")
+		require.Len(t, s.turns.byTag, 1)
+		require.NoError(t, s.Close())
+	})
 }
