@@ -129,20 +129,26 @@ func tickOfClock() time.Duration {
 }
 
 // await looks until done, and moves a virtual clock meanwhile, a fortieth of a
-// heartbeat at a time.
+// heartbeat at a time, and slowly while workers are late: the next heartbeat of an idle one may be
+// due only later.
 func (b *bed) await(what string, done func() bool) {
 	b.t.Helper()
 	give := time.NewTimer(awaitBound)
 	defer give.Stop()
 	tick := time.NewTicker(tickOfClock())
 	defer tick.Stop()
-	for !done() {
+	const slower = 50
+	for waited := 0; !done(); {
 		select {
 		case <-give.C:
 			require.FailNow(b.t, "did not come: "+what)
 		case <-tick.C:
 		}
-		if b.clock != nil && b.keepUp() {
+		if b.clock == nil {
+			continue
+		}
+		if waited++; b.keepUp() || waited >= slower {
+			waited = 0
 			b.clock.Advance(b.cluster.Config().Heartbeat / 40)
 		}
 	}

@@ -47,6 +47,27 @@ func (r *ran) work(ctx context.Context, w *fdbmodel.Registration) error {
 	return nil
 }
 
+// left repairs the cluster, and says what is missing until all futures are realized.
+func (r *ran) left(t *testing.T, c *fdbmodel.Cluster, ids []layout.ID) string {
+	ctx := context.Background()
+	report, err := audit.Check(ctx, c, audit.Options{})
+	require.NoError(t, err)
+	if report.Repairable() > 0 {
+		_, err = audit.Repair(ctx, c, report, audit.Options{})
+		require.NoError(t, err)
+		return fmt.Sprint("to be repaired: ", report.Problems)
+	}
+	counts, err := c.Counts(ctx)
+	require.NoError(t, err)
+	// A worker may not have been told yet of an end that the counts have.
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if counts.Total(layout.Realized) < int64(len(ids)) || len(r.times) < len(ids) {
+		return fmt.Sprintf("%d submitted, %d run, counted %v", len(ids), len(r.times), counts)
+	}
+	return ""
+}
+
 // janitor does once what a janitor does.
 func janitor(ctx context.Context, c *fdbmodel.Cluster) error {
 	_, _, due := maintenance.Of(c).PromoteDue(ctx)
@@ -131,21 +152,15 @@ func repairBeside(t *testing.T, gone bool) {
 	}
 	rest()
 	strikers.Wait()
-	require.Eventually(t, func() bool {
-		r, err := audit.Check(ctx, c, audit.Options{})
-		require.NoError(t, err)
-		if r.Repairable() > 0 {
-			_, err = audit.Repair(ctx, c, r, audit.Options{})
-			require.NoError(t, err)
-			return false
+	within := time.Now().Add(2 * time.Minute)
+	for left := all.left(t, c, ids); left != ""; left = all.left(t, c, ids) {
+		select {
+		case err := <-failures:
+			require.NoError(t, err, "a loop ended")
+		default:
+			require.True(t, time.Now().Before(within), left)
 		}
-		counts, err := c.Counts(ctx)
-		require.NoError(t, err)
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		// A worker may not have been told yet of an end that the counts have.
-		return counts.Total(layout.Realized) == int64(len(ids)) && len(all.times) == len(ids)
-	}, time.Minute, time.Millisecond)
+	}
 	stop()
 	group.Wait()
 	require.Empty(t, failures)

@@ -41,6 +41,31 @@ func TestWhatIsSubmittedTogetherGetsInLineByPriority(t *testing.T) {
 	s.check()
 }
 
+// TestEndsBetweenThoseInLine ends, in one transaction, futures between whose ids are those of the next
+// in line: the first can't be read any more by the transaction that ends them.
+func TestEndsBetweenThoseInLine(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Width: 4})
+	subs := s.inLanes("x", "x", "x", "x", "x", "x", "x", "x")
+	for i := range subs {
+		subs[i].Spec.Priority = uint8(5 * (i % 2))
+	}
+	_, err := s.C.Submit(s.Ctx, subs)
+	require.NoError(t, err)
+	for range 2 {
+		claimed := s.Claim(s.Worker)
+		require.Len(t, claimed, 4)
+		var ends []fdbmodel.Completion
+		for i := range claimed {
+			ends = append(ends, fdbmodel.Completion{Future: &claimed[i], Result: &layout.Result{}})
+		}
+		outcomes, err := s.Worker.Finish(s.Ctx, ends)
+		require.NoError(t, err)
+		require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Applied, fdbmodel.Applied, fdbmodel.Applied}, outcomes)
+		s.check()
+	}
+}
+
 // TestWhoGetsInLineOvertakesNobody has one transaction free a slot and put another future
 // in line.
 func TestWhoGetsInLineOvertakesNobody(t *testing.T) {

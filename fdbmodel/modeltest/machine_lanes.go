@@ -13,7 +13,7 @@ import (
 
 // The kinds of lanes of a machine, and the settings that they may have.
 var laneKinds = map[string][]layout.LaneKind{
-	"narrow": {{Width: 1, MaxWaiting: 1}, {Width: 2}, {Width: 1, MaxWaiting: 2, Paused: true}},
+	"narrow": {{Width: 3}, {Width: 4, MaxWaiting: 9}, {Width: 1, MaxWaiting: 2, Paused: true}},
 	"aside":  {{Width: 1, Aside: true, MaxWaiting: 1}, {Width: 3, Aside: true}},
 	"turns":  {{Width: 1, Total: 1}, {Width: 2, Total: 2}, {Width: 2, Total: 3, Paused: true}},
 	"bundle": {{Width: 1, Bundle: "go:f", MaxWaiting: 1}, {Width: 2, Bundle: "go:f", Most: 2},
@@ -66,15 +66,17 @@ func (m *Machine) setLaneKind(ctx context.Context) (change, error) {
 	return none, err
 }
 
-// crowd submits futures to one lane, some of them with the same name.
+// crowd submits futures to one lane, some of them with the same name. Those in line lie between those
+// that overtake them.
 func (m *Machine) crowd(ctx context.Context) (change, error) {
 	lane := m.lane()
-	subs := make([]fdbmodel.Submission, 1+m.random.IntN(3))
+	subs := make([]fdbmodel.Submission, 1+m.random.IntN(8))
 	ids := map[layout.ID]bool{}
 	drawn, err := m.C.DrawIDs(len(subs))
 	m.require(err)
 	for i := range subs {
-		subs[i] = fdbmodel.Submission{ID: drawn[i], Drawn: true, Spec: layout.Spec{Function: "go:f", Lane: lane}}
+		subs[i] = fdbmodel.Submission{ID: drawn[i], Drawn: true,
+			Spec: layout.Spec{Function: "go:f", Lane: lane, Priority: uint8(m.random.IntN(2))}}
 		m.drawUnique(&subs[i])
 		ids[drawn[i]] = true
 	}
@@ -224,7 +226,7 @@ func (m *Machine) verifyLanes(now map[layout.ID]*layout.Row) {
 func (m *Machine) openLanes(ctx context.Context) {
 	m.resumeAll(ctx)
 	for _, name := range laneNames {
-		m.require(lanes.Of(m.C).SetKind(ctx, name, laneKinds[name][0]))
+		m.require(lanes.Of(m.C).SetKind(ctx, name, laneKinds[name][1]))
 		m.require(lanes.Of(m.C).PauseKind(ctx, name, false))
 		for _, key := range laneKeys {
 			m.require(lanes.Of(m.C).Pause(ctx, layout.Lane{Kind: name, Key: key}, false))

@@ -3,6 +3,7 @@ package read
 import (
 	"bytes"
 	"context"
+	"errors"
 	"sort"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -11,7 +12,8 @@ import (
 
 // Neighbours are futures whose ids were made to lie together, such as those of
 // a batch, or of one submit. A read costs more for the request than for a row, so rows that lie
-// close together are read at once.
+// close together are read at once. Where the transaction has changed a row between them so that it
+// can't read it any more ([kv.ErrUnreadable]), each one is read alone.
 const (
 	// MaxTogether is the maximum number of futures in one read, and minTogether the
 	// minimum.
@@ -64,10 +66,13 @@ func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID
 		for _, id := range ids[:n] {
 			rows = append(rows, Pending{id, k, kv.Later(func(ctx context.Context) (kv.Page, error) {
 				page, err := all.wait(ctx)
-				if err != nil || !page.More {
-					return pageOf(page, first(id), k.RowLength(id), after), err
+				switch {
+				case errors.Is(err, kv.ErrUnreadable) || page.More:
+					return alone(id).Wait(ctx)
+				case err != nil:
+					return kv.Page{}, err
 				}
-				return alone(id).Wait(ctx)
+				return pageOf(page, first(id), k.RowLength(id), after), nil
 			})})
 		}
 		ids = ids[n:]
@@ -94,10 +99,10 @@ func Users(tx kv.Reader, k layout.Keyspace, ids []layout.ID, limit int) []kv.Pen
 			users = append(users, kv.Later(func(ctx context.Context) (kv.Page, error) {
 				page, err := all.wait(ctx)
 				switch {
+				case errors.Is(err, kv.ErrUnreadable) || page.More:
+					return alone(id).Wait(ctx)
 				case err != nil:
 					return page, err
-				case page.More:
-					return alone(id).Wait(ctx)
 				}
 				begin := k.DependantsOf(id)
 				page = pageOf(page, begin, len(begin), nil)

@@ -19,6 +19,12 @@ func laneMutants() []mutant {
 	successors := suites{{of: "fdbmodel/lanes", run: "Success"}, {of: "fdbmodel", run: "TestMachine$"}}
 	serializers := suites{{of: "fdbmodel/internal/serial"}}
 	return []mutant{
+		{name: "an end between those in line keeps them from being read", file: "fdbmodel/read/neighbours.go",
+			by: suites{{of: "fdbmodel/lanes", run: "TestEndsBetweenThoseInLine"}},
+			old: "case errors.Is(err, kv.ErrUnreadable) || page.More:\n\t\t\t\t\treturn alone(id).Wait(ctx)\n" +
+				"\t\t\t\tcase err != nil:\n\t\t\t\t\treturn kv.Page{}, err",
+			new: "case page.More:\n\t\t\t\t\treturn alone(id).Wait(ctx)\n" +
+				"\t\t\t\tcase err != nil:\n\t\t\t\t\treturn kv.Page{}, err"},
 		{name: "a cluster may have a kind of lanes more", file: kinds,
 			by:  suites{{of: "fdbmodel/lanes", run: "KindsOfLanesAre"}},
 			old: "err != nil || len(page.Items) < layout.MaxLaneKinds",

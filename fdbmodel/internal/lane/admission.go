@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -323,9 +324,9 @@ func (a *admission) admit(ctx context.Context, l *state) (more, admitted bool, e
 	case layout.IsUnreadable(err):
 		l.skipped = true
 		return true, false, nil
-	case err != nil:
+	case err != nil && !errors.Is(err, kv.ErrUnreadable): // of one that the transaction ends
 		return false, false, err
-	case row.Spec == nil || row.Line == nil || !bytes.Equal(a.Keys.Line(&row), first.key):
+	case err != nil || row.Spec == nil || row.Line == nil || !bytes.Equal(a.Keys.Line(&row), first.key):
 		a.Tx.Clear(first.key) // of no future in line; an audit would report it
 		return true, false, nil
 	}
