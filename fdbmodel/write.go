@@ -180,7 +180,7 @@ func (w *WriteSet) claim(entries []layout.ReadyEntry, token layout.Token) {
 	claim := layout.EncodeStamped(&layout.Claim{Token: token})
 	for i := range entries {
 		e := &entries[i]
-		w.Tx.SetVersionstampedValue(w.Keys.State(e.ID, layout.StateClaim), claim, layout.StampOffset)
+		w.setStamped(e.ID, layout.StateClaim, claim)
 		w.Tx.Clear(e.Key)
 		w.counters.Move(e.ID, e.Class.Queue, e.Owner, layout.Ready, layout.Claimed)
 	}
@@ -228,10 +228,15 @@ func (w *WriteSet) set(id layout.ID, field string, record layout.Record, gone bo
 	case gone:
 		w.Tx.Clear(key)
 	case field == layout.StateClaim || field == layout.StateResult:
-		w.Tx.SetVersionstampedValue(key, layout.EncodeStamped(record), layout.StampOffset)
+		w.setStamped(id, field, layout.EncodeStamped(record))
 	default:
 		w.Tx.Set(key, layout.Encode(record))
 	}
+}
+
+func (w *WriteSet) setStamped(id layout.ID, field string, value []byte) {
+	w.Stamped = append(w.Stamped, id)
+	w.Tx.SetVersionstampedValue(w.Keys.State(id, field), value, layout.StampOffset)
 }
 
 func (w *WriteSet) setAttempts(row *layout.Row) {

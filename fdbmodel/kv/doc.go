@@ -26,7 +26,7 @@
 //     keys exist.
 //   - A read of a key that the transaction wrote with an incomplete
 //     versionstamp, or of one that such a key may become, fails with
-//     [ErrUnreadable].
+//     [ErrUnreadable], and so does the commit then.
 //
 // # Unknown results
 //

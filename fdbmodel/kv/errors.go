@@ -39,7 +39,7 @@ var (
 	// of an incomplete stamp.
 	ErrBadStampOffset = errors.New("no room for a versionstamp at that offset")
 	// ErrUnreadable is returned when a read may fall on a key that the
-	// transaction wrote with an incomplete stamp.
+	// transaction wrote with an incomplete stamp, and by the commit of that transaction.
 	ErrUnreadable = errors.New("read of a key with an incomplete versionstamp")
 	// ErrUsed is returned when a transaction is used after Commit or Cancel,
 	// and by SetReadVersion after the first read.

@@ -105,6 +105,21 @@ func TestPlacesOfNobody(t *testing.T) {
 	require.True(t, v.Lined)
 }
 
+// TestAnEndOfOneInLine ends a future that is in line by mistake.
+func TestAnEndOfOneInLine(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	first, second := s.submit("x"), s.submit("x")
+	s.set(func(tx kv.Attempt, keys layout.Keyspace) {
+		value := layout.Encode(&layout.LineEntry{ID: first})
+		tx.Set(append(keys.LineAt(s.lane("x"), layout.MaxPriority, 0), 0x14, 1), value)
+	})
+	require.Equal(t, []layout.ID{first}, s.end())
+	require.Equal(t, []layout.ID{second}, s.end())
+	require.Empty(t, s.line("x"))
+	s.check()
+}
+
 // TestJanitorsLookAtLanesInTime are the times at which AdmitDue is called again.
 func TestJanitorsLookAtLanesInTime(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,7 @@ package read
 import (
 	"bytes"
 	"context"
-	"errors"
+	"slices"
 	"sort"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -12,8 +12,7 @@ import (
 
 // Neighbours are futures whose ids were made to lie together, such as those of
 // a batch, or of one submit. A read costs more for the request than for a row, so rows that lie
-// close together are read at once. Where the transaction has changed a row between them so that it
-// can't read it any more ([kv.ErrUnreadable]), each one is read alone.
+// close together are read at once.
 const (
 	// MaxTogether is the maximum number of futures in one read, and minTogether the
 	// minimum.
@@ -27,13 +26,13 @@ const (
 	neighbourKeys = 6
 )
 
-// together returns how many of the leading ids are read at once, and how many rows
-// may lie between the first and the last of them.
-func together(ids []layout.ID) (n, span int) {
+// together returns how many of the leading ids are read at once, without rows of unreadable futures, and
+// how many rows may lie between the first and the last of them.
+func together(ids, unreadable []layout.ID) (n, span int) {
 	n, span = 1, 1
 	for ; n < min(len(ids), MaxTogether); n++ {
 		apart, known := ids[n].Apart(ids[n-1])
-		if !known || apart > maxApart {
+		if !known || apart > maxApart || apart > 1 && anyBetween(unreadable, ids[n-1], ids[n]) {
 			break
 		}
 		span += apart
@@ -44,16 +43,29 @@ func together(ids []layout.ID) (n, span int) {
 	return n, span
 }
 
+// anyBetween reports whether one of some ids lies between two others.
+func anyBetween(ids []layout.ID, first, last layout.ID) bool {
+	return slices.ContainsFunc(ids, func(id layout.ID) bool {
+		return bytes.Compare(first[:], id[:]) < 0 && bytes.Compare(id[:], last[:]) < 0
+	})
+}
+
 // Rows requests futures, each from the key that first returns to the end of its
 // mutable records, without conflicts if tx adds none.
 func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID) []byte) []Pending {
+	return rowsBeside(tx, k, ids, first, nil)
+}
+
+func rowsBeside(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID) []byte,
+	unreadable []layout.ID,
+) []Pending {
 	rows := make([]Pending, 0, len(ids))
 	alone := func(id layout.ID) kv.Pending[kv.Page] {
 		return tx.GetRange(kv.Range{Begin: first(id), End: kv.AfterPrefix(k.StateOf(id))},
 			kv.RangeOptions{Limit: layout.MaxRowKeys})
 	}
 	for len(ids) > 0 {
-		n, span := together(ids)
+		n, span := together(ids, unreadable)
 		if n == 1 {
 			rows, ids = append(rows, Pending{ids[0], k, alone(ids[0])}), ids[1:]
 			continue
@@ -66,13 +78,10 @@ func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID
 		for _, id := range ids[:n] {
 			rows = append(rows, Pending{id, k, kv.Later(func(ctx context.Context) (kv.Page, error) {
 				page, err := all.wait(ctx)
-				switch {
-				case errors.Is(err, kv.ErrUnreadable) || page.More:
-					return alone(id).Wait(ctx)
-				case err != nil:
-					return kv.Page{}, err
+				if err != nil || !page.More {
+					return pageOf(page, first(id), k.RowLength(id), after), err
 				}
-				return pageOf(page, first(id), k.RowLength(id), after), nil
+				return alone(id).Wait(ctx)
 			})})
 		}
 		ids = ids[n:]
@@ -88,7 +97,7 @@ func Users(tx kv.Reader, k layout.Keyspace, ids []layout.ID, limit int) []kv.Pen
 		return tx.GetRange(kv.Prefix(k.DependantsOf(id)), kv.RangeOptions{Limit: limit})
 	}
 	for len(ids) > 0 {
-		n, span := together(ids)
+		n, span := together(ids, nil)
 		if n == 1 {
 			users, ids = append(users, alone(ids[0])), ids[1:]
 			continue
@@ -99,10 +108,10 @@ func Users(tx kv.Reader, k layout.Keyspace, ids []layout.ID, limit int) []kv.Pen
 			users = append(users, kv.Later(func(ctx context.Context) (kv.Page, error) {
 				page, err := all.wait(ctx)
 				switch {
-				case errors.Is(err, kv.ErrUnreadable) || page.More:
-					return alone(id).Wait(ctx)
 				case err != nil:
 					return page, err
+				case page.More:
+					return alone(id).Wait(ctx)
 				}
 				begin := k.DependantsOf(id)
 				page = pageOf(page, begin, len(begin), nil)
@@ -118,12 +127,13 @@ func Users(tx kv.Reader, k layout.Keyspace, ids []layout.ID, limit int) []kv.Pen
 }
 
 // Records requests the specs and mutable records of futures, as Record does for
-// one.
-func Records(tx kv.Tx, k layout.Keyspace, ids []layout.ID) []Pending {
+// one. unreadable are futures that the transaction can't read any more, since it wrote a record with a
+// versionstamp of them: no read touches them.
+func Records(tx kv.Tx, k layout.Keyspace, ids []layout.ID, unreadable ...layout.ID) []Pending {
 	for _, id := range ids {
 		tx.AddReadConflictRange(k.RecordRange(id))
 	}
-	return Rows(tx.Snapshot(), k, ids, k.Spec)
+	return rowsBeside(tx.Snapshot(), k, ids, k.Spec, unreadable)
 }
 
 // sharedPage is the answer to a read that several futures share.

@@ -20,11 +20,13 @@ func laneMutants() []mutant {
 	serializers := suites{{of: "fdbmodel/internal/serial"}}
 	return []mutant{
 		{name: "an end between those in line keeps them from being read", file: "fdbmodel/read/neighbours.go",
-			by: suites{{of: "fdbmodel/lanes", run: "TestEndsBetweenThoseInLine"}},
-			old: "case errors.Is(err, kv.ErrUnreadable) || page.More:\n\t\t\t\t\treturn alone(id).Wait(ctx)\n" +
-				"\t\t\t\tcase err != nil:\n\t\t\t\t\treturn kv.Page{}, err",
-			new: "case page.More:\n\t\t\t\t\treturn alone(id).Wait(ctx)\n" +
-				"\t\t\t\tcase err != nil:\n\t\t\t\t\treturn kv.Page{}, err"},
+			by:  suites{{of: "fdbmodel/lanes", run: "TestEndsBetweenThoseInLine"}},
+			old: " || apart > 1 && anyBetween(unreadable, ids[n-1], ids[n])",
+			new: " || apart > 1 && len(unreadable) < 0"},
+		{name: "one that ends and is in line by mistake is read", file: admission,
+			by:  suites{{of: "fdbmodel/lanes", run: "TestAnEndOfOneInLine"}},
+			old: "if slices.Contains(a.Stamped, entry.ID) {",
+			new: "if false {"},
 		{name: "a cluster may have a kind of lanes more", file: kinds,
 			by:  suites{{of: "fdbmodel/lanes", run: "KindsOfLanesAre"}},
 			old: "err != nil || len(page.Items) < layout.MaxLaneKinds",

@@ -28,6 +28,9 @@ type Set struct {
 	// Now is the time of the transaction, in milliseconds: that of its last end, if
 	// that is later.
 	Now int64
+	// Stamped are the futures of which the transaction wrote a record with its versionstamp: it
+	// can't read them any more.
+	Stamped []layout.ID
 
 	indexes []Index
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -286,11 +285,15 @@ func (a *admission) readLine(ctx context.Context, l *state) error {
 			l.skipped = true // an audit reports it
 			continue
 		}
+		if slices.Contains(a.Stamped, entry.ID) {
+			a.Tx.Clear(item.Key) // it was in line by mistake
+			continue
+		}
 		rest := tuple.NewReader(item.Key[len(prefix):])
 		l.line = append(l.line, inLine{key: item.Key, priority: layout.MaxPriority - rest.Int()})
 		ids = append(ids, entry.ID)
 	}
-	for i, p := range read.Records(a.Tx, a.Keys, ids) {
+	for i, p := range read.Records(a.Tx, a.Keys, ids, a.Stamped...) {
 		l.line[i].row = p
 	}
 	return nil
@@ -324,9 +327,9 @@ func (a *admission) admit(ctx context.Context, l *state) (more, admitted bool, e
 	case layout.IsUnreadable(err):
 		l.skipped = true
 		return true, false, nil
-	case err != nil && !errors.Is(err, kv.ErrUnreadable): // of one that the transaction ends
+	case err != nil:
 		return false, false, err
-	case err != nil || row.Spec == nil || row.Line == nil || !bytes.Equal(a.Keys.Line(&row), first.key):
+	case row.Spec == nil || row.Line == nil || !bytes.Equal(a.Keys.Line(&row), first.key):
 		a.Tx.Clear(first.key) // of no future in line; an audit would report it
 		return true, false, nil
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -67,6 +68,7 @@ func (t *transaction) get(key []byte, serializable bool) ([]byte, error) {
 	if mine != nil {
 		switch mine.kind {
 		case unreadable:
+			t.fail(kv.ErrUnreadable)
 			return nil, kv.ErrUnreadable
 		case written:
 			return append([]byte{}, mine.value...), nil
@@ -111,6 +113,9 @@ func (t *transaction) getRange(r kv.Range, o kv.RangeOptions, serializable bool)
 		page, err = t.plainRange(r, o)
 	} else {
 		page, err = t.mergedRange(own, r, o)
+	}
+	if errors.Is(err, kv.ErrUnreadable) {
+		t.fail(err)
 	}
 	if err != nil {
 		return kv.Page{}, err

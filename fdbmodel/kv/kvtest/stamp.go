@@ -16,6 +16,7 @@ func stampCases() []testCase {
 		{name: "Stamp/BadOffsets", exact: true, run: stampBadOffsets},
 		{name: "Stamp/KeysAreUnreadable", run: stampUnreadableKeys},
 		{name: "Stamp/ValuesAreUnreadable", run: stampUnreadableValues},
+		{name: "Stamp/UnreadablePoisons", exact: true, run: stampUnreadablePoisons},
 		{name: "Stamp/LimitBeforeUnreadable", run: stampLimit},
 		{name: "Stamp/ClearedIsReadable", run: stampCleared},
 		{name: "Stamp/LaterClearWins", run: stampThenClear},
@@ -131,6 +132,33 @@ func stampUnreadableValues(b *bundle) {
 		p.scan("b\x00", "", kv.RangeOptions{})
 		p.scan("", "b", kv.RangeOptions{Reverse: true})
 	}, unreadable, unreadable, unreadable, "a=a", "c=c", "a=a")
+}
+
+// stampUnreadablePoisons reads what can't be read, and commits.
+func stampUnreadablePoisons(b *bundle) {
+	for name, read := range map[string]func(kv.Reader) error{
+		"key": func(tx kv.Reader) error {
+			_, err := tx.Get(b.key("v")).Wait(b.ctx)
+			return err
+		},
+		"range": func(tx kv.Reader) error {
+			_, err := tx.GetRange(kv.Range{Begin: b.key("u"), End: b.key("w")}, kv.RangeOptions{}).Wait(b.ctx)
+			return err
+		},
+	} {
+		for _, snapshot := range []bool{false, true} {
+			tx := b.begin()
+			tx.SetVersionstampedValue(b.key("v"), []byte(blank), 0)
+			reader := kv.Reader(tx)
+			if snapshot {
+				reader = tx.Snapshot()
+			}
+			require.ErrorIs(b, read(reader), kv.ErrUnreadable, "%s, snapshot %v", name, snapshot)
+			_, err := tx.Commit(b.ctx)
+			require.ErrorIs(b, err, kv.ErrUnreadable, "%s, snapshot %v", name, snapshot)
+			require.Equal(b, "", b.scan("", ""))
+		}
+	}
 }
 
 func stampLimit(b *bundle) {

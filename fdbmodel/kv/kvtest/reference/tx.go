@@ -169,6 +169,7 @@ func (t *tx) page(r kv.Range, o kv.RangeOptions, serializable bool) (kv.Page, er
 	}
 	for _, u := range t.unreadable {
 		if overlap(u, part) {
+			t.fail(kv.ErrUnreadable)
 			return kv.Page{}, kv.ErrUnreadable
 		}
 	}
