@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
@@ -26,12 +27,18 @@ type insertion struct{ look, shared bool }
 func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, how insertion) ([]Submitted, error) {
 	w := c.write(tx)
 	w.lanes.Shared = how.shared
+	if how.shared {
+		w.lined = c.linedIn(tx)
+	}
 	answers, lined, _, err := c.insertInto(ctx, w, subs, how.look)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.Flush(ctx); err != nil {
 		return nil, err
+	}
+	if how.shared {
+		c.rememberLined(tx, lined)
 	}
 	placeInLanes(answers, lined, w.pool.placed)
 	return answers, nil
@@ -41,13 +48,14 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 // put in line then, by their index, and with an error that of the submission at fault.
 func (c *Cluster) insertInto(ctx context.Context, w *WriteSet, subs []Submission, look bool,
 ) (answers []Submitted, lined map[int]*layout.Row, at int, err error) {
-	fresh, err := c.areFresh(ctx, w.Tx, subs)
+	fresh, err := c.areFresh(ctx, w, subs)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	ins := inserting{Cluster: c, w: w, subs: subs, look: look, fresh: fresh, answers: make([]Submitted, len(subs)),
 		lined: map[int]*layout.Row{}, seen: make(map[layout.ID]*layout.Row, len(subs))}
-	ins.asked = c.askSubmitted(w.Tx, subs, look, fresh)
+	maps.Copy(ins.seen, w.lined)
+	ins.asked = c.askSubmitted(w, subs, look, fresh)
 	if at, err := w.lanes.Obey(ctx, len(subs), func(i int) *layout.Spec { return &subs[i].Spec }); err != nil {
 		return nil, nil, at, err
 	}
@@ -144,7 +152,8 @@ type askedSubmitted struct {
 	needs    []precondition
 }
 
-func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *askedSubmitted {
+func (c *Cluster) askSubmitted(w *WriteSet, subs []Submission, look, fresh bool) *askedSubmitted {
+	tx := w.Tx
 	asked := &askedSubmitted{
 		existing: make([]read.Pending, len(subs)), inputs: edge.NewInputs(tx, c.keys),
 		needs: []precondition{&writtenAhead{keys: c.keys}, &neededModules{module.Needed{Known: c.modules}},
@@ -154,6 +163,9 @@ func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *a
 	for i := range subs {
 		s := &subs[i]
 		asked.names.ask(tx, c.keys, s)
+		if w.lined[s.ID] != nil {
+			continue // it is known
+		}
 		if (s.chosen || look) && !fresh {
 			asked.existing[i] = read.Record(tx, c.keys, s.ID)
 		} else if !guarded {
@@ -163,7 +175,7 @@ func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *a
 		for _, need := range asked.needs {
 			need.prepare(tx, i, s)
 		}
-		asked.inputs.Ask(layout.UnpackIDs(s.Spec.Inputs))
+		asked.inputs.Ask(layout.UnpackIDs(s.Spec.Inputs), w.lined)
 	}
 	return asked
 }
@@ -272,17 +284,17 @@ func (c *Cluster) rowOf(s *Submission) layout.Row {
 // areFresh reports whether neighbouring ids are unused, by one read of
 // everything between the first and the last one. If it returns false, they may
 // still be unused.
-func (c *Cluster) areFresh(ctx context.Context, tx kv.Tx, subs []Submission) (bool, error) {
+func (c *Cluster) areFresh(ctx context.Context, w *WriteSet, subs []Submission) (bool, error) {
 	for i := range subs {
 		if !subs[i].chosen || i > 0 && !subs[i].ID.Follows(subs[i-1].ID) {
 			return false, nil
 		}
 	}
-	if len(subs) == 1 {
+	if len(subs) == 1 || len(w.lined) > 0 {
 		return false, nil
 	}
 	first, last := subs[0].ID, subs[len(subs)-1].ID
 	between := kv.Range{Begin: c.keys.Row(first), End: kv.AfterPrefix(c.keys.Row(last))}
-	page, err := tx.GetRange(between, kv.RangeOptions{Limit: 1}).Wait(ctx)
+	page, err := w.Tx.GetRange(between, kv.RangeOptions{Limit: 1}).Wait(ctx)
 	return err == nil && len(page.Items) == 0, err
 }

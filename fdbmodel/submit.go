@@ -154,7 +154,8 @@ func (c *Cluster) putLargeArgs(ctx context.Context, subs []Submission) error {
 // each) or have been written ahead with PutArgs. It returns the errors of
 // Submit. After the commit the caller passes the answers to Wake. If the commit
 // is unknown, the caller's own retry must decide; submitting the same ids again
-// in it is safe.
+// in it is safe. A transaction of kv.Transact, or one that a driver has wrapped, may submit several times,
+// with inputs that it has submitted before. What it put in the line of a lane it can't replace: that is refused.
 func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]Submitted, error) {
 	prepared, err := c.Prepare(ctx, subs)
 	if err != nil || len(prepared) == 0 {

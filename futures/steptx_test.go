@@ -168,6 +168,55 @@ func TestAStepWithEffectsCallsATypeThatIsNew(t *testing.T) {
 	require.Equal(t, 5, total)
 }
 
+// TestAStepWaitsForACallInLine calls an actor twice in one transaction, so that the second call is in line, and
+// submits a future that runs after it.
+func TestAStepWaitsForACallInLine(t *testing.T) {
+	t.Parallel()
+	cluster := futurestest.New(t)
+	note := futures.Define[int, int]("note")
+	cluster.Register(stepTxAdd.Bind())
+	cluster.Register(note.Bind(func(ctx context.Context, _ int) (int, error) {
+		client, err := futures.FromContext(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return stepTxAdd.Call(ctx, client, "a", 0)
+	}))
+	cluster.Register(durable.Bind(func(ctx context.Context, _ int) (string, error) {
+		return futures.StepTx(ctx, "order", func(ctx context.Context, tx *futures.Tx) (string, error) {
+			call, err := stepTxAdd.Task("a", 5)
+			if err != nil {
+				return "", err
+			}
+			last := &futures.Future{}
+			for range 2 {
+				made, err := tx.Submit(ctx, call)
+				if err != nil {
+					return "", err
+				}
+				last = made[0]
+			}
+			after, err := note.Task(1)
+			if err != nil {
+				return "", err
+			}
+			after.After = []futures.ID{last.ID()}
+			made, err := tx.Submit(ctx, after)
+			if err != nil {
+				return "", err
+			}
+			return made[0].ID().String(), nil
+		})
+	}))
+	out, err := durable.Call(t.Context(), cluster.Client, 1)
+	require.NoError(t, err)
+	id, err := futures.ParseID(out)
+	require.NoError(t, err)
+	total, err := note.Of(cluster.Client.Future(id)).Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 10, total)
+}
+
 // TestAStepWritesRowsOfItsOwn writes in each way that there is, keys of the application and Futura's.
 func TestAStepWritesRowsOfItsOwn(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,12 @@ type Attempt struct {
 	// MaybeCommitted is set when an earlier run ended with an unknown result,
 	// so its writes may exist already or may yet appear.
 	MaybeCommitted bool
+
+	local *Local
 }
+
+// Local returns what is remembered of the attempt, nil for one that Transact did not make.
+func (a Attempt) Local() *Local { return a.local }
 
 // Result describes how a Transact ended.
 type Result struct {
@@ -65,14 +70,15 @@ func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) er
 	if tag := retry.Options.Tag; len(tag) > MaxTag {
 		return result, fmt.Errorf("tag %q of a transaction: %d bytes, at most %d", tag, len(tag), MaxTag)
 	}
-	maybe := false
+	maybe, local := false, &Local{}
 	for {
 		if err := ctx.Err(); err != nil {
 			return result, unknownIf(maybe, err)
 		}
 		result.Attempts++
 		tx := db.Begin(retry.Options)
-		committed, err := runOnce(ctx, tx, fn, Attempt{Tx: tx, Number: result.Attempts, MaybeCommitted: maybe})
+		*local = Local{}
+		committed, err := runOnce(ctx, tx, fn, Attempt{tx, result.Attempts, maybe, local})
 		if err == nil {
 			result.Committed = committed
 			return result, nil

@@ -80,7 +80,7 @@ func (m *Machine) crowd(ctx context.Context) (change, error) {
 		m.drawUnique(&subs[i])
 		ids[drawn[i]] = true
 	}
-	answers, err := m.C.Submit(ctx, subs)
+	answers, err := m.submitIn(ctx, subs)
 	m.logf("submit %d to lane %s: %v %v", len(subs), lane, answers, err)
 	if m.refusedAsNotUnique(err) || m.refusedAsFull(err, subs) {
 		return none, nil

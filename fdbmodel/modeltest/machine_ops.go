@@ -65,7 +65,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 
 func (m *Machine) submitAll(ctx context.Context, subs []fdbmodel.Submission) (change, error) {
 	ids := map[layout.ID]bool{}
-	answers, err := m.C.Submit(ctx, subs)
+	answers, err := m.submitIn(ctx, subs)
 	for _, a := range answers {
 		ids[a.ID] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -36,14 +37,18 @@ func (m *Machine) drawUnique(s *fdbmodel.Submission) {
 
 // isReplaced reports whether a future was cancelled because a new one takes its name.
 func isReplaced(before, after *layout.Row, subs []fdbmodel.Submission) bool {
-	if before == nil || after == nil || before.Spec.Unique == nil || layout.PlaceOf(before) == nil ||
+	if after == nil || after.Spec.Unique == nil || before != nil && layout.PlaceOf(before) == nil ||
 		after.State() != layout.Failed || after.Exception.Kind != layout.KindCancelled {
+		return false
+	}
+	isMade := func(s fdbmodel.Submission) bool { return s.ID == after.ID }
+	if before == nil && !slices.ContainsFunc(subs, isMade) { // by another part of the same transaction
 		return false
 	}
 	for i := range subs {
 		u := subs[i].Unique
 		if u != nil && u.OnConflict == fdbmodel.ConflictReplace &&
-			fdbmodel.UniqueNameOf(&subs[i]) == before.Spec.Unique.Name {
+			fdbmodel.UniqueNameOf(&subs[i]) == after.Spec.Unique.Name {
 			return true
 		}
 	}

@@ -104,7 +104,7 @@ func (n *Names) Holder(ctx context.Context, name layout.UniqueName) (holder *fdb
 
 func (n *Names) holder(ctx context.Context, tx kv.Tx, name layout.UniqueName) (*fdbmodel.NotUniqueError, error) {
 	now := layout.Millis(n.cluster.Now())
-	h, _, err := unique.Find(ctx, tx, n.keys, unique.Ask(tx, n.keys, name), layout.ID{}, now)
+	h, _, err := unique.Find(ctx, tx, n.keys, unique.Ask(tx, n.keys, name), layout.ID{}, now, nil)
 	if err == nil && h == nil {
 		err = fmt.Errorf("unique name %s: %w: no future has it", name, fdbmodel.ErrNotFound)
 	}

@@ -12,12 +12,15 @@ import (
 // historyArgs is the size of the arguments of futures that have ended, in bytes.
 const historyArgs = 500
 
-// history fills the store with futures that have ended, part by part, and then reads some of all parts, one
-// after the other. The ratio is the mean rate of the second half to that of the first part.
+// mostAwaited is how many futures of a history are pending and awaited at once, at most.
+const mostAwaited = 200_000
+
+// history fills the store with futures that have ended, in 20 parts or more, and then reads some of all parts,
+// one after the other. The ratio is the mean rate of the second half to that of the first part.
 func history(ctx context.Context, r *run) error {
 	const parts, keptOfPart, reads = 20, 100, 500
 	n, w := r.futures(1_000_000), r.workers(2)
-	part := max(n/parts, 1)
+	part := min(max(n/parts, 1), mostAwaited)
 	var old []*futures.Future
 	large := func(i int) futures.Task {
 		t := task(i)

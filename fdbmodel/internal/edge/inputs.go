@@ -28,13 +28,15 @@ type Inputs struct {
 // NewInputs returns the inputs of a transaction.
 func NewInputs(tx kv.Tx, keys layout.Keyspace) *Inputs { return &Inputs{keys: keys, tx: tx} }
 
-// Ask requests inputs.
-func (in *Inputs) Ask(ids []layout.ID) {
+// Ask requests inputs, unless they are known.
+func (in *Inputs) Ask(ids []layout.ID, known map[layout.ID]*layout.Row) {
 	if len(ids) > 0 && in.asked == nil {
 		in.asked, in.rows = map[layout.ID]read.Pending{}, map[layout.ID]*layout.Row{}
 	}
 	for _, id := range ids {
-		if _, known := in.asked[id]; !known {
+		if row := known[id]; row != nil {
+			in.rows[id] = row
+		} else if _, asked := in.asked[id]; !asked {
 			relyOnEnding(in.tx, in.keys, id)
 			in.asked[id] = read.Record(in.tx.Snapshot(), in.keys, id)
 		}

@@ -303,7 +303,7 @@ func (r *resolution) link(ctx context.Context, row *layout.Row) error {
 	if err != nil {
 		return err
 	}
-	r.inputs.Ask(inputs)
+	r.inputs.Ask(inputs, nil)
 	waiting, failure, err := r.inputs.link(ctx, row, inputs)
 	if errors.Is(err, errNoInput) {
 		failure, err = &layout.Exception{Kind: layout.KindUpstream, Message: err.Error()}, nil

@@ -9,10 +9,7 @@ import (
 )
 
 // Copies name the workers that have results which are objects.
-type Copies struct {
-	*Set
-	written uint16
-}
+type Copies struct{ *Set }
 
 // Update implements Index.
 func (c *Copies) Update(before, after *layout.Row) {
@@ -28,8 +25,7 @@ func (c *Copies) Update(before, after *layout.Row) {
 // Add says that a worker has a copy of the result of a future.
 func (c *Copies) Add(row *layout.Row, worker layout.WorkerID) {
 	record := &layout.CopyRecord{Worker: worker, Object: row.Result.Object, Size: row.Result.Size, At: c.Now}
-	key, offset := tuple.AppendIncompleteStamp(c.Keys.CopiesOf(row.ID), c.written)
-	c.written++
+	key, offset := tuple.AppendIncompleteStamp(c.Keys.CopiesOf(row.ID), c.nextOrder())
 	c.Tx.SetVersionstampedKey(key, offset, layout.Encode(record))
 }
 

@@ -33,7 +33,7 @@ func (e *Ends) Add(id layout.ID) { e.ids = append(e.ids, id) }
 func (e *Ends) Flush(context.Context) error {
 	if len(e.ids) > 0 {
 		value := layout.Encode(&layout.DoneEntry{At: e.Now, IDs: layout.PackIDs(e.ids)})
-		key, offset := tuple.AppendIncompleteStamp(e.Keys.DoneOf(e.ids[0].Shard(e.Keys.Shards)), 0)
+		key, offset := tuple.AppendIncompleteStamp(e.Keys.DoneOf(e.ids[0].Shard(e.Keys.Shards)), e.nextOrder())
 		e.Tx.SetVersionstampedKey(key, offset, value)
 	}
 	return nil

@@ -33,6 +33,19 @@ type Set struct {
 	Stamped []layout.ID
 
 	indexes []Index
+	local   *kv.Local
+}
+
+// nextOrder returns a number for a key with the versionstamp of the transaction, which no other such key has, nor
+// one of another set of the transaction if that remembers.
+func (s *Set) nextOrder() uint16 {
+	if s.local == nil {
+		s.local = kv.LocalOf(s.Tx)
+	}
+	if s.local == nil {
+		s.local = &kv.Local{}
+	}
+	return s.local.NextOrder()
 }
 
 // Register adds indexes. They are updated and flushed in this order.

@@ -61,11 +61,11 @@ func (m *Mail) Flush(context.Context) error {
 
 func (m *Mail) send(session layout.SessionID, notices []layout.Notice) {
 	var part []byte
-	order, n := uint16(0), 0
+	n := 0
 	put := func() {
-		key, offset := tuple.AppendIncompleteStamp(m.Keys.Mailbox(session), order)
+		key, offset := tuple.AppendIncompleteStamp(m.Keys.Mailbox(session), m.nextOrder())
 		m.Tx.SetVersionstampedKey(key, offset, layout.MailValue(part, n))
-		order, n, part = order+1, 0, nil
+		n, part = 0, nil
 	}
 	for i := range notices {
 		before := len(part)

@@ -52,9 +52,9 @@ func Ask(tx kv.Reader, keys layout.Keyspace, name layout.UniqueName) kv.Pending[
 }
 
 // Find returns the future other than self that has a name, nil for none, and
-// those that have a key for it and have given it up.
+// those that have a key for it and have given it up. It does not read the futures that are known.
 func Find(ctx context.Context, tx kv.Reader, keys layout.Keyspace, asked kv.Pending[kv.Page], self layout.ID,
-	now int64,
+	now int64, known map[layout.ID]*layout.Row,
 ) (holder *Holder, former []Holder, err error) {
 	page, err := asked.Wait(ctx)
 	if err != nil {
@@ -69,12 +69,16 @@ func Find(ctx context.Context, tx kv.Reader, keys layout.Keyspace, asked kv.Pend
 		if err := layout.Decode(item.Key, item.Value, &h.Record); err != nil {
 			return nil, nil, err
 		}
-		row, _, err := read.Record(tx, keys, h.ID).Wait(ctx)
-		if err != nil {
-			return nil, nil, fmt.Errorf("future %s, which has the unique key %.80q: %w", h.ID, h.Record.Key, err)
+		row := known[h.ID]
+		if row == nil {
+			one, _, err := read.Record(tx, keys, h.ID).Wait(ctx)
+			if err != nil {
+				return nil, nil, fmt.Errorf("future %s, which has the unique key %.80q: %w", h.ID, h.Record.Key, err)
+			}
+			row = &one
 		}
-		if h.Record.IsOf(&row, layout.UniqueName(key.Text("name"))) {
-			h.Row = &row
+		if h.Record.IsOf(row, layout.UniqueName(key.Text("name"))) {
+			h.Row = row
 		}
 		if h.holds(now) {
 			return &h, former, nil

@@ -53,7 +53,8 @@ type Options struct {
 	// Inline makes the store run without goroutines: Commit does all of its
 	// work in the caller, including the sync and checkpoints. It is meant for
 	// simulations, which then run the same way each time. With SyncOff, syncs
-	// come only with new segments, checkpoints and Close. Defaults to false.
+	// come only with new segments, checkpoints and Close. Transactions take no
+	// turns: one goroutine would wait for itself. Defaults to false.
 	Inline bool
 
 	// TxLifetime is how long a transaction may live from its first read.

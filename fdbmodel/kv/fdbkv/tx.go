@@ -36,10 +36,16 @@ type tx struct {
 // Commit and watches of the wrapped transaction fail with ErrNotOwner, and
 // Cancel does nothing. A mistake, such as a key that is too long, makes Commit
 // return it too; Err of the wrapped transaction tells it before that.
-func Wrap(native fdb.Transaction) *Wrapped { return &Wrapped{tx{native: native}} }
+func Wrap(native fdb.Transaction) *Wrapped { return &Wrapped{tx: tx{native: native}} }
 
 // Wrapped is a user's transaction. It implements kv.Tx.
-type Wrapped struct{ tx }
+type Wrapped struct {
+	tx
+	local kv.Local
+}
+
+// Local returns what is remembered of the transaction.
+func (w *Wrapped) Local() *kv.Local { return &w.local }
 
 // Err returns the first mistake that was made in a write, nil if there was
 // none. The user must not commit a transaction with a mistake, as the write is
