@@ -16,29 +16,17 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
-// insertion says how futures are inserted: whether all of them may exist, and whether
-// the transaction is the caller's, who may insert others in it.
-type insertion struct{ look, shared bool }
-
 // insertBatch reads the specs of ids that may exist, and of all if look is set.
 // The first spec that it does not read and is sure to write is still in the read
 // conflict set of each attempt, so that the late twin of one with an unknown result
 // can't commit beside its retry.
-func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, how insertion) ([]Submitted, error) {
-	w := c.write(tx)
-	w.lanes.Shared = how.shared
-	if how.shared {
-		w.lined = c.linedIn(tx)
-	}
-	answers, lined, _, err := c.insertInto(ctx, w, subs, how.look)
+func (c *Cluster) insertBatch(ctx context.Context, w *WriteSet, subs []Submission, look bool) ([]Submitted, error) {
+	answers, lined, _, err := c.insertInto(ctx, w, subs, look)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.Flush(ctx); err != nil {
 		return nil, err
-	}
-	if how.shared {
-		c.rememberLined(tx, lined)
 	}
 	placeInLanes(answers, lined, w.pool.placed)
 	return answers, nil
@@ -54,7 +42,7 @@ func (c *Cluster) insertInto(ctx context.Context, w *WriteSet, subs []Submission
 	}
 	ins := inserting{Cluster: c, w: w, subs: subs, look: look, fresh: fresh, answers: make([]Submitted, len(subs)),
 		lined: map[int]*layout.Row{}, seen: make(map[layout.ID]*layout.Row, len(subs))}
-	maps.Copy(ins.seen, w.lined)
+	maps.Copy(ins.seen, w.lanes.Lined)
 	ins.asked = c.askSubmitted(w, subs, look, fresh)
 	if at, err := w.lanes.Obey(ctx, len(subs), func(i int) *layout.Spec { return &subs[i].Spec }); err != nil {
 		return nil, nil, at, err
@@ -153,29 +141,28 @@ type askedSubmitted struct {
 }
 
 func (c *Cluster) askSubmitted(w *WriteSet, subs []Submission, look, fresh bool) *askedSubmitted {
-	tx := w.Tx
 	asked := &askedSubmitted{
-		existing: make([]read.Pending, len(subs)), inputs: edge.NewInputs(tx, c.keys),
+		existing: make([]read.Pending, len(subs)), inputs: edge.NewInputs(w.Tx, c.keys),
 		needs: []precondition{&writtenAhead{keys: c.keys}, &neededModules{module.Needed{Known: c.modules}},
 			&assignees{cluster: c}},
 	}
 	guarded := fresh
 	for i := range subs {
 		s := &subs[i]
-		asked.names.ask(tx, c.keys, s)
-		if w.lined[s.ID] != nil {
+		asked.names.ask(w.Tx, c.keys, s)
+		if w.lanes.Lined[s.ID] != nil {
 			continue // it is known
 		}
 		if (s.chosen || look) && !fresh {
-			asked.existing[i] = read.Record(tx, c.keys, s.ID)
+			asked.existing[i] = read.Record(w.Tx, c.keys, s.ID)
 		} else if !guarded {
 			guarded = s.Unique == nil // another one may stand for it
-			tx.AddReadConflictKey(c.keys.Spec(s.ID))
+			w.Tx.AddReadConflictKey(c.keys.Spec(s.ID))
 		}
 		for _, need := range asked.needs {
-			need.prepare(tx, i, s)
+			need.prepare(w.Tx, i, s)
 		}
-		asked.inputs.Ask(layout.UnpackIDs(s.Spec.Inputs), w.lined)
+		asked.inputs.Ask(layout.UnpackIDs(s.Spec.Inputs), w.lanes.Lined)
 	}
 	return asked
 }
@@ -290,11 +277,10 @@ func (c *Cluster) areFresh(ctx context.Context, w *WriteSet, subs []Submission) 
 			return false, nil
 		}
 	}
-	if len(subs) == 1 || len(w.lined) > 0 {
+	if len(subs) == 1 || len(w.lanes.Lined) > 0 {
 		return false, nil
 	}
-	first, last := subs[0].ID, subs[len(subs)-1].ID
-	between := kv.Range{Begin: c.keys.Row(first), End: kv.AfterPrefix(c.keys.Row(last))}
+	between := kv.Range{Begin: c.keys.Row(subs[0].ID), End: kv.AfterPrefix(c.keys.Row(subs[len(subs)-1].ID))}
 	page, err := w.Tx.GetRange(between, kv.RangeOptions{Limit: 1}).Wait(ctx)
 	return err == nil && len(page.Items) == 0, err
 }

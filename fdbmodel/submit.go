@@ -149,13 +149,12 @@ func (c *Cluster) putLargeArgs(ctx context.Context, subs []Submission) error {
 	return nil
 }
 
-// SubmitTx makes futures in the caller's own transaction: they exist if it
-// commits. Arguments must be small enough to lie in the transaction (16 KiB
-// each) or have been written ahead with PutArgs. It returns the errors of
-// Submit. After the commit the caller passes the answers to Wake. If the commit
-// is unknown, the caller's own retry must decide; submitting the same ids again
-// in it is safe. A transaction of kv.Transact, or one that a driver has wrapped, may submit several times,
-// with inputs that it has submitted before. What it put in the line of a lane it can't replace: that is refused.
+// SubmitTx makes futures in the caller's own transaction: they exist if it commits. Arguments must be small
+// enough to lie in the transaction (16 KiB each) or have been written ahead with PutArgs. It returns the errors
+// of Submit. After the commit the caller passes the answers to Wake. If the commit is unknown, the caller's own
+// retry must decide; submitting the same ids again in it is safe. A transaction of kv.Transact, or one that a
+// driver has wrapped, may submit several times, with inputs that it has submitted before. What it put in the
+// line of a lane it can't replace: that is refused.
 func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]Submitted, error) {
 	prepared, err := c.Prepare(ctx, subs)
 	if err != nil || len(prepared) == 0 {
@@ -164,7 +163,9 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 	for i := range prepared {
 		prepared[i].chosen = true
 	}
-	return c.insertBatch(ctx, tx, prepared, insertion{look: true, shared: true})
+	w := c.write(tx)
+	w.lanes.Share()
+	return c.insertBatch(ctx, w, prepared, true)
 }
 
 // Prepare fills in the defaults of submissions, and draws their ids, for SubmitTx and for
@@ -371,7 +372,7 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 	}
 	var answers []Submitted
 	run := func(ctx context.Context, tx kv.Attempt, _ serial.Past) (err error) {
-		answers, err = c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})
+		answers, err = c.insertBatch(ctx, c.write(tx), subs, tx.MaybeCommitted)
 		return err
 	}
 	result, err := serializer.Transact(ctx, c, kv.Options{Tag: "futura-submit"}, run)

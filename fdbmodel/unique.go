@@ -68,7 +68,7 @@ func (s *Submission) nameUnique() error {
 // keys of those that have given it up: the caller takes the name.
 func (w *WriteSet) holderOf(ctx context.Context, name layout.UniqueName, self layout.ID, asked kv.Pending[kv.Page],
 ) (*unique.Holder, error) {
-	holder, former, err := unique.Find(ctx, w.Tx, w.Keys, asked, self, w.Now, w.lined)
+	holder, former, err := unique.Find(ctx, w.Tx, w.Keys, asked, self, w.Now, w.lanes.Lined)
 	for i := range former {
 		w.names.Clear(name, former[i].Record.FreeAt, former[i].ID)
 	}
@@ -130,7 +130,7 @@ func (c *Cluster) resolveName(ctx context.Context, w *WriteSet, asked *askedSubm
 		answer.ID, answer.State, answer.Existed, answer.Differs = other.ID, refusal.State, true, refusal.Differs
 		answer.place = nil
 		return true, nil
-	case s.Unique.OnConflict == ConflictReplace && isWaiting(other.Row) && w.lined[other.ID] == nil:
+	case s.Unique.OnConflict == ConflictReplace && isWaiting(other.Row) && w.lanes.Lined[other.ID] == nil:
 		asked.names.taken[name] = i
 		answer.Replaced = other.ID
 		err = w.replace(asked.inputs, other.Row, s.ID, c.clock.Now())

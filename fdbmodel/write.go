@@ -37,8 +37,6 @@ type WriteSet struct {
 	calls    index.Calls
 	pool     pool
 	lost     []layout.Row
-	// lined are the futures that other write sets of the transaction have put in line.
-	lined map[layout.ID]*layout.Row
 
 	// take claims a future that its lane admits, and reports whether it did. Defaults to nil: none.
 	take func(row *layout.Row) bool

@@ -151,10 +151,10 @@ func submitMutants() []mutant {
 	const file, insert = "fdbmodel/submit.go", "fdbmodel/insert.go"
 	return []mutant{
 		{name: "the retry of a submit does not look for the first", file: file, by: model(),
-			old: "c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})",
-			new: "c.insertBatch(ctx, tx, subs, insertion{})"},
+			old: "c.insertBatch(ctx, c.write(tx), subs, tx.MaybeCommitted)",
+			new: "c.insertBatch(ctx, c.write(tx), subs, false)"},
 		{name: "the late twin of a submit commits beside its retry", file: insert, by: model(),
-			old: "\t\t\ttx.AddReadConflictKey(c.keys.Spec(s.ID))\n",
+			old: "\t\t\tw.Tx.AddReadConflictKey(c.keys.Spec(s.ID))\n",
 			new: ""},
 		{name: "ids next to each other are taken for unused", file: insert, by: model(),
 			old: "return err == nil && len(page.Items) == 0, err",

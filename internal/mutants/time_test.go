@@ -48,7 +48,7 @@ func uniqueMutants() []mutant {
 			old: "before.ID, unique.Ask(w.Tx, w.Keys, name))",
 			new: "before.ID, unique.Ask(w.Tx.Snapshot(), w.Keys, name))"},
 		{name: "a name is free for others in the transaction that replaces its holder", file: hold, by: names,
-			old: "w.lined[other.ID] == nil:\n\t\tasked.names.taken[name] = i\n", new: "w.lined[other.ID] == nil:\n"},
+			old: "w.lanes.Lined[other.ID] == nil:\n\t\tasked.names.taken[name] = i\n", new: "w.lanes.Lined[other.ID] == nil:\n"},
 		{name: "a name is freed that is taken again meanwhile", file: free, by: names,
 			old: "\t\t\t\ttx.AddReadConflictKey(item.Key)\n", new: ""},
 		{name: "a pause has a worker take what it can't run", file: "fdbmodel/unpaused.go",

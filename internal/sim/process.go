@@ -45,7 +45,6 @@ func (w *world) newProcess(s *agenda, onDeath func()) *process {
 
 // Begin implements kv.Database.
 func (p *process) Begin(o kv.Options) kv.Tx {
-	o.Turns = false // to wait for another is the agenda's
 	t := &tx{Tx: p.Database.Begin(o), process: p, tag: o.Tag, began: p.world.clock.Now()}
 	if bug := p.world.bug; bug != nil && !p.checks && slices.Contains(bug.tags, o.Tag) {
 		t.bug = bug

@@ -177,7 +177,7 @@ func (a *admission) readLane(ctx context.Context, c *Change, k *Kind, r asked) (
 	if l.quota, l.more = l.room(a.now), l.record.Lined; l.more {
 		l.quota = min(maxAdmit, l.quota)
 	}
-	if a.Shared && l.more {
+	if a.shared && l.more {
 		l.quota = 0 // whoever is in line is not to be overtaken, and may not be read
 	}
 	if k.Settings.Bundle != "" {
@@ -388,6 +388,9 @@ func (a *admission) putInLine(row *layout.Row) {
 	row.Line.Order = a.stampKey(at, layout.Encode(&layout.LineEntry{ID: row.ID}))
 	a.Tx.SetVersionstampedValue(a.Keys.State(row.ID, layout.StateLine), layout.EncodeStamped(row.Line),
 		layout.StampOffset)
+	if a.Lined != nil {
+		a.Lined[row.ID] = row
+	}
 }
 
 // stampKey writes a key behind all that have the same prefix: with the stamp of the

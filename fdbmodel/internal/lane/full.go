@@ -51,7 +51,7 @@ func (a *admission) refuse(ctx context.Context) error {
 		}
 	}
 	version := kv.NoVersion
-	if a.Shared && len(limited) > 0 {
+	if a.shared && len(limited) > 0 {
 		var err error
 		if version, err = a.Tx.ReadVersion(ctx); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (a *admission) refuse(ctx context.Context) error {
 		w := &limited[i]
 		switch {
 		case !w.was.Lined: // none is in line
-		case a.Shared && w.was.CountedAt == int64(version):
+		case a.shared && w.was.CountedAt == int64(version):
 			w.n = w.was.Counted
 		default:
 			line := kv.Prefix(a.Keys.LineOf(w.lane))
@@ -73,7 +73,7 @@ func (a *admission) refuse(ctx context.Context) error {
 		if err := w.join(ctx); err != nil {
 			return err
 		}
-		if a.Shared {
+		if a.shared {
 			w.record.Counted, w.record.CountedAt = w.n, int64(version)
 		}
 	}

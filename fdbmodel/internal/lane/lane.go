@@ -40,15 +40,16 @@ type Model interface {
 type Index struct {
 	*index.Set
 	Model Model
-	// Shared says that the transaction is the caller's: others may have put futures in
-	// line before, which can't be read.
-	Shared bool
+	// Lined are the futures that a transaction which is Shared has put in line: their rows have its
+	// versionstamp, so that it can't read them.
+	Lined map[layout.ID]*layout.Row
 	// Due is when the first lane is to be looked at again that the transaction holds
 	// back, 0 for none.
 	Due int64
 	// Skip are lanes that the transaction must leave alone, because they can't be read.
 	Skip []layout.Lane
 
+	shared  bool
 	changes []*Change // in the order in which they were met
 	known   map[layout.Lane]*Change
 	kinds   map[string]*Kind

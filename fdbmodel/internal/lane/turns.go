@@ -37,7 +37,7 @@ func (a *admission) takeTurns(ctx context.Context, k *Kind) error {
 		return nil
 	}
 	for k.total.Open < k.Settings.Total {
-		if a.Shared && k.unread {
+		if a.shared && k.unread {
 			a.lookAgain(k)
 			break
 		}

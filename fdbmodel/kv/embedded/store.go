@@ -102,6 +102,7 @@ func (s *Store) begin(v kv.Version) {
 
 // Begin implements kv.Database.
 func (s *Store) Begin(o kv.Options) kv.Tx {
+	o.Turns = o.Turns && !s.options.Inline
 	return &transaction{store: s, options: o, work: s.workspaces.Get().(*workspace)}
 }
 

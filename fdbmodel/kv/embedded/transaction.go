@@ -70,7 +70,7 @@ func (t *transaction) enter() error {
 		return err
 	}
 	s := t.store
-	if t.epoch == nil && t.options.Turns && !t.asked && !t.store.options.Inline {
+	if t.epoch == nil && t.options.Turns && !t.asked {
 		if err := t.awaitTurn(); err != nil {
 			return err
 		}
