@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -51,6 +52,40 @@ func TestATransactionUsesWhatItPutInLine(t *testing.T) {
 		_, _, err := s.C.ResolveEdges(s.Ctx)
 		require.NoError(t, err)
 		s.check()
+	}
+}
+
+// TestUnknownResultOfATransactionThatSubmitsTwice has another attempt find, or not, what the first has put in line.
+func TestUnknownResultOfATransactionThatSubmitsTwice(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []faultkv.Fault{faultkv.UnknownCommitted, faultkv.UnknownLost, faultkv.UnknownLate} {
+		t.Run(fault.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newLaneStage(t, layout.LaneKind{})
+			first := s.submit("x")
+			ids, err := s.C.DrawIDs(2)
+			require.NoError(t, err)
+			lined, user := s.inLanes("x")[0], fdbmodel.Submission{ID: ids[1], Spec: layout.Spec{Function: "go:f"}}
+			lined.ID, user.Inputs = ids[0], ids[:1]
+			attempts := 0
+			s.Faults.FailNext(fault, func(string) bool { return true })
+			require.NoError(t, s.together(func(submit func(...fdbmodel.Submission) []fdbmodel.Submitted) error {
+				attempts++
+				submit(lined)
+				require.Equal(t, layout.Blocked, submit(user)[0].State)
+				return nil
+			}))
+			require.Greater(t, attempts, 1)
+			s.Faults.Flush()
+			s.check()
+			require.Equal(t, ids[:1], s.line("x"))
+			for _, want := range append([]layout.ID{first}, ids...) {
+				require.Equal(t, []layout.ID{want}, s.end())
+				_, _, err := s.C.ResolveEdges(s.Ctx)
+				require.NoError(t, err)
+				s.check()
+			}
+		})
 	}
 }
 
