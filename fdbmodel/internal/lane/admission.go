@@ -107,6 +107,9 @@ func (a *admission) read(ctx context.Context) error {
 	settings := map[string]kv.Pending[[]byte]{}
 	for i, c := range a.changes {
 		records[i] = a.ask(c.lane)
+		if c.slots < 0 && !a.shared { // most lanes of which slots get free were full
+			records[i].line, records[i].lined = a.askLine(c.lane, nil, -c.slots), true
+		}
 		name := c.lane.Kind
 		if _, is := settings[name]; !is && a.kinds[name] == nil {
 			settings[name] = a.Tx.Get(a.Keys.LaneKind(name))
@@ -138,15 +141,17 @@ func (a *admission) read(ctx context.Context) error {
 type asked struct {
 	key   []byte
 	value kv.Pending[[]byte]
+	lined bool // the first futures in line are requested too
+	line  kv.Pending[kv.Page]
 }
 
 func (a *admission) ask(l layout.Lane) asked {
 	key := a.Keys.Lane(l)
-	return asked{key, a.Tx.Get(key)}
+	return asked{key: key, value: a.Tx.Get(key)}
 }
 
 func (a *admission) readLane(ctx context.Context, c *Change, k *Kind, r asked) (*state, error) {
-	l := &state{Change: c, key: r.key, kind: k}
+	l := &state{Change: c, key: r.key, kind: k, asked: r.lined, page: r.line}
 	value, err := r.value.Wait(ctx)
 	if err == nil && value != nil {
 		err = layout.Decode(r.key, value, &l.record)
@@ -241,7 +246,7 @@ func (a *admission) readLines(ctx context.Context) error {
 	var asked []*state
 	for _, l := range a.lanes {
 		if k := &l.kind.Settings; l.quota > 0 && l.more && k.Total == 0 && k.Bundle == "" {
-			a.askLine(l)
+			a.askNext(l)
 			asked = append(asked, l)
 		}
 	}
@@ -253,24 +258,29 @@ func (a *admission) readLines(ctx context.Context) error {
 	return nil
 }
 
-// askLine requests the next futures in line.
-func (a *admission) askLine(l *state) {
-	line := kv.Prefix(a.Keys.LineOf(l.lane))
-	if l.next != nil {
-		line.Begin = l.next
+// askLine requests the first futures in line, or those from a key on.
+func (a *admission) askLine(l layout.Lane, from []byte, limit int) kv.Pending[kv.Page] {
+	line := kv.Prefix(a.Keys.LineOf(l))
+	if from != nil {
+		line.Begin = from
 	}
+	return a.Tx.GetRange(line, kv.RangeOptions{Limit: limit})
+}
+
+// askNext requests the next futures in line, unless it has.
+func (a *admission) askNext(l *state) {
 	limit := l.quota
 	if l.skipped {
 		limit = maxAdmit
 	}
-	l.page, l.asked = a.Tx.GetRange(line, kv.RangeOptions{Limit: limit}), true
+	if !l.asked {
+		l.page, l.asked = a.askLine(l.lane, l.next, limit), true
+	}
 }
 
 // readLine reads what was requested, or requests it.
 func (a *admission) readLine(ctx context.Context, l *state) error {
-	if !l.asked {
-		a.askLine(l)
-	}
+	a.askNext(l)
 	page, err := l.page.Wait(ctx)
 	if l.asked = false; err != nil {
 		return err
