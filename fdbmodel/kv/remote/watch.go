@@ -20,8 +20,9 @@ type watch struct {
 	err   error
 }
 
-// Watch implements kv.Tx. It is sent at once, because the caller may not wait for
-// anything in the transaction before its commit.
+// Watch implements kv.Tx. It is sent at once where it fixes the read version, because the
+// caller may not wait for anything in the transaction before its commit; else with the next
+// question.
 func (t *tx) Watch(key []byte) kv.Watch {
 	w := &watch{tx: t, done: make(chan struct{})}
 	t.mu.Lock()
@@ -60,7 +61,9 @@ func (t *tx) addWatch(w *watch, key []byte) error {
 	w.link, w.id = t.link, id
 	t.watches = append(t.watches, w)
 	t.ops = appendBytes(binary.AppendUvarint(append(t.ops, opWatch), id), cut(key))
-	t.flush()
+	if !t.fixed {
+		t.flush()
+	}
 	return nil
 }
 
