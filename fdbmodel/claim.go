@@ -71,6 +71,8 @@ type ClaimedFuture struct {
 	begun    bool       // Begin recorded it
 	gathered gathered   // by a bundle
 	inRow    inRow      // of its lane
+	// alone is set if at the version of the claim its records were the claim and those above.
+	alone bool
 }
 
 // Requirements are what the future requires, with what attempts have made of it.
@@ -365,7 +367,14 @@ func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []layout.Row, known [
 func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
 	row, err := f.readRow(ctx, p)
 	f.Spec, f.Attempts, f.Cancel, f.Steps = row.Spec, row.Attempts, row.Cancel, row.Steps
+	f.alone = err == nil && f.Err == nil && row.Claim != nil && row.Claim.Token == f.Token && row.IsClaimAlone()
 	return err
+}
+
+// row returns the records of a future whose claim is alone, as they were at the version of the claim.
+func (f *ClaimedFuture) row() layout.Row {
+	return layout.Row{ID: f.ID, Claim: &layout.Claim{Token: f.Token}, Attempts: f.Attempts, Cancel: f.Cancel,
+		Steps: f.Steps}
 }
 
 // readRow is read for callers who need the whole row.

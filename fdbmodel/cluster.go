@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
+	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/internal/listen"
 	"github.com/futura-run/futura/fdbmodel/internal/module"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
@@ -78,8 +79,7 @@ type Cluster struct {
 
 	modules *module.Known
 	deaths  atomic.Int64 // see Deaths
-	// lineOrder tells futures apart that get in line with one transaction, in order.
-	lineOrder atomic.Int64
+	lanes   lane.Known
 	// finishSerializer and submitSerializer are for transactions that finish and submit
 	// futures of lanes.
 	finishSerializer, submitSerializer *serial.Serializer
@@ -111,7 +111,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	}
 	c.random = random.From(o.Random)
 	c.ids.Random = c.random
-	c.lineOrder.Store(int64(c.random.Uint64() >> orderBits))
+	c.lanes.Order.Store(int64(c.random.Uint64() >> orderBits))
 	wanted := o.Config
 	if wanted.Shards == 0 && kv.TraitsOf(db).Opening != "" {
 		wanted.Shards = 1

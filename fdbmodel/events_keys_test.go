@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/state"
@@ -104,7 +105,7 @@ func (s *samples) keysOf(t *testing.T, kind state.EventKind) []string {
 			}
 			applied++
 			_, err := kv.Transact(context.Background(), s.db, kv.Retry{}, func(tx kv.Attempt) error {
-				w := newWriteSet(s.cluster.keys, &kindsTx{Tx: tx, kinds: kinds}, layout.Millis(e.Now))
+				w := newWriteSet(s.cluster.keys, &kindsTx{Tx: tx, kinds: kinds}, layout.Millis(e.Now), new(lane.Known))
 				w.cluster, w.owners.Losing = s.cluster, kind == state.EventReap
 				w.Apply(&rows[i], &after)
 				return cmp.Or(w.Flush(context.Background()), errNotCommitted)

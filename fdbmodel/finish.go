@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/claim"
 	"github.com/futura-run/futura/fdbmodel/internal/edge"
 	"github.com/futura-run/futura/fdbmodel/internal/expect"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
@@ -183,7 +184,8 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		f.events[i] = completions[i].event(f.now, c.random.Float())
 	}
 	r.refuseEvents(f.events)
-	f.exhausted = r.exhausted(completions)
+	ended := endedBy(completions)
+	f.exhausted = r.held.Exhausted(ended)
 	var result kv.Result
 	var err error
 	for again := true; again; again = f.refuse(ctx, err) {
@@ -201,7 +203,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	if err != nil {
 		return nil, nil, err
 	}
-	r.release(completions, f.exhausted)
+	r.held.Release(ended, f.exhausted)
 	r.cluster.claims.Tell(-count(f.outcomes, Applied), result.Version)
 	r.noteLost(completions, f.outcomes)
 	r.noteRefused(completions)
@@ -222,7 +224,8 @@ type finishing struct {
 	submits         []Submission // of all completions, and the index of the completion of each
 	submitter       []int
 	succession      *succession
-	pinned          bool // it reads at a version that newer ones may have followed
+	pinned          bool       // it reads at a version that newer ones may have followed
+	at              kv.Version // that version, if it is pinned
 }
 
 // serializer returns the serializer that the transaction runs in, or nil.
@@ -240,8 +243,8 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, past serial.Past) er
 	f.outcomes, f.submits, f.submitter = make([]Outcome, len(completions)), nil, nil
 	claimed, recent := lastClaim(len(completions), func(i int) *ClaimedFuture { return completions[i].Future }, f.now)
 	recent = recent && !past.Rivals
-	f.pinned = recent && tx.Number == 1
-	if err := seeClaims(ctx, tx, max(claimed, past.Last, f.seen()), recent); err != nil {
+	f.pinned, f.at = recent && tx.Number == 1, max(claimed, past.Last, f.seen())
+	if err := seeClaims(ctx, tx, f.at, recent); err != nil {
 		return err
 	}
 	f.succession.ask(tx)
@@ -321,13 +324,23 @@ type ending struct {
 	held          bool // no earlier completion is of the same claim
 }
 
+// knows reports whether the records of a future are known without a read: the transaction reads at the
+// version of its claim. It conflicts with whatever has changed them since, as with a read.
+func (f *finishing) knows(claimed *ClaimedFuture) bool {
+	return f.pinned && claimed.alone && claimed.version == f.at
+}
+
 // endings applies the events of completions to their futures, and writes nothing.
-func (f *finishing) endings(ctx context.Context, tx kv.Reader, present bool) ([]ending, error) {
+func (f *finishing) endings(ctx context.Context, tx kv.Tx, present bool) ([]ending, error) {
 	completions := f.completions
 	pending := make([]read.Pending, len(completions))
 	expected := expect.Reads{}
 	for i := range completions {
-		pending[i] = read.State(tx, f.r.cluster.keys, completions[i].Future.ID)
+		if claimed := completions[i].Future; f.knows(claimed) {
+			tx.AddReadConflictRange(f.r.cluster.keys.StateRange(claimed.ID))
+		} else {
+			pending[i] = read.State(tx, f.r.cluster.keys, claimed.ID)
+		}
 		if b := completions[i].Beside; b != nil {
 			expected.Ask(tx, b.Expect)
 		}
@@ -336,7 +349,9 @@ func (f *finishing) endings(ctx context.Context, tx kv.Reader, present bool) ([]
 	for i := range completions {
 		e := &ends[i]
 		var err error
-		if e.before, _, err = pending[i].Wait(ctx); err != nil {
+		if claimed := completions[i].Future; f.knows(claimed) {
+			e.before = claimed.row()
+		} else if e.before, _, err = pending[i].Wait(ctx); err != nil {
 			return nil, err
 		}
 		if isRepeated(completions, i) {
@@ -393,30 +408,16 @@ func (r *Registration) hold(sequence int64, taken []layout.ReadyEntry) {
 	for i := range taken {
 		ids[i] = taken[i].ID
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.held[sequence] = ids
+	r.held.Hold(sequence, ids)
 }
 
-// without returns ids without those of completions of a claim, in a new slice.
-// It is quick where both are in the same order.
-func without(ids []layout.ID, sequence int64, completions []Completion) []layout.ID {
-	var left []layout.ID
-	at := 0
-	for _, id := range ids {
-		n := 0
-		for ; n < len(completions); n++ {
-			f := completions[(at+n)%len(completions)].Future
-			if f.ID == id && f.Token.Sequence == sequence {
-				break
-			}
-		}
-		if n == len(completions) {
-			left = append(left, id)
-		}
-		at = (at + n + 1) % len(completions)
+func endedBy(completions []Completion) []claim.Ended {
+	ended := make([]claim.Ended, len(completions))
+	for i := range completions {
+		f := completions[i].Future
+		ended[i] = claim.Ended{ID: f.ID, Sequence: f.Token.Sequence}
 	}
-	return left
+	return ended
 }
 
 // isRepeated reports whether an earlier completion is of the same claim of the
@@ -429,51 +430,6 @@ func isRepeated(completions []Completion, i int) bool {
 		}
 	}
 	return false
-}
-
-// exhausted returns the claim batches that are empty once completions have
-// ended, and those that are empty already.
-func (r *Registration) exhausted(completions []Completion) []int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	sequences := slices.Clone(r.emptied)
-	for sequence := range sequencesOf(completions) {
-		ids, known := r.held[sequence]
-		if known && len(ids) <= len(completions) && len(without(ids, sequence, completions)) == 0 {
-			sequences = append(sequences, sequence)
-		}
-	}
-	slices.Sort(sequences)
-	return sequences
-}
-
-func sequencesOf(completions []Completion) map[int64]struct{} {
-	sequences := map[int64]struct{}{}
-	for i := range completions {
-		sequences[completions[i].Future.Token.Sequence] = struct{}{}
-	}
-	return sequences
-}
-
-// release records that completions have ended and that cleared batches no
-// longer exist. A batch whose last futures ended in several concurrent
-// transactions was exhausted in none of them: the next one clears it.
-func (r *Registration) release(completions []Completion, cleared []int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for sequence := range sequencesOf(completions) {
-		ids, known := r.held[sequence]
-		if !known {
-			continue
-		}
-		if left := without(ids, sequence, completions); len(left) > 0 {
-			r.held[sequence] = left
-			continue
-		}
-		delete(r.held, sequence)
-		r.emptied = append(r.emptied, sequence)
-	}
-	r.emptied = slices.DeleteFunc(r.emptied, func(sequence int64) bool { return slices.Contains(cleared, sequence) })
 }
 
 func count(outcomes []Outcome, of Outcome) (n int) {

@@ -2,7 +2,6 @@ package fdbmodel
 
 import (
 	"context"
-	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -49,10 +48,7 @@ func (r *Registration) noteLost(completions []Completion, outcomes []Outcome) {
 // commit is retried and harmless, and so is a call after one that failed.
 func (r *Registration) reappear(ctx context.Context) error {
 	r.mu.Lock()
-	ids := slices.Clone(r.lost)
-	for _, held := range r.held {
-		ids = append(ids, held...)
-	}
+	ids := append(r.held.All(), r.lost...)
 	r.mu.Unlock()
 	for len(ids) > 0 {
 		n := min(len(ids), MaxFinish)

@@ -38,13 +38,12 @@ type Registration struct {
 	claims     int                 // calls of Claim that came to look; used by Claim only
 
 	metered meter.Meter
+	held    claim.Batches
 
 	mu       sync.Mutex
 	sequence int64
-	held     map[int64][]layout.ID // futures of each claim batch that have not ended
-	emptied  []int64               // empty batches whose records still exist
-	lost     []layout.ID           // futures whose claims were gone when they ended
-	doubted  []int64               // claims of members and of successors that ended with an error
+	lost     []layout.ID // futures whose claims were gone when they ended
+	doubted  []int64     // claims of members and of successors that ended with an error
 	beats    int64
 	refused  refusals
 }
@@ -99,7 +98,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 			return nil, fmt.Errorf("take over from worker %s at %s: %w", before, info.Address, err)
 		}
 	}
-	r := &Registration{cluster: c, info: info, labels: info.LabelSet(), held: map[int64][]layout.ID{},
+	r := &Registration{cluster: c, info: info, labels: info.LabelSet(),
 		wakes: c.notifier.Open(info.ID, info.Queues)}
 	r.scan, r.avoided = claim.NewScanner(c.keys, c.random.Intn), avoid.NewList(c, c.random.Intn, info.ID, r.name())
 	return r, nil

@@ -82,15 +82,16 @@ func (w *WriteSet) Skips(row *layout.Row) bool {
 func (w *WriteSet) Lanes() *lane.Index { return &w.lanes }
 
 func (c *Cluster) write(tx kv.Tx) *WriteSet {
-	w := newWriteSet(c.keys, tx, layout.Millis(c.clock.Now()))
+	w := newWriteSet(c.keys, tx, layout.Millis(c.clock.Now()), &c.lanes)
 	w.cluster = c
 	return w
 }
 
-func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64) *WriteSet {
+func newWriteSet(keys layout.Keyspace, tx kv.Tx, now int64, known *lane.Known) *WriteSet {
 	w := &WriteSet{Set: index.Set{Keys: keys, Tx: tx, Now: now}}
 	s := &w.Set
-	w.lanes, w.places, w.ends = lane.Index{Set: s, Model: laneModel{w}}, index.Places{Set: s}, index.Ends{Set: s}
+	w.lanes = lane.Index{Set: s, Model: laneModel{w}, Known: known}
+	w.places, w.ends = index.Places{Set: s}, index.Ends{Set: s}
 	w.counters, w.owners, w.mail = index.Counters{Set: s}, index.Owners{Set: s}, index.Mail{Set: s}
 	w.edges, w.names, w.copies = index.Edges{Set: s}, index.Names{Set: s}, index.Copies{Set: s}
 	w.calls, w.pool.Set = index.Calls{Set: s}, s
@@ -266,7 +267,6 @@ type laneModel struct{ w *WriteSet }
 
 func (m laneModel) Now() time.Time                  { return m.w.cluster.clock.Now() }
 func (m laneModel) Incarnation() int64              { return m.w.cluster.config.Incarnation }
-func (m laneModel) NextOrder() int64                { return m.w.cluster.lineOrder.Add(1) }
 func (m laneModel) Apply(before, after *layout.Row) { m.w.Apply(before, after) }
 func (m laneModel) Insert(row *layout.Row)          { m.w.insert(row, nil) }
 func (m laneModel) Place(row *layout.Row)           { m.w.places.Put(row) }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/futura-run/futura/fdbmodel/internal/index"
+	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/state"
@@ -42,7 +43,7 @@ func (w *writtenTx) AddReadConflictKey([]byte) {}
 // written returns what changes to futures write, sorted.
 func written(keys layout.Keyspace, change func(*WriteSet)) []string {
 	tx := &writtenTx{}
-	w := newWriteSet(keys, tx, 1)
+	w := newWriteSet(keys, tx, 1, new(lane.Known))
 	change(w)
 	_ = w.Flush(context.Background())
 	slices.Sort(tx.written)
@@ -127,7 +128,7 @@ func TestEndsOfOneTransaction(t *testing.T) {
 	const ends, late = 3 * index.MaxMailValue / index.MaxInlineNotice, 100
 	w, _, _ := claimersOn(t, storetest.New(t), 1)
 	tx := w.db.Begin(kv.Options{})
-	changes := newWriteSet(w.c.keys, tx, 1)
+	changes := newWriteSet(w.c.keys, tx, 1, new(lane.Known))
 	want := make([]layout.Notice, ends)
 	for i := range want {
 		claim := &layout.Claim{Token: layout.Token{Worker: "w", Sequence: 1}}

@@ -41,6 +41,13 @@ type Row struct {
 	Steps, Forks bool
 }
 
+// IsClaimAlone reports whether the row is claimed and has no other record but its spec, attempts, a request to
+// cancel it, and steps.
+func (r *Row) IsClaimAlone() bool {
+	return r.Claim != nil && r.Exception == nil && r.Result == nil && len(r.Subscribers) == 0 && r.Progress == nil &&
+		r.History == nil && r.Blocked == nil && r.Line == nil && r.Pins == nil && !r.Dependants && !r.Forks
+}
+
 // State derives the state from the records: a future is realized when its
 // result carries the token of its claim.
 func (r *Row) State() State {

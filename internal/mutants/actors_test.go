@@ -15,7 +15,7 @@ func actorMutants() []mutant {
 		{name: "a state that is gone is an empty one", file: expect, by: model,
 			old: "(value == nil) != (item.Value == nil) || ", new: ""},
 		{name: "the end of a turn looks at the time of its claim", file: "fdbmodel/finish.go", by: calls,
-			old: "f.pinned = recent && tx.Number == 1", new: "f.pinned = false"},
+			old: "f.pinned, f.at = recent && tx.Number == 1, ", new: "f.pinned, f.at = false, "},
 		{name: "a state is not written", file: beside, by: model,
 			old: "\t\t\ttx.Set(item.Key, item.Value)\n", new: "\t\t\t_ = item.Key\n"},
 		{name: "one bad submission keeps the others of a transaction from ending", file: beside, by: model,

@@ -8,6 +8,7 @@ func model() suites {
 // claimMutants are faults in claims and in the fence of workers.
 func claimMutants() []mutant {
 	const claim, worker, reap = "fdbmodel/claim.go", "fdbmodel/worker.go", "fdbmodel/reap.go"
+	fresh := suites{{of: "fdbmodel", run: "TestAFreshClaim"}}
 	return []mutant{
 		{name: "a fence is not checked", file: worker, by: model(),
 			old: "if err == nil && value == nil {\n\t\terr = r.reaped()",
@@ -45,6 +46,14 @@ func claimMutants() []mutant {
 		{name: "a worker is forgotten with claims", file: worker, by: model(),
 			old: "if len(page.Items) > 0 {\n\t\treturn fmt.Errorf(\"worker %s: %w: it still holds claims\"",
 			new: "if len(page.Items) > 1 {\n\t\treturn fmt.Errorf(\"worker %s: %w: it still holds claims\""},
+		{name: "what has changed since a claim does not conflict with its end", file: "fdbmodel/finish.go", by: fresh,
+			old: "tx.AddReadConflictRange(f.r.cluster.keys.StateRange(claimed.ID))",
+			new: "_ = claimed"},
+		{name: "a future that had other records when it was claimed is taken for one without", file: "fdbmodel/claim.go",
+			by: fresh, old: " && row.IsClaimAlone()", new: ""},
+		{name: "a claim of another version is taken for a fresh one", file: "fdbmodel/finish.go", by: fresh,
+			old: "return f.pinned && claimed.alone && claimed.version == f.at",
+			new: "return f.pinned && claimed.alone"},
 		{name: "a list of claims stays when all have ended", file: "fdbmodel/finish.go", by: model(),
 			old: "\t\ttx.Clear(c.keys.Claims(r.info.ID, sequence))\n",
 			new: "\t\t_ = sequence\n"},

@@ -49,6 +49,7 @@ type state struct {
 	line          []inLine
 	more, skipped bool
 	asked         bool // page is requested and not read yet
+	expected      bool // futures were expected in line
 	page          kv.Pending[kv.Page]
 	next          []byte // where the others begin
 	quota         int    // how many it may admit
@@ -107,7 +108,7 @@ func (a *admission) read(ctx context.Context) error {
 	settings := map[string]kv.Pending[[]byte]{}
 	for i, c := range a.changes {
 		records[i] = a.ask(c.lane)
-		if c.slots < 0 && !a.shared { // most lanes of which slots get free were full
+		if c.slots < 0 && !a.shared && a.Known.wasLined(c.lane) {
 			records[i].line, records[i].lined = a.askLine(c.lane, nil, -c.slots), true
 		}
 		name := c.lane.Kind
@@ -151,7 +152,7 @@ func (a *admission) ask(l layout.Lane) asked {
 }
 
 func (a *admission) readLane(ctx context.Context, c *Change, k *Kind, r asked) (*state, error) {
-	l := &state{Change: c, key: r.key, kind: k, asked: r.lined, page: r.line}
+	l := &state{Change: c, key: r.key, kind: k, asked: r.lined, expected: r.lined, page: r.line}
 	value, err := r.value.Wait(ctx)
 	if err == nil && value != nil {
 		err = layout.Decode(r.key, value, &l.record)
@@ -381,6 +382,9 @@ func (a *admission) write(l *state) {
 		a.putInLine(l.joining[i].row)
 	}
 	l.record.Lined = l.more || l.skipped || len(l.line)+len(l.joining) > 0
+	if l.record.Lined != l.was.Lined || l.slots < 0 && l.record.Lined != l.expected {
+		a.Known.note(l.lane, l.record.Lined)
+	}
 	a.holdBack(l)
 	switch {
 	case l.record == l.was:
@@ -406,7 +410,7 @@ func (a *admission) putInLine(row *layout.Row) {
 // stampKey writes a key behind all that have the same prefix: with the stamp of the
 // commit, and with a number that is larger than those before it in one transaction.
 func (a *admission) stampKey(prefix, value []byte) (order int64) {
-	order = a.Model.NextOrder()
+	order = a.Known.Order.Add(1)
 	key, offset := tuple.AppendIncompleteStamp(prefix, 0)
 	a.Tx.SetVersionstampedKey(tuple.AppendInt(key, order), offset, value)
 	return order

@@ -19,8 +19,6 @@ type Model interface {
 	Now() time.Time
 	// Incarnation is that of the cluster's config.
 	Incarnation() int64
-	// NextOrder returns a larger number each time.
-	NextOrder() int64
 	// DrawID returns the id of a new future.
 	DrawID() (layout.ID, error)
 	// Admit returns the row of a future in line as it is once admitted, and false if it
@@ -40,6 +38,7 @@ type Model interface {
 type Index struct {
 	*index.Set
 	Model Model
+	Known *Known
 	// Lined are the futures that a transaction which is Shared has put in line: their rows have its
 	// versionstamp, so that it can't read them.
 	Lined map[layout.ID]*layout.Row
