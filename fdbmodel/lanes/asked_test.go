@@ -85,5 +85,7 @@ func TestTheLineIsAskedForWithItsLane(t *testing.T) {
 	}
 	require.Equal(t, []string{"asks for the line", "has the lane"}, end())
 	require.Equal(t, []string{"asks for the line", "has the lane"}, end())
-	require.Equal(t, []string{"has the lane"}, end(), "the last one was seen")
+	require.Equal(t, []string{"asks for the line", "has the lane"}, end(), "nothing said that it was the last one")
+	submit()
+	require.Equal(t, []string{"has the lane"}, end(), "the line was seen empty")
 }
