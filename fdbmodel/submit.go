@@ -154,7 +154,8 @@ func (c *Cluster) putLargeArgs(ctx context.Context, subs []Submission) error {
 // of Submit. After the commit the caller passes the answers to Wake. If the commit is unknown, the caller's own
 // retry must decide; submitting the same ids again in it is safe. A transaction of kv.Transact, or one that a
 // driver has wrapped, may submit several times, with inputs that it has submitted before. What it put in the
-// line of a lane it can't replace: that is refused.
+// line of a lane it can't replace: that is refused. A transaction in which futures were refused that looked well by
+// themselves can't commit: it may have some of them.
 func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]Submitted, error) {
 	prepared, err := c.Prepare(ctx, subs)
 	if err != nil || len(prepared) == 0 {
@@ -165,7 +166,11 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 	}
 	w := c.write(tx)
 	w.lanes.Share()
-	return c.insertBatch(ctx, w, prepared, true)
+	submitted, err := c.insertBatch(ctx, w, prepared, true)
+	if err != nil {
+		kv.Fail(tx, fmt.Errorf("a submit in the transaction: %w", err))
+	}
+	return submitted, err
 }
 
 // Prepare fills in the defaults of submissions, and draws their ids, for SubmitTx and for

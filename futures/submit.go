@@ -197,7 +197,8 @@ type TxFutures struct {
 
 // SubmitTx creates futures in a transaction of the caller's, together with the
 // caller's own writes: they exist if it commits. Arguments are at most 16 KiB
-// each. It returns the errors of Submit, and ErrTooLarge for larger arguments.
+// each. It returns the errors of Submit, and ErrTooLarge for larger arguments. A transaction in which
+// tasks were refused that look well by themselves (a full lane, a name that is taken) can't commit any more.
 // After the commit the caller calls Committed.
 //
 // Within kv.Transact it is called in each run, and draws new ids in each. Give

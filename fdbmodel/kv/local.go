@@ -5,7 +5,19 @@ package kv
 type Local struct {
 	values map[any]any
 	order  uint16
+	failed error
 }
+
+// Fail keeps the attempt from committing: it ends with the first of such errors, whatever else happens in it. Call it
+// when a part of what belongs together was written.
+func (l *Local) Fail(err error) {
+	if l.failed == nil {
+		l.failed = err
+	}
+}
+
+// Failed returns the first error that Fail was called with.
+func (l *Local) Failed() error { return l.failed }
 
 // NextOrder returns a larger number each time, from 0: keys with the versionstamp of the transaction differ by it.
 func (l *Local) NextOrder() uint16 {
@@ -31,4 +43,14 @@ func LocalOf(tx Tx) *Local {
 		return t.Local()
 	}
 	return nil
+}
+
+// Fail keeps a transaction from committing, with an error of its own where it has a place for that, and
+// otherwise with that of a key that is too large.
+func Fail(tx Tx, err error) {
+	if local := LocalOf(tx); local != nil {
+		local.Fail(err)
+		return
+	}
+	tx.Set(make([]byte, MaxKeySize+1), nil)
 }

@@ -106,6 +106,9 @@ func runOnce(ctx context.Context, tx Tx, fn func(Attempt) error, a Attempt) (Com
 	if err := fn(a); err != nil {
 		return Committed{}, err
 	}
+	if err := a.local.failed; err != nil {
+		return Committed{}, err
+	}
 	return tx.Commit(ctx)
 }
 

@@ -120,6 +120,33 @@ func TestATransactionNamesWhatItPutInLine(t *testing.T) {
 	s.check()
 }
 
+// TestATransactionWithARefusedSubmitCannotCommit, though its function does not say so: the first of the futures that were
+// refused together may be written.
+func TestATransactionWithARefusedSubmitCannotCommit(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	unique := func() fdbmodel.Submission {
+		return fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"},
+			Unique: &fdbmodel.Unique{Key: "u", OnConflict: fdbmodel.ConflictRefuse}}
+	}
+	s.Submit(func(sub *fdbmodel.Submission) { *sub = unique() })
+	before := s.Counted(layout.Ready)
+	both := []fdbmodel.Submission{s.inLanes("x")[0], unique()}
+	_, err := kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, func(tx kv.Attempt) error {
+		_, err := s.C.SubmitTx(s.Ctx, tx, both)
+		require.ErrorIs(t, err, fdbmodel.ErrNotUnique)
+		return nil
+	})
+	require.ErrorIs(t, err, fdbmodel.ErrNotUnique)
+	tx := s.C.Database().Begin(kv.Options{})
+	_, err = s.C.SubmitTx(s.Ctx, tx, both)
+	require.ErrorIs(t, err, fdbmodel.ErrNotUnique)
+	_, err = tx.Commit(s.Ctx)
+	require.ErrorIs(t, err, kv.ErrKeyTooLarge)
+	require.Equal(t, before, s.Counted(layout.Ready))
+	s.check()
+}
+
 // TestATransactionEndsFuturesTwice has two submits of one transaction end others: what each of them lists is there.
 func TestATransactionEndsFuturesTwice(t *testing.T) {
 	t.Parallel()

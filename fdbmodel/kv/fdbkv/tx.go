@@ -3,6 +3,7 @@
 package fdbkv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,10 +48,10 @@ type Wrapped struct {
 // Local returns what is remembered of the transaction.
 func (w *Wrapped) Local() *kv.Local { return &w.local }
 
-// Err returns the first mistake that was made in a write, nil if there was
-// none. The user must not commit a transaction with a mistake, as the write is
+// Err returns the first mistake that was made in a write, or what was refused after parts of it were written,
+// and nil if there was neither. The user must not commit a transaction with an error, as something is
 // missing from it.
-func (w *Wrapped) Err() error { return w.mistake }
+func (w *Wrapped) Err() error { return cmp.Or(w.mistake, w.local.Failed()) }
 
 // usable returns why nothing can be done with the transaction.
 func (t *tx) usable() error {
