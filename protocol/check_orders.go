@@ -51,9 +51,14 @@ func (m *WorkOrderBatchResponse) check(c *checker) {
 		c.outcome(&m.Outcomes[i])
 	}
 	c.prefix = left
-	c.most("items", len(m.Items), c.limits.Items, "entries")
-	for i := range m.Items {
-		c.orderItem(&m.Items[i])
+	c.proof("items", m.Items)
+}
+
+// proof checks the items by which a head finds out that it gave an order.
+func (c *checker) proof(field string, items []OrderItem) {
+	c.most(field, len(items), c.limits.Items, "entries")
+	for i := range items {
+		c.orderItem(&items[i])
 	}
 }
 
@@ -126,6 +131,7 @@ func (m *WorkOrderProgress) check(c *checker) {
 	c.within("running", int64(m.Running), 0, batch.MaxItems)
 	c.within("done", int64(m.Done), 0, batch.MaxItems)
 	c.indexes("items", m.Items)
+	c.proof("order", m.Order)
 }
 
 func (m *CancelOrder) check(c *checker) {
@@ -152,4 +158,5 @@ func (m *Ack) check(c *checker) {
 	c.code("code", m.Code)
 	c.text("message", m.Message, MaxText)
 	c.optionalID("chunk_id", m.ChunkID)
+	c.indexes("unwanted", m.Unwanted)
 }

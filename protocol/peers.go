@@ -90,6 +90,10 @@ type WorkOrderProgress struct {
 	Done int `json:"done"`
 	// Items are the places of those that run now.
 	Items []int `json:"items,omitempty"`
+	// Order are the ids and attempts of all items of the order, in their order. They are sent to a head that
+	// answered CodeConflict: it does not know the chunk any more, and finds out by the order MAC whether it gave
+	// these items, and which of them it still wants.
+	Order []OrderItem `json:"order,omitempty"`
 }
 
 // Type returns TypeWorkOrderProgress.
@@ -151,12 +155,17 @@ type Ack struct {
 	// CodeNotFound (unknown function) or CodeConflict (it has the chunk already, and
 	// its results will come); a WorkOrderBatchResponse by CodeOK (stored: forget it),
 	// CodeUnavailable (keep it and send it again) or CodeGone (not wanted: forget
-	// it); and others by CodeOK.
+	// it); a WorkOrderProgress by CodeGone if the head wants no item of the chunk; and others by CodeOK. A
+	// WorkOrderBatchResponse and a WorkOrderProgress of a chunk that the head does not know are answered by
+	// CodeConflict if they are without the items of the order.
 	Code Code `json:"code"`
 	// Message describes the error.
 	Message string `json:"message,omitempty"`
 	// ChunkID is that of the message that is answered, if it has one.
 	ChunkID string `json:"chunk_id,omitempty"`
+	// Unwanted are the places of items that the head does not want, in the answer to a WorkOrderProgress that has the
+	// items of the order: the worker is to stop them.
+	Unwanted []int `json:"unwanted,omitempty"`
 }
 
 // Type returns TypeAck.

@@ -12,6 +12,11 @@ func peerMutants() []mutant {
 	return []mutant{
 		{name: "heads share the names of items", file: chunk, by: on("TestHeadsNameItems"),
 			old: "layout.KeyedID(head, fmt.Sprintf", new: "layout.KeyedID(\"\", fmt.Sprintf"},
+		{name: "what an earlier process had begins before its head says that it wants it", file: link,
+			by:  on("NoLongerWants"),
+			old: "\t\tif !c.isReleased() {", new: "\t\tif c.isReleased() {"},
+		{name: "items that a head does not want go on", file: link, by: on("NoLongerWantsDoesNotBegin"),
+			old: "len(open) > 0 {\n\t\tc.cancel(", new: "len(open) < 0 {\n\t\tc.cancel("},
 		{name: "strangers may cancel", file: "protocol/peerworker/handler.go", by: on("TestHeadsNameItems"),
 			old: "if !w.mayOrder(peer) {\n\t\treturn &protocol.Ack", new: "if false {\n\t\treturn &protocol.Ack"},
 		{name: "the last message comes early", file: "protocol/peerworker/deliver.go", by: on("TestTheLastMessage"),

@@ -46,7 +46,7 @@ func (h *Head) answer(ctx context.Context, from PeerID, m protocol.Message) prot
 	case *protocol.WorkOrderBatchResponse:
 		return h.results(ctx, p, m)
 	case *protocol.WorkOrderProgress:
-		return p.progress(m)
+		return p.progress(ctx, m)
 	case *protocol.Goodbye:
 		return p.goodbye(m)
 	default:
@@ -86,14 +86,20 @@ func (h *Head) welcome(ctx context.Context, from PeerID, m *protocol.Hello) *pro
 	return answer
 }
 
-func (p *peer) progress(m *protocol.WorkOrderProgress) *protocol.Ack {
+// progress hears of a chunk, and stops what of it nobody wants any more.
+func (p *peer) progress(ctx context.Context, m *protocol.WorkOrderProgress) *protocol.Ack {
 	answer := &protocol.Ack{Code: protocol.CodeOK, ChunkID: m.ChunkID}
 	member := p.membership()
 	if member == nil {
 		answer.Code, answer.Message = protocol.CodeNotAuthorized, "say hello first"
 		return answer
 	}
-	if o := member.order(m.ChunkID); o != nil && sameMAC(o.mac, m.OrderMAC) {
+	o := member.order(m.ChunkID)
+	if o == nil {
+		answer.Code, answer.Message, answer.Unwanted = p.head.unwanted(ctx, p, m)
+		return answer
+	}
+	if sameMAC(o.mac, m.OrderMAC) {
 		now := p.head.clock.Now()
 		o.hear(now)
 		if n := o.lasting(now, m); n > 0 {

@@ -3,6 +3,7 @@ package peerhead_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -409,5 +410,52 @@ func TestLateFailuresDontCount(t *testing.T) {
 		w.settle(time.Minute)
 		w.requireEchoes(ids)
 		require.Equal(w, 1, w.rows(ids)[0].Result.Attempt)
+	})
+}
+
+// TestAPeerLearnsWhatIsNoLongerWanted has a peer report on a chunk of an earlier membership while its items are waited
+// for, and once they are cancelled, over, or another attempt.
+func TestAPeerLearnsWhatIsNoLongerWanted(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 4, func(p *fakePeer) { p.silent = true })
+		ids := w.submit(3, func(s *layout.Spec) { s.MaxRetries = 3 })
+		w.settle(time.Second)
+		p.setAway(true)
+		w.settle(time.Minute) // reaped
+		p.setAway(false)
+		p.hello.Functions = []string{"go:other"}
+		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
+		require.Len(w, p.orders, 1)
+		order := p.orders[0]
+		report := protocol.WorkOrderProgress{ChunkID: order.ChunkID, OrderMAC: order.OrderMAC, Running: 3}
+		told := func() *protocol.Ack { return p.tell(&report).(*protocol.Ack) }
+		require.Equal(w, protocol.CodeConflict, told().Code)
+		report.Order = order.Items
+		require.Equal(w, protocol.CodeOK, told().Code)
+		require.Empty(w, told().Unwanted)
+		report.OrderMAC = "x" + order.OrderMAC
+		require.Equal(w, protocol.CodeGone, told().Code, "this chunk was never given")
+		report.OrderMAC = order.OrderMAC
+
+		place := func(id layout.ID) int {
+			return slices.IndexFunc(order.Items, func(i protocol.OrderItem) bool { return i.ID == id.String() })
+		}
+		slow := w.join("slow", 4, func(p *fakePeer) { p.silent = true })
+		w.settle(time.Second)
+		_, _, err := w.cluster.Cancel(context.Background(), ids[0], "")
+		require.NoError(w, err)
+		require.Equal(w, layout.Claimed, w.rows(ids[:1])[0].State())
+		require.Equal(w, []int{place(ids[0])}, told().Unwanted)
+		slow.setAway(true)
+		w.settle(time.Minute)
+		require.Equal(w, []int{place(ids[0])}, told().Unwanted)
+		w.join("fails", 1, func(p *fakePeer) {
+			p.run = func(o *protocol.WorkOrderBatch, i int) protocol.Outcome {
+				return protocol.Outcome{Index: i, Code: protocol.CodeError, Kind: "error"}
+			}
+		})
+		w.settle(time.Second)
+		require.Equal(w, protocol.CodeGone, told().Code, "the others are at their second attempt")
+
 	})
 }

@@ -82,8 +82,9 @@ type chunk struct {
 	kept    bool // the journal has its order, or keeps none
 	dropped bool
 	// prove says that the head does not know the chunk, and is sent its items with the
-	// outcomes.
-	prove bool
+	// outcomes. proved is when it was last told of them so.
+	prove  bool
+	proved time.Time
 	// done are settled items that are to be discarded, and doneBytes the size of their
 	// results.
 	done      []int
@@ -284,5 +285,49 @@ func (c *chunk) progress() (*protocol.WorkOrderProgress, bool) {
 		p.Items = append(p.Items, i)
 	}
 	slices.Sort(p.Items)
+	if c.prove {
+		p.Order, c.proved = c.proof(), time.Now()
+	}
 	return p, true
+}
+
+// proves has messages to the head say which items the chunk has, as the head does not know it. It reports whether
+// they can.
+func (c *chunk) proves() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.prove = len(c.items) > 0
+	return c.prove
+}
+
+// proveEvery is how often a head that does not know a chunk, and wants it, is told of it.
+const proveEvery = 10 * time.Second
+
+// isToTell reports whether the head is to be told of the chunk now.
+func (c *chunk) isToTell(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.prove || now.Sub(c.proved) >= proveEvery
+}
+
+// isReleased reports whether the items may run.
+func (c *chunk) isReleased() bool {
+	select {
+	case <-c.released:
+		return true
+	default:
+		return false
+	}
+}
+
+// openAmong returns those places of which the items have not ended.
+func (c *chunk) openAmong(indexes []int) (open []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range indexes {
+		if i >= 0 && i < len(c.states) && c.states[i] == itemOpen {
+			open = append(open, i)
+		}
+	}
+	return open
 }

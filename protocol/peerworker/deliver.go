@@ -144,15 +144,12 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 		c.acknowledged(part)
 	case protocol.CodeGone:
 		c.requeue(part)
-		c.drop("the head does not want it")
+		c.drop(unwanted)
 	case protocol.CodeConflict:
-		if proving {
+		if proving || !c.proves() {
 			c.refused(ctx, part, code, err)
 			return
 		}
-		c.mu.Lock()
-		c.prove = true
-		c.mu.Unlock()
 		c.requeue(part)
 	default:
 		c.refused(ctx, part, code, err)

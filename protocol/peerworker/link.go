@@ -159,6 +159,11 @@ func (l *link) greet(ctx context.Context, peer Peer) error {
 		}
 	}
 	for _, c := range l.worker.chunksOf(l.head) {
+		if !c.isReleased() { // of an earlier process: the head may not want it any more
+			if err := l.tell(ctx, c); err != nil {
+				return err
+			}
+		}
 		c.release()
 	}
 	l.mu.Lock()
@@ -221,21 +226,18 @@ func (l *link) report(ctx context.Context, peer Peer) {
 		if known := c.reported.Swap(true); known && !all {
 			continue
 		}
-		p, goesOn := c.progress()
-		if !goesOn {
+		if !c.isToTell(time.Now()) {
 			continue
 		}
-		answer, err := l.worker.call(ctx, l.head, p)
+		err := l.tell(ctx, c)
 		if ctx.Err() != nil {
 			return
 		}
-		if ack, ok := answer.(*protocol.Ack); ok && err == nil {
-			l.heed(c, ack)
-			told = true
-			continue
+		if err != nil {
+			l.worker.log.Debug("the head has not heard of a chunk's progress", "head", l.head, "error", err)
+			return
 		}
-		l.worker.log.Debug("the head has not heard of a chunk's progress", "head", l.head, "error", err)
-		return
+		told = true
 	}
 	switch {
 	case told:
@@ -249,12 +251,43 @@ func (l *link) report(ctx context.Context, peer Peer) {
 	}
 }
 
+// tell tells the head how far a chunk is, with its items if the head does not know it, and heeds the answer.
+func (l *link) tell(ctx context.Context, c *chunk) error {
+	for {
+		p, goesOn := c.progress()
+		if !goesOn {
+			return nil
+		}
+		answer, err := l.worker.call(ctx, l.head, p)
+		if err != nil {
+			return err
+		}
+		ack, ok := answer.(*protocol.Ack)
+		if !ok {
+			return fmt.Errorf("it answered the progress of a chunk with %s", answer.Type())
+		}
+		if ack.Code == protocol.CodeConflict && len(p.Order) == 0 && c.proves() {
+			continue
+		}
+		if ack.Code == protocol.CodeUnavailable {
+			return fmt.Errorf("it does not say whether it wants a chunk: %.200q", ack.Message)
+		}
+		l.heed(ctx, c, ack)
+		return nil
+	}
+}
+
 // heed does what the answer to a message on a chunk asks for.
-func (l *link) heed(c *chunk, ack *protocol.Ack) {
+func (l *link) heed(ctx context.Context, c *chunk, ack *protocol.Ack) {
+	if open := c.openAmong(ack.Unwanted); len(open) > 0 {
+		c.cancel(ctx, open, unwanted)
+	}
 	switch ack.Code {
 	case protocol.CodeNotAuthorized:
 		l.greetAgain()
 	case protocol.CodeGone, protocol.CodeNotFound:
-		c.drop("the head does not want it")
+		c.drop(unwanted)
 	}
 }
+
+const unwanted = "the head does not want it"

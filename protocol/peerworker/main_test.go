@@ -162,6 +162,7 @@ type fakeHead struct {
 	mu       sync.Mutex
 	hello    func(*protocol.Hello) *protocol.HelloResponse
 	results  func(*protocol.WorkOrderBatchResponse) *protocol.Ack
+	told     func(*protocol.WorkOrderProgress) *protocol.Ack
 	outcomes map[string]map[int][]protocol.Outcome // by chunk and place
 	last     map[string]bool                       // chunks whose last message came
 	goodbyes []*protocol.Goodbye
@@ -244,6 +245,9 @@ func (h *fakeHead) answer(ctx context.Context, m protocol.Message) protocol.Mess
 		defer h.mu.Unlock()
 		h.progress = append(h.progress, m)
 		h.note()
+		if h.told != nil {
+			return h.told(m)
+		}
 	default:
 		h.t.Errorf("a worker sent %s", m.Type())
 	}

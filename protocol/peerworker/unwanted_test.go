@@ -1,0 +1,96 @@
+package peerworker
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+)
+
+// stopped has a head that no longer knows a chunk, and does not want some of its items, all if there are none.
+func stopped(m *protocol.WorkOrderBatch, unwanted ...int) func(*protocol.WorkOrderProgress) *protocol.Ack {
+	return func(p *protocol.WorkOrderProgress) *protocol.Ack {
+		switch {
+		case p.ChunkID != m.ChunkID:
+			return &protocol.Ack{Code: protocol.CodeOK}
+		case len(p.Order) == 0:
+			return &protocol.Ack{Code: protocol.CodeConflict}
+		case len(unwanted) == 0:
+			return &protocol.Ack{Code: protocol.CodeGone}
+		default:
+			return &protocol.Ack{Code: protocol.CodeOK, Unwanted: unwanted}
+		}
+	}
+}
+
+// TestWhatAHeadNoLongerWantsDoesNotBegin has a worker die with a chunk that its head does not want after that.
+func TestWhatAHeadNoLongerWantsDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	for _, unwanted := range [][]int{nil, {0, 2, 99}} {
+		n := newMemory()
+		h := newHead(t, n, headID)
+		o := options(n)
+		o.State, o.Slots = t.TempDir(), 1
+		w, called, _ := holding(t, o)
+		r := start(t, w, n)
+		m := goOrder("held", "a", "b", "c")
+		require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
+		<-called
+		r.crash()
+
+		n = newMemory()
+		h = newHead(t, n, headID)
+		h.told = stopped(m, unwanted...)
+		o.Network = n
+		w, called, release := holding(t, o)
+		close(release)
+		r = start(t, w, n)
+		if unwanted != nil {
+			all := h.all(m.ChunkID, 3)
+			require.Equal(t, "b", string(all[1].Value))
+			require.Equal(t, string(layout.KindCancelled), all[0].Kind)
+			require.Equal(t, string(layout.KindCancelled), all[2].Kind)
+			require.Equal(t, "b", <-called)
+		}
+		r.idle()
+		require.Empty(t, called, "of all that is not wanted")
+		h.set(func() {
+			require.Equal(t, m.OrderMAC, h.progress[1].OrderMAC)
+			for i, it := range h.progress[1].Order {
+				require.Equal(t, m.Items[i].ID, it.ID)
+				require.Equal(t, m.Items[i].Attempt, it.Attempt)
+			}
+		})
+	}
+}
+
+// TestWhatAHeadNoLongerWantsIsStopped has a head that was started again hear of a chunk whose items are over.
+func TestWhatAHeadNoLongerWantsIsStopped(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	o := options(n)
+	w, called, _ := holding(t, o)
+	r := start(t, w, n)
+	gone, some := goOrder("held", "a"), goOrder("held", "b", "c")
+	for _, m := range []*protocol.WorkOrderBatch{gone, some} {
+		require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
+	}
+	for range min(3, o.Slots) {
+		<-called
+	}
+	all, others := stopped(gone), stopped(some, 0, 1)
+	h.set(func() {
+		h.told = func(p *protocol.WorkOrderProgress) *protocol.Ack {
+			if ack := all(p); ack.Code != protocol.CodeOK {
+				return ack
+			}
+			return others(p)
+		}
+	})
+	r.idle()
+	require.Len(t, h.all(some.ChunkID, 2), 2)
+	require.Empty(t, h.outcomes[gone.ChunkID])
+}
