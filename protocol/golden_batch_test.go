@@ -120,7 +120,7 @@ func ownGoldens() []golden {
 		}},
 		{file: "futura_work_order_progress", message: &protocol.WorkOrderProgress{
 			ChunkID: chunk, OrderMAC: "t1", Running: 2, Done: 7, Items: []int{7, 8},
-			Order: []protocol.OrderItem{{ID: "0dbtqr3ip1eqrpkg5fnv0tcvlg", Attempt: 2}},
+			Order: []protocol.OrderItem{{ID: "6c718538-331d-4c4a-9ca1-ed465d13fc12", Attempt: 2}},
 		}},
 		{file: "futura_cancel_order", message: &protocol.CancelOrder{
 			ChunkID: chunk, Indexes: []int{3}, Reason: "cancelled by its owner",

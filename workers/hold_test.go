@@ -24,7 +24,7 @@ func TestHeldUntilItCounts(t *testing.T) {
 	require.NoError(t, err)
 	k.worker = reg.ID()
 	defer func() { require.NoError(t, k.close()) }()
-	ids, err := b.cluster.DrawIDs(2)
+	ids, err := b.cluster.DrawIDs(3)
 	require.NoError(t, err)
 	keep := func(id layout.ID, content string) objects.Hash {
 		object, size, holder, err := k.Keep(b.ctx, id, strings.NewReader(content), int64(len(content)))
@@ -51,6 +51,15 @@ func TestHeldUntilItCounts(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, k.sweep(b.ctx))
 	require.Equal(t, 3, k.store.Stats().Objects)
+
+	brief := keep(ids[2], "brief")
+	_, err = results.Of(b.cluster).Put(b.ctx, results.Value{ID: ids[2], Object: brief.String(), Size: 5, Holder: reg.ID()})
+	require.NoError(t, err)
+	require.NoError(t, k.sweep(b.ctx))
+	require.True(t, k.store.Has(brief))
+	require.NoError(t, b.cluster.Discard(b.ctx, ids[2]))
+	require.NoError(t, k.sweep(b.ctx))
+	require.False(t, k.store.Has(brief), "its future was made, so that nothing is waited for")
 
 	b.clock.Advance(putGrace)
 	require.NoError(t, k.sweep(b.ctx))

@@ -66,7 +66,8 @@ func TestRoomIsKeptForWhatIsClaimed(t *testing.T) {
 			first = append(first, key)
 		}
 	}
-	k.forget(first, 10, now, func(heldObject) bool { return false })
+	never := func(heldObject) bool { return false }
+	k.forget(first, 10, now, never, never)
 	require.NoError(t, k.deleteUnused())
 	require.Equal(t, 1, k.allow(0, 8, now.Add(fullPatience)))
 	k.tell(&beat)

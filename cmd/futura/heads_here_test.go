@@ -41,6 +41,23 @@ func TestHeadsAreFoundByEveryNameOfTheirStore(t *testing.T) {
 	require.Contains(t, errOut, "--url")
 }
 
+// TestAHeadOfAStoreThatAnotherProcessServes has the key beside the store, which one head at a time may use.
+func TestAHeadOfAStoreThatAnotherProcessServes(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	startDev(t, "--store", s.store)
+	flags := []string{"--store", s.store, "--any-peer", "--peers", "/ip4/127.0.0.1/tcp/0"}
+	_, log, stop := startHead(t, flags...)
+	dir, _ := embeddedDir(s.store)
+	require.FileExists(t, filepath.Join(dir, "peer.key"))
+	_, errOut := s.run(exitStore, "", append([]string{"head", "--open", "--rest-api", "127.0.0.1:0"}, flags[2:]...)...)
+	require.Contains(t, errOut, "another head runs with the key")
+	require.Contains(t, errOut, "--peer-key")
+	require.Equal(t, exitOK, stop(), "%s", log)
+	_, log, stop = startHead(t, flags...)
+	require.Equal(t, exitOK, stop(), "%s", log)
+}
+
 func tokenFileOf(t *testing.T, token string) string {
 	path := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(path, []byte(token+"\n"), 0o600))

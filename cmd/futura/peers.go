@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,6 +121,7 @@ type peers struct {
 	done      chan struct{} // closed when the head has ended, with err
 	err       error
 	manifests *http.Server
+	key       *os.File // no other head has it
 }
 
 // startPeers takes peers, nil for none.
@@ -128,10 +130,17 @@ func (n *node) startPeers(ctx context.Context) (_ *peers, err error) {
 	if !f.on() {
 		return nil, nil
 	}
-	key, err := n.peerKey()
+	p := &peers{done: make(chan struct{})}
+	key, file, err := n.peerKey()
 	if err != nil {
 		return nil, err
 	}
+	p.key = file
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
 	o := p2p.Options{Key: key, Listen: f.listen, BootNodes: f.bootNodes, LocalDiscovery: f.discover,
 		Version: version, Logger: n.log}
 	if o.Listen == nil {
@@ -144,7 +153,6 @@ func (n *node) startPeers(ctx context.Context) (_ *peers, err error) {
 		return nil, err
 	}
 	p2p.LibraryLog(n.log.Handler())
-	p := &peers{done: make(chan struct{})}
 	if p.host, err = p2p.Open(ctx, o); err != nil {
 		return nil, usageError{err}
 	}
@@ -239,7 +247,7 @@ func (p *peers) stop() error {
 	}
 	p.cancel()
 	<-p.done
-	err := errors.Join(p.err, p.host.Close())
+	err := errors.Join(p.err, p.host.Close(), p.key.Close())
 	if p.manifests != nil {
 		err = errors.Join(err, p.manifests.Close())
 	}
@@ -254,22 +262,33 @@ func (p *peers) addresses() []string {
 	return p.host.Addrs()
 }
 
-// peerKey returns the head's private key.
-func (n *node) peerKey() ([]byte, error) {
+// peerKey returns the head's private key, and its file, which no other head has until it is closed.
+func (n *node) peerKey() ([]byte, *os.File, error) {
 	file := n.peersFlags.keyFile
 	if file == "" {
-		dir, own := n.ownDir()
-		if !own {
-			return nil, usageError{errors.New("--peers needs --peer-key FILE where the store is not a directory of this " +
-				"process: a head keeps its key, so that peers know it again")}
+		dir, here := embeddedDir(n.app.store)
+		if !here {
+			return nil, nil, usageError{errors.New("--peers needs --peer-key FILE where the store is not a directory: a head " +
+				"keeps its key, so that peers know it again")}
 		}
 		file = filepath.Join(dir, "peer.key")
 	}
 	key, err := p2p.LoadKey(file)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, nil, usageError{err}
 	}
-	return key, nil
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = lockFile(f); errors.Is(err, errWritten) {
+		err = fmt.Errorf("another head runs with the key %s: stop that one, or give this one a key of its own with "+
+			"--peer-key FILE", file)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return key, f, nil
 }
 
 func peerIDs(flag string, texts []string) (ids []p2p.PeerID, err error) {

@@ -31,7 +31,8 @@ func TestLocalOfAnAttempt(t *testing.T) {
 	require.Nil(t, kv.LocalOf(db.Begin(kv.Options{})), "no attempt of Transact")
 }
 
-// TestAFailedAttemptCannotCommit with the first error, or with that of a key that is too large where nothing is remembered.
+// TestAFailedAttemptCannotCommit with the first error, or with that of a key that is too large where nothing is
+// remembered.
 func TestAFailedAttemptCannotCommit(t *testing.T) {
 	t.Parallel()
 	full, other := errors.New("full"), errors.New("other")

@@ -120,8 +120,8 @@ func TestATransactionNamesWhatItPutInLine(t *testing.T) {
 	s.check()
 }
 
-// TestATransactionWithARefusedSubmitCannotCommit, though its function does not say so: the first of the futures that were
-// refused together may be written.
+// TestATransactionWithARefusedSubmitCannotCommit, though its function does not say so: the first of the futures that
+// were refused together may be written.
 func TestATransactionWithARefusedSubmitCannotCommit(t *testing.T) {
 	t.Parallel()
 	s := newLaneStage(t, layout.LaneKind{})

@@ -5,7 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -142,6 +145,14 @@ type callActorInput struct {
 	Deadline   time.Time        `query:"deadline" doc:"When it must be over"`
 	RequireFit bool             `query:"require_fit" doc:"Refuse it if no worker could ever run it"`
 	Body       *json.RawMessage `required:"false"`
+}
+
+// Resolve implements huma.Resolver. The library takes a zero for a parameter that is left out.
+func (in *callActorInput) Resolve(ctx huma.Context) []error {
+	if text := ctx.Query("max_retries"); text != "" {
+		in.MaxRetries, _ = strconv.Atoi(text) // it was checked
+	}
+	return nil
 }
 
 func (s *server) callActor(ctx context.Context, in *callActorInput) (*answer, error) {

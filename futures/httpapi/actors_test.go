@@ -165,6 +165,12 @@ func TestCallsOfActorsAreSubmits(t *testing.T) {
 	row, err := f.client.Cluster().Get(t.Context(), later.ID)
 	require.NoError(t, err)
 	require.Equal(t, 4*time.Second, row.Spec.Backoff.Base)
+	for query, retries := range map[string]int{"": 3, "?max_retries=0": 0, "?max_retries=00": 0} {
+		var call httpapi.Future
+		f.send("POST", at+query, "1").Into(http.StatusCreated, &call)
+		require.Equal(t, retries, call.MaxRetries, query)
+	}
+	f.send("POST", at+"?max_retries=-1", "1").Problem(http.StatusUnprocessableEntity, "bad_request", "max_retries")
 	f.send("POST", at+"?require_fit=true&queue=nobody", "1").Problem(http.StatusConflict, "unfit_worker", "")
 }
 

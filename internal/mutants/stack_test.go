@@ -5,6 +5,12 @@ func stackMutants() []mutant {
 	const dir = "futures/httpapi/stack/"
 	on := func(tests string) suites { return suites{{of: "futures/httpapi/stack", run: tests}} }
 	return []mutant{
+		{name: "a wait outlives its token", file: "futures/httpapi/stack/stack.go",
+			by:  suites{{of: "futures/httpapi/stack", run: "TestWaitsEnd"}},
+			old: "for s.mayGoOn(q) {", new: "for s.mayGoOn(nil) {"},
+		{name: "no retries of a call are the default", file: "futures/httpapi/actors.go",
+			by:  suites{{of: "futures/httpapi", run: "TestCallsOfActors"}},
+			old: "in.MaxRetries, _ = strconv.Atoi(text)", new: "_, _ = strconv.Atoi(text)"},
 		{name: "wrong tokens have no budget", file: dir + "unauthenticated.go", by: on("HaveABudget"),
 			old: "if of.spend(address, time.Now()) {", new: "if of.spend(address, time.Now()) || refused != nil {"},
 		{name: "a right token needs a budget", file: dir + "access.go", by: on("HaveABudget"),

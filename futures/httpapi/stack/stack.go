@@ -197,19 +197,36 @@ func (s *Stack) answer(out *response, r *http.Request, q *request, found *route)
 	found.handler.ServeHTTP(zipped, r)
 }
 
-// Waiting returns a context that ends with ctx, after d, or when the server
-// stops. The returned function must be called.
+// Waiting returns a context that ends with ctx, after d, when the server stops, or within two seconds after the
+// token of the request of ctx has expired or was revoked. The returned function must be called.
 func (s *Stack) Waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	Yield(ctx)
+	q := requestOf(ctx)
 	ctx, cancel := context.WithTimeout(ctx, d)
 	go func() {
-		select {
-		case <-s.options.Stopping:
-			cancel()
-		case <-ctx.Done():
+		defer cancel()
+		tick := time.NewTicker(reloadTime)
+		defer tick.Stop()
+		for s.mayGoOn(q) {
+			select {
+			case <-tick.C:
+			case <-s.options.Stopping:
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, cancel
+}
+
+// mayGoOn reports whether the token of a request still has the role that it had.
+func (s *Stack) mayGoOn(q *request) bool {
+	if q == nil || q.secret == "" {
+		return true
+	}
+	token, known := s.options.Tokens.Find(q.secret)
+	return known && token.Role >= q.bearer.Role
 }
 
 // Stopping reports whether the server is stopping.
