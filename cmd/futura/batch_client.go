@@ -150,6 +150,9 @@ func (c *headClient) send(ctx context.Context, method, path string, body []byte,
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := c.http.Do(r)
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		err = fmt.Errorf("%w: name a file with the certificates that vouch for it with --tls-ca", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +164,7 @@ func (c *headClient) send(ctx context.Context, method, path string, body []byte,
 	problem := &apiError{}
 	if err != nil || json.Unmarshal(content, problem) != nil || problem.Status == 0 {
 		problem.Status, problem.Code = response.StatusCode, "unknown"
-		problem.Detail = fmt.Sprintf("%s answered %s", target, response.Status)
+		problem.Detail = fmt.Sprintf("%s answered %s: %.100q", target, response.Status, bytes.TrimSpace(content))
 	}
 	return nil, problem
 }

@@ -203,6 +203,10 @@ func TestAHeadWithACertificate(t *testing.T) {
 	args := []string{"batch", "list", "--url", server.URL}
 	require.Equal(t, exitStore, run(t.Context(), args, nil, &out, &errOut))
 	require.Contains(t, errOut.String(), "certificate")
+	require.Contains(t, errOut.String(), "--tls-ca")
+	plain := []string{"batch", "list", "--url", "http://" + server.Listener.Addr().String()}
+	require.NotEqual(t, exitOK, run(t.Context(), plain, nil, &out, &errOut))
+	require.Contains(t, errOut.String(), "HTTPS server")
 	require.Equal(t, exitOK, run(t.Context(), append(args, "--tls-ca", authority), nil, &out, &errOut))
 	require.Equal(t, exitUsage, run(t.Context(), append(args, "--tls-ca", os.DevNull), nil, &out, &errOut))
 }

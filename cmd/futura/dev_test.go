@@ -113,6 +113,7 @@ func TestDevMistakes(t *testing.T) {
 		{"no such file", []string{"--token-file", filepath.Join(dir, "none")}},
 		{"need each other", []string{"--tls-cert", short}},
 		{"PEM", []string{"--tls-cert", short, "--tls-key", short}},
+		{"--tls-cert " + short, []string{"--tls-cert", short, "--tls-key", short}},
 		{"--listen", []string{"--listen", "127.0.0.1:99999"}},
 		{"slots", []string{"--slots", "-1"}},
 		{"queue", []string{"--queue", "no such name"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -77,7 +78,7 @@ func (f *serverFlags) certificate() (*tls.Config, error) {
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{fmt.Errorf("--tls-cert %s and --tls-key %s: %w", f.cert, f.key, err)}
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
