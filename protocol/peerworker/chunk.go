@@ -82,7 +82,7 @@ type chunk struct {
 	kept    bool // the journal has its order, or keeps none
 	dropped bool
 	// prove says that the head does not know the chunk, and is sent its items with the
-	// outcomes. proved is when it was last told of them so.
+	// outcomes. proved is when it was last sent them with the progress.
 	prove  bool
 	proved time.Time
 	// done are settled items that are to be discarded, and doneBytes the size of their
@@ -285,29 +285,36 @@ func (c *chunk) progress() (*protocol.WorkOrderProgress, bool) {
 		p.Items = append(p.Items, i)
 	}
 	slices.Sort(p.Items)
-	if c.prove {
-		p.Order, c.proved = c.proof(), time.Now()
-	}
 	return p, true
 }
 
-// proves has messages to the head say which items the chunk has, as the head does not know it. It reports whether
-// they can.
-func (c *chunk) proves() bool {
+// goesOn reports whether the head is to be told of the chunk.
+func (c *chunk) goesOn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.prove = len(c.items) > 0
-	return c.prove
+	return c.unsent > 0 && !c.dropped
 }
 
-// proveEvery is how often a head that does not know a chunk, and wants it, is told of it.
+// proveEvery is how often a head that does not know a chunk, and wants it, is told of its items.
 const proveEvery = 10 * time.Second
 
-// isToTell reports whether the head is to be told of the chunk now.
-func (c *chunk) isToTell(now time.Time) bool {
+// mayProve reports whether a head that does not know the chunk is to be told now of the items, if it has names for
+// them.
+func (c *chunk) mayProve(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.prove || now.Sub(c.proved) >= proveEvery
+	if len(c.items) == 0 || now.Sub(c.proved) < proveEvery {
+		return false
+	}
+	c.proved = now
+	return true
+}
+
+// proveAgain has the head be told again as soon as it says that it does not know the chunk.
+func (c *chunk) proveAgain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.proved = time.Time{}
 }
 
 // isReleased reports whether the items may run.

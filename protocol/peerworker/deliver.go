@@ -146,10 +146,13 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 		c.requeue(part)
 		c.drop(unwanted)
 	case protocol.CodeConflict:
-		if proving || !c.proves() {
+		if proving {
 			c.refused(ctx, part, code, err)
 			return
 		}
+		c.mu.Lock()
+		c.prove = true
+		c.mu.Unlock()
 		c.requeue(part)
 	default:
 		c.refused(ctx, part, code, err)

@@ -226,7 +226,7 @@ func (l *link) report(ctx context.Context, peer Peer) {
 		if known := c.reported.Swap(true); known && !all {
 			continue
 		}
-		if !c.isToTell(time.Now()) {
+		if !c.goesOn() {
 			continue
 		}
 		err := l.tell(ctx, c)
@@ -253,28 +253,27 @@ func (l *link) report(ctx context.Context, peer Peer) {
 
 // tell tells the head how far a chunk is, with its items if the head does not know it, and heeds the answer.
 func (l *link) tell(ctx context.Context, c *chunk) error {
-	for {
-		p, goesOn := c.progress()
-		if !goesOn {
-			return nil
-		}
+	p, goesOn := c.progress()
+	for goesOn {
 		answer, err := l.worker.call(ctx, l.head, p)
 		if err != nil {
 			return err
 		}
 		ack, ok := answer.(*protocol.Ack)
-		if !ok {
+		switch {
+		case !ok:
 			return fmt.Errorf("it answered the progress of a chunk with %s", answer.Type())
-		}
-		if ack.Code == protocol.CodeConflict && len(p.Order) == 0 && c.proves() {
+		case ack.Code == protocol.CodeConflict && len(p.Order) == 0 && c.mayProve(time.Now()):
+			p.Order = c.proof()
 			continue
-		}
-		if ack.Code == protocol.CodeUnavailable {
+		case ack.Code == protocol.CodeUnavailable:
+			c.proveAgain()
 			return fmt.Errorf("it does not say whether it wants a chunk: %.200q", ack.Message)
 		}
 		l.heed(ctx, c, ack)
 		return nil
 	}
+	return nil
 }
 
 // heed does what the answer to a message on a chunk asks for.
