@@ -106,18 +106,24 @@ func TestCostOfEdges(t *testing.T) {
 	}
 	plain := costs["plain"]
 	require.LessOrEqual(t, plain.Mutations, int64(649))
-	require.LessOrEqual(t, plain.Reads, int64(139))
+	require.LessOrEqual(t, plain.Reads, int64(11))
 	require.LessOrEqual(t, plain.Commits, int64(4))
-	for name, want := range map[string]struct{ futures, edges, mutations, reads, commits float64 }{
-		"two layers": {2 * n, 2 * n, 3.51, 0.56, 0},
-		"pairs":      {2 * n, n, 5.02, 1.08, 0},
-		"fan-in":     {n + 1, n, 5.15, 1.14, 6},
-		"fan-out":    {n + 1, n, 4.11, 0.12, 4},
+	// The end of a future that others use reads it, and that of another one a moment after its claim does not: reads
+	// are counted in all.
+	for name, want := range map[string]struct {
+		futures, edges, mutations float64
+		reads                     int64
+		commits                   float64
+	}{
+		"two layers": {2 * n, 2 * n, 3.51, 291, 0},
+		"pairs":      {2 * n, n, 5.02, 287, 0},
+		"fan-in":     {n + 1, n, 5.15, 284, 6},
+		"fan-out":    {n + 1, n, 4.11, 27, 4},
 	} {
 		alone := want.futures / n
 		cost := costs[name]
 		require.LessOrEqual(t, (float64(cost.Mutations)-alone*float64(plain.Mutations))/want.edges, want.mutations, name)
-		require.LessOrEqual(t, (float64(cost.Reads)-alone*float64(plain.Reads))/want.edges, want.reads, name)
+		require.LessOrEqual(t, cost.Reads, want.reads, name)
 		require.LessOrEqual(t, float64(cost.Commits)-alone*float64(plain.Commits), want.commits, name)
 	}
 }
