@@ -19,6 +19,8 @@ func versionCases() []testCase {
 		{name: "Version/NoSyncIsVisibleInTheEnd", run: versionNoSyncVisible},
 		{name: "Version/Lifetime", exact: true, run: versionLifetime},
 		{name: "Version/SetToTooOld", exact: true, run: versionTooOld},
+		{name: "Version/SetWithoutReads", earlier: true, exact: true, run: versionWithoutReads},
+		{name: "Version/SetWithoutReadsToTooOld", exact: true, run: versionWithoutReadsTooOld},
 	}
 }
 
@@ -172,5 +174,33 @@ func versionTooOld(b *bundle) {
 	b.expire()
 	b.put("a")
 	_, err := b.readAt(old.Version, "a")
+	require.ErrorIs(b, err, kv.ErrTooOld)
+}
+
+// versionWithoutReads: what a transaction has not read conflicts as if it had, from the version that was set.
+func versionWithoutReads(b *bundle) {
+	b.put("changes")
+	seen := b.put("stays")
+	b.put("changes")
+	for key, want := range map[string]error{"stays": nil, "changes": kv.ErrConflict, "absent": nil} {
+		tx := b.begin()
+		tx.SetReadVersion(seen.Version)
+		tx.AddReadConflictRange(kv.Prefix(b.key(key)))
+		tx.Set(b.key("out"), []byte(key))
+		_, err := tx.Commit(b.ctx)
+		require.ErrorIs(b, err, want, key)
+	}
+}
+
+func versionWithoutReadsTooOld(b *bundle) {
+	old := b.put("a")
+	b.put("b")
+	b.expire()
+	b.put("b")
+	tx := b.begin()
+	tx.SetReadVersion(old.Version)
+	tx.AddReadConflictKey(b.key("a"))
+	tx.Set(b.key("out"), nil)
+	_, err := tx.Commit(b.ctx)
 	require.ErrorIs(b, err, kv.ErrTooOld)
 }
