@@ -367,7 +367,7 @@ func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []layout.Row, known [
 func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
 	row, err := f.readRow(ctx, p)
 	f.Spec, f.Attempts, f.Cancel, f.Steps = row.Spec, row.Attempts, row.Cancel, row.Steps
-	f.alone = err == nil && f.Err == nil && row.Claim != nil && row.Claim.Token == f.Token && row.IsClaimAlone()
+	f.alone = err == nil && f.Err == nil && row.IsClaimAlone() && row.Claim.Token == f.Token
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -121,4 +122,31 @@ func TestAFreshClaimEndsWithoutAReadOfIt(t *testing.T) {
 	require.Equal(t, []Outcome{Applied, Applied}, outcomes)
 	require.Equal(t, layout.Ready, state(dependant), "it came between the two claims")
 	require.EqualValues(t, 1, db.reads.Load())
+}
+
+// TestUnknownEndOfAFreshClaim: the next attempt reads what became of the first one, which it can't meet again.
+func TestUnknownEndOfAFreshClaim(t *testing.T) {
+	t.Parallel()
+	for fault, outcome := range map[faultkv.Fault]Outcome{
+		faultkv.UnknownCommitted: Already, faultkv.UnknownLost: Applied, faultkv.UnknownLate: Applied,
+	} {
+		ctx, faults := context.Background(), faultkv.Wrap(storetest.New(t), faultkv.Options{LateAfter: -1})
+		db := &readStore{Database: faults}
+		c, err := Open(ctx, db, "fresh", Options{Config: layout.Config{Shards: 1}})
+		require.NoError(t, err)
+		w := &waker{t, ctx, db, c}
+		r := w.register(9, "go:f")
+		w.submit(layout.Spec{Function: "go:f"})
+		answer, err := r.Claim(ctx, ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+		require.NoError(t, err)
+		faults.FailNext(fault, func(tag string) bool { return tag == "futura-finish" })
+		outcomes, err := r.Finish(ctx, []Completion{{Future: &answer.Futures[0], Result: &layout.Result{}}})
+		require.NoError(t, err)
+		require.Equal(t, []Outcome{outcome}, outcomes, fault)
+		require.EqualValues(t, 1, db.reads.Load(), "the second attempt")
+		faults.Flush()
+		counts, err := c.Counts(ctx)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, counts.Total(layout.Realized), fault)
+	}
 }

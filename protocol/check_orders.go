@@ -27,17 +27,17 @@ func (m *WorkOrderBatch) check(c *checker) {
 	}
 	c.note("items", "as many as `arguments`, or none")
 	for i := range m.Items {
-		c.orderItem(&m.Items[i])
+		c.orderItem("items", &m.Items[i])
 	}
 }
 
-func (c *checker) orderItem(item *OrderItem) {
-	c.id("items.id", item.ID)
-	c.within("items.attempt", int64(item.Attempt), 0, math.MaxInt32)
-	c.within("items.timeout_ms", item.TimeoutMS, 0, maxSeconds*1000)
-	c.line("items.codec", item.Codec, MaxName)
-	c.most("items.args", len(item.Args), maxArgs, "bytes")
-	c.carrier("items.trace", item.Trace)
+func (c *checker) orderItem(field string, item *OrderItem) {
+	c.id(field+".id", item.ID)
+	c.within(field+".attempt", int64(item.Attempt), 0, math.MaxInt32)
+	c.within(field+".timeout_ms", item.TimeoutMS, 0, maxSeconds*1000)
+	c.line(field+".codec", item.Codec, MaxName)
+	c.most(field+".args", len(item.Args), maxArgs, "bytes")
+	c.carrier(field+".trace", item.Trace)
 }
 
 func (m *WorkOrderBatchResponse) check(c *checker) {
@@ -58,7 +58,7 @@ func (m *WorkOrderBatchResponse) check(c *checker) {
 func (c *checker) proof(field string, items []OrderItem) {
 	c.most(field, len(items), c.limits.Items, "entries")
 	for i := range items {
-		c.orderItem(&items[i])
+		c.orderItem(field, &items[i])
 	}
 }
 

@@ -156,14 +156,12 @@ func (k *keeper) sweepSome(ctx context.Context, part []heldObject, until int64) 
 			return c.Worker == k.worker && c.Object == key.hash.String()
 		})
 	}
-	made := func(key heldObject) bool { return slices.Contains(asObjects, key.id) }
-	k.forget(part, until, k.cluster.Now(), needed, made)
+	k.forget(part, until, k.cluster.Now(), needed)
 	return nil
 }
 
-// forget ends the holdings up to a number that are not needed. What was put for a future that was made is kept no
-// longer than that.
-func (k *keeper) forget(part []heldObject, until int64, now time.Time, needed, made func(heldObject) bool) {
+// forget ends the holdings up to a number that are not needed. What was needed is held no longer than that.
+func (k *keeper) forget(part []heldObject, until int64, now time.Time, needed func(heldObject) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, key := range part {
@@ -171,9 +169,7 @@ func (k *keeper) forget(part []heldObject, until int64, now time.Time, needed, m
 		switch {
 		case !found || held.number > until:
 		case needed(key):
-			if made(key) {
-				k.held[key] = holding{number: held.number}
-			}
+			k.held[key] = holding{number: held.number}
 		case !now.Before(held.until):
 			delete(k.held, key)
 			k.uses[key.hash]--

@@ -66,8 +66,7 @@ func TestRoomIsKeptForWhatIsClaimed(t *testing.T) {
 			first = append(first, key)
 		}
 	}
-	never := func(heldObject) bool { return false }
-	k.forget(first, 10, now, never, never)
+	k.forget(first, 10, now, func(heldObject) bool { return false })
 	require.NoError(t, k.deleteUnused())
 	require.Equal(t, 1, k.allow(0, 8, now.Add(fullPatience)))
 	k.tell(&beat)

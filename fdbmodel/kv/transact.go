@@ -58,7 +58,8 @@ const (
 
 // Transact runs fn in a transaction and commits it. It repeats both after an
 // error that is Retryable, or that Retry.Patient waits for, whether fn or the commit returned it. Any other
-// error of fn ends Transact: nothing is written and the error is returned. A
+// error of fn ends Transact: nothing is written and the error is returned. An attempt that Fail was called
+// for ends with that error. A
 // panic in fn cancels the transaction and propagates. fn may run more than
 // once; it must reset its results in each run, draw no ids, and neither commit
 // nor cancel the transaction itself.

@@ -24,6 +24,16 @@ func (s laneStage) together(fn func(submit func(...fdbmodel.Submission) []fdbmod
 	return err
 }
 
+// endOneByOne ends futures each of which is the next one of the lane, or waits for those before it.
+func (s laneStage) endOneByOne(ids []layout.ID) {
+	for _, want := range ids {
+		require.Equal(s.T, []layout.ID{want}, s.end())
+		_, _, err := s.C.ResolveEdges(s.Ctx)
+		require.NoError(s.T, err)
+		s.check()
+	}
+}
+
 // TestATransactionUsesWhatItPutInLine has a transaction of the caller put a future in line, which it can't read
 // then, and submit others that depend on it.
 func TestATransactionUsesWhatItPutInLine(t *testing.T) {
@@ -47,12 +57,7 @@ func TestATransactionUsesWhatItPutInLine(t *testing.T) {
 	}))
 	s.check()
 	require.Equal(t, ids[:1], s.line("x"))
-	for _, want := range append([]layout.ID{first}, ids...) {
-		require.Equal(t, []layout.ID{want}, s.end())
-		_, _, err := s.C.ResolveEdges(s.Ctx)
-		require.NoError(t, err)
-		s.check()
-	}
+	s.endOneByOne(append([]layout.ID{first}, ids...))
 }
 
 // TestUnknownResultOfATransactionThatSubmitsTwice has another attempt find, or not, what the first has put in line.
@@ -79,12 +84,7 @@ func TestUnknownResultOfATransactionThatSubmitsTwice(t *testing.T) {
 			s.Faults.Flush()
 			s.check()
 			require.Equal(t, ids[:1], s.line("x"))
-			for _, want := range append([]layout.ID{first}, ids...) {
-				require.Equal(t, []layout.ID{want}, s.end())
-				_, _, err := s.C.ResolveEdges(s.Ctx)
-				require.NoError(t, err)
-				s.check()
-			}
+			s.endOneByOne(append([]layout.ID{first}, ids...))
 		})
 	}
 }

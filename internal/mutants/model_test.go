@@ -50,7 +50,7 @@ func claimMutants() []mutant {
 			old: "tx.AddReadConflictRange(f.r.cluster.keys.StateRange(claimed.ID))",
 			new: "_ = claimed"},
 		{name: "a future that had other records when it was claimed is taken for one without", file: "fdbmodel/claim.go",
-			by: fresh, old: " && row.IsClaimAlone()", new: ""},
+			by: fresh, old: "row.IsClaimAlone() && row.Claim.Token", new: "row.Claim != nil && row.Claim.Token"},
 		{name: "a claim of another version is taken for a fresh one", file: "fdbmodel/finish.go", by: fresh,
 			old: "return f.pinned && claimed.alone && claimed.version == f.at",
 			new: "return f.pinned && claimed.alone"},

@@ -3,7 +3,7 @@ package mutants
 // headMutants are faults of a head's side of peers.
 func headMutants() []mutant {
 	const answer, order, peer = "protocol/peerhead/answer.go", "protocol/peerhead/order.go", "protocol/peerhead/peer.go"
-	const cache, verify = "protocol/peerhead/resultcache.go", "protocol/peerhead/verify.go"
+	const earlier, verify = "protocol/peerhead/earlier.go", "protocol/peerhead/verify.go"
 	on := func(tests string) suites { return suites{{of: "protocol/peerhead", run: tests}} }
 	return []mutant{
 		{name: "a client that can't be answered fills the log", file: "protocol/peerhead/b7s.go",
@@ -13,11 +13,11 @@ func headMutants() []mutant {
 			old: "return hmac.Equal([]byte(a), []byte(b))", new: "return hmac.Equal([]byte(a), []byte(a))"},
 		{name: "an order MAC does not name the peer", file: "protocol/peerhead/ordermac.go", by: on("TestForeignResults"),
 			old: "\tfield(string(peer))\n", new: "\t_ = peer\n"},
-		{name: "what is to be cancelled is still wanted of an earlier chunk", file: cache, by: on("NoLongerWanted"),
-			old: "row.Cancel == nil && mayCount(", new: "mayCount("},
-		{name: "any attempt of an earlier chunk is still wanted", file: cache, by: on("NoLongerWanted"),
-			old: "!is || attempt != m.Order[i].Attempt", new: "!is || attempt < 0"},
-		{name: "any order MAC tells what is wanted", file: cache, by: on("NoLongerWanted"),
+		{name: "what is to be cancelled is still wanted of an earlier chunk", file: earlier, by: on("NoLongerWanted"),
+			old: " && rows[i].Cancel == nil", new: ""},
+		{name: "any attempt of an earlier chunk is still wanted", file: earlier, by: on("NoLongerWanted"),
+			old: "if !wanted[attempt{id, m.Order[i].Attempt}] {", new: "if _ = id; len(wanted) == 0 {"},
+		{name: "any order MAC tells what is wanted", file: earlier, by: on("NoLongerWanted"),
 			old: "case !sameMAC(orderMAC(h.options.Key, p.id, m.ChunkID, m.Order), m.OrderMAC):", new: "case false:"},
 		{name: "progress needs no order MAC", file: answer, by: on("TestProgressNeedsTheOrderMAC"),
 			old: "if sameMAC(o.mac, m.OrderMAC) {\n\t\tnow :=", new: "if true {\n\t\tnow :="},
@@ -29,7 +29,7 @@ func headMutants() []mutant {
 			old: "l.Memory < l.PeerMemory", new: "l.Memory <= l.PeerMemory"},
 		{name: "the last answer counts", file: answer, by: on("TestTheFirstAnswerCounts"),
 			old: "\t\tif ended {\n", new: "\t\tif ended && landing == nil {\n"},
-		{name: "failures of earlier memberships count", file: cache, by: on("TestLateFailures"),
+		{name: "failures of earlier memberships count", file: earlier, by: on("TestLateFailures"),
 			old: " || !x.OK() {", new: " {"},
 		{name: "a restart is not noticed", file: peer, by: on("TestARestartedPeer"),
 			old: "case m != nil && before.incarnation != o.incarnation:", new: "case m != nil && before.name != o.name:"},

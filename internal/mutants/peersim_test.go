@@ -7,7 +7,7 @@ func peerSimMutants() []mutant {
 	return []mutant{
 		{name: "results are acknowledged before they are stored", file: head + "answer.go", by: simulation,
 			old: "if !m.awaitAcks(ctx, m.take(o, r.Outcomes)) {", new: "if m.take(o, r.Outcomes); false {"},
-		{name: "late results need no order MAC", file: head + "resultcache.go", by: simulation,
+		{name: "late results need no order MAC", file: head + "earlier.go", by: simulation,
 			old: "if !sameMAC(orderMAC(h.options.Key, p.id, r.ChunkID, r.Items), r.OrderMAC) {",
 			new: "if !sameMAC(r.OrderMAC, r.OrderMAC) {"},
 		{name: "an order that is over keeps its place in the window", file: head + "member.go", by: simulation,

@@ -7,7 +7,7 @@ func stackMutants() []mutant {
 	return []mutant{
 		{name: "a wait outlives its token", file: "futures/httpapi/stack/stack.go",
 			by:  suites{{of: "futures/httpapi/stack", run: "TestWaitsEnd"}},
-			old: "for s.mayGoOn(q) {", new: "for s.mayGoOn(nil) || q == nil {"},
+			old: "if s.mayGoOn(q) {", new: "if s.mayGoOn(nil) || q == nil {"},
 		{name: "no retries of a call are the default", file: "futures/httpapi/actors.go",
 			by:  suites{{of: "futures/httpapi", run: "TestCallsOfActors"}},
 			old: "in.MaxRetries, _ = strconv.Atoi(text)", new: "_, _ = strconv.Atoi(text)"},

@@ -86,7 +86,7 @@ func (h *Head) welcome(ctx context.Context, from PeerID, m *protocol.Hello) *pro
 	return answer
 }
 
-// progress hears of a chunk, and stops what of it nobody wants any more.
+// progress hears how far a chunk is, and says what is not wanted of one that the head does not know.
 func (p *peer) progress(ctx context.Context, m *protocol.WorkOrderProgress) *protocol.Ack {
 	answer := &protocol.Ack{Code: protocol.CodeOK, ChunkID: m.ChunkID}
 	member := p.membership()

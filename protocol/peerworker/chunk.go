@@ -69,6 +69,7 @@ type chunk struct {
 	gone chan struct{}
 
 	reported atomic.Bool // the head was told of it, or is about to be
+	proved   time.Time   // when a head that does not know it was last told of its items; of the link's goroutine
 	started  bool        // its items may run; under the runner's mu
 
 	mu      sync.Mutex
@@ -82,9 +83,8 @@ type chunk struct {
 	kept    bool // the journal has its order, or keeps none
 	dropped bool
 	// prove says that the head does not know the chunk, and is sent its items with the
-	// outcomes. proved is when it was last sent them with the progress.
-	prove  bool
-	proved time.Time
+	// outcomes.
+	prove bool
 	// done are settled items that are to be discarded, and doneBytes the size of their
 	// results.
 	done      []int
@@ -288,34 +288,12 @@ func (c *chunk) progress() (*protocol.WorkOrderProgress, bool) {
 	return p, true
 }
 
-// goesOn reports whether the head is to be told of the chunk.
-func (c *chunk) goesOn() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unsent > 0 && !c.dropped
-}
-
 // proveEvery is how often a head that does not know a chunk, and wants it, is told of its items.
 const proveEvery = 10 * time.Second
 
-// mayProve reports whether a head that does not know the chunk is to be told now of the items, if it has names for
-// them.
-func (c *chunk) mayProve(now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.items) == 0 || now.Sub(c.proved) < proveEvery {
-		return false
-	}
-	c.proved = now
-	return true
-}
-
-// proveAgain has the head be told again as soon as it says that it does not know the chunk.
-func (c *chunk) proveAgain() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.proved = time.Time{}
-}
+// isToProve reports whether a head that does not know the chunk is to be told of its items now. Those of an order of
+// b7s's have no names.
+func (c *chunk) isToProve() bool { return len(c.items) > 0 && time.Since(c.proved) >= proveEvery }
 
 // isReleased reports whether the items may run.
 func (c *chunk) isReleased() bool {

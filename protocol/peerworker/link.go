@@ -160,7 +160,7 @@ func (l *link) greet(ctx context.Context, peer Peer) error {
 	}
 	for _, c := range l.worker.chunksOf(l.head) {
 		if !c.isReleased() { // of an earlier process: the head may not want it any more
-			if err := l.tell(ctx, c); err != nil {
+			if _, err := l.tell(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -226,10 +226,7 @@ func (l *link) report(ctx context.Context, peer Peer) {
 		if known := c.reported.Swap(true); known && !all {
 			continue
 		}
-		if !c.goesOn() {
-			continue
-		}
-		err := l.tell(ctx, c)
+		heard, err := l.tell(ctx, c)
 		if ctx.Err() != nil {
 			return
 		}
@@ -237,7 +234,7 @@ func (l *link) report(ctx context.Context, peer Peer) {
 			l.worker.log.Debug("the head has not heard of a chunk's progress", "head", l.head, "error", err)
 			return
 		}
-		told = true
+		told = told || heard
 	}
 	switch {
 	case told:
@@ -251,29 +248,41 @@ func (l *link) report(ctx context.Context, peer Peer) {
 	}
 }
 
-// tell tells the head how far a chunk is, with its items if the head does not know it, and heeds the answer.
-func (l *link) tell(ctx context.Context, c *chunk) error {
+// tell tells the head how far a chunk is, with its items if the head does not know it, and heeds the answer. It
+// reports whether there was something to tell.
+func (l *link) tell(ctx context.Context, c *chunk) (told bool, err error) {
 	p, goesOn := c.progress()
-	for goesOn {
-		answer, err := l.worker.call(ctx, l.head, p)
-		if err != nil {
-			return err
-		}
-		ack, ok := answer.(*protocol.Ack)
-		switch {
-		case !ok:
-			return fmt.Errorf("it answered the progress of a chunk with %s", answer.Type())
-		case ack.Code == protocol.CodeConflict && len(p.Order) == 0 && c.mayProve(time.Now()):
-			p.Order = c.proof()
-			continue
-		case ack.Code == protocol.CodeUnavailable:
-			c.proveAgain()
-			return fmt.Errorf("it does not say whether it wants a chunk: %.200q", ack.Message)
-		}
-		l.heed(ctx, c, ack)
-		return nil
+	if !goesOn {
+		return false, nil
 	}
-	return nil
+	ack, err := l.acked(ctx, p)
+	if err == nil && ack.Code == protocol.CodeConflict && c.isToProve() {
+		p.Order = c.proof()
+		if ack, err = l.acked(ctx, p); err == nil && ack.Code == protocol.CodeUnavailable {
+			err = fmt.Errorf("it does not say whether it wants a chunk: %.200q", ack.Message)
+		}
+		if err == nil {
+			c.proved = time.Now()
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	l.heed(ctx, c, ack)
+	return true, nil
+}
+
+// acked sends a message that the head answers by Ack.
+func (l *link) acked(ctx context.Context, m protocol.Message) (*protocol.Ack, error) {
+	answer, err := l.worker.call(ctx, l.head, m)
+	if err != nil {
+		return nil, err
+	}
+	ack, ok := answer.(*protocol.Ack)
+	if !ok {
+		return nil, fmt.Errorf("it answered %s with %s", m.Type(), answer.Type())
+	}
+	return ack, nil
 }
 
 // heed does what the answer to a message on a chunk asks for.

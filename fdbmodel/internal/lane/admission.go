@@ -49,7 +49,6 @@ type state struct {
 	line          []inLine
 	more, skipped bool
 	asked         bool // page is requested and not read yet
-	expected      bool // futures were expected in line
 	page          kv.Pending[kv.Page]
 	next          []byte // where the others begin
 	quota         int    // how many it may admit
@@ -152,7 +151,7 @@ func (a *admission) ask(l layout.Lane) asked {
 }
 
 func (a *admission) readLane(ctx context.Context, c *Change, k *Kind, r asked) (*state, error) {
-	l := &state{Change: c, key: r.key, kind: k, asked: r.lined, expected: r.lined, page: r.line}
+	l := &state{Change: c, key: r.key, kind: k, asked: r.lined, page: r.line}
 	value, err := r.value.Wait(ctx)
 	if err == nil && value != nil {
 		err = layout.Decode(r.key, value, &l.record)
@@ -382,9 +381,7 @@ func (a *admission) write(l *state) {
 		a.putInLine(l.joining[i].row)
 	}
 	l.record.Lined = l.more || l.skipped || len(l.line)+len(l.joining) > 0
-	if l.record.Lined != l.was.Lined || l.slots < 0 && l.record.Lined != l.expected {
-		a.Known.note(l.lane, l.record.Lined)
-	}
+	a.Known.note(l.lane, l.record.Lined)
 	a.holdBack(l)
 	switch {
 	case l.record == l.was:

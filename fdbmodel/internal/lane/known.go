@@ -33,6 +33,9 @@ func (k *Known) wasLined(l layout.Lane) bool {
 func (k *Known) note(l layout.Lane, lined bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if _, was := k.lined[l]; was == lined {
+		return
+	}
 	if !lined {
 		delete(k.lined, l)
 		return

@@ -207,14 +207,16 @@ func (s *Stack) Waiting(ctx context.Context, d time.Duration) (context.Context, 
 		defer cancel()
 		tick := time.NewTicker(reloadTime)
 		defer tick.Stop()
-		for s.mayGoOn(q) {
+		for {
 			select {
 			case <-tick.C:
+				if s.mayGoOn(q) {
+					continue
+				}
 			case <-s.options.Stopping:
-				return
 			case <-ctx.Done():
-				return
 			}
+			return
 		}
 	}()
 	return ctx, cancel
