@@ -39,7 +39,7 @@ func TestALimitedWorkerTakesLess(t *testing.T) {
 	b.await("all slots again", running(4))
 	close(block.end)
 	b.await("all", func() bool { return b.counts()[layout.Realized] == 20 })
-	require.Equal(t, 4, w.Stats().Free.Slots)
+	b.await("free slots", func() bool { return w.Stats().Free.Slots == 4 })
 }
 
 // TestALimitBoundsWhatIsClaimedAhead is the model of what is claimed with a limit.
