@@ -68,26 +68,27 @@ func (x *index) evictLeaf(key []byte, through kv.Version) (evicted int, next []b
 		begin = x.joined(bytes.Clone(x.tree.key(low)), through)
 	}
 	// What comes behind the last row, as at the end of a queue, is not cold.
-	end := kv.After(x.tree.key(leaf.entries[leaf.count-1]))
+	end := kv.After(x.tree.key(leaf.entries[leaf.count-1].ref()))
 	if !x.mayCool(begin, end) {
 		return 0, next
 	}
 	x.cold.add(begin, end)
-	refs := append([]ref(nil), leaf.entries[:leaf.count]...)
-	for _, r := range refs {
+	cells := append([]cell(nil), leaf.entries[:leaf.count]...)
+	for _, c := range cells {
+		r := c.ref()
 		e := x.at(r)
 		x.lose(e)
 		x.cold.count(1, int64(e.keySize()+e.size()))
 		x.tree.delete(e.key())
 		x.arena.free(r)
 	}
-	return len(refs), next
+	return len(cells), next
 }
 
 // evictable reports whether the tables have all that is known of the rows of a leaf.
 func (x *index) evictable(leaf *node) bool {
-	for _, r := range leaf.entries[:leaf.count] {
-		if e := x.at(r); e.older() != 0 || e.absent() || !e.based() || e.open() || e.logged() {
+	for _, c := range leaf.entries[:leaf.count] {
+		if e := x.at(c.ref()); e.older() != 0 || e.absent() || !e.based() || e.open() || e.logged() {
 			return false
 		}
 	}

@@ -352,11 +352,17 @@ func (x *index) countLarge(e revision, times int64) {
 	}
 }
 
-// changedKey returns the version of a row's last change, zero if nothing is
+// changedKey returns the version of a row's last change if that was after since, or zero, also if nothing is
 // known of the row. Only the sequencer may call it.
-func (x *index) changedKey(key []byte) kv.Version {
-	if r := x.tree.getNear(key); r != 0 {
-		return x.at(r).version()
+func (x *index) changedKey(key []byte, since kv.Version) kv.Version {
+	leaf := x.tree.near(key)
+	if leaf.changed <= since {
+		return 0
+	}
+	if r := x.tree.find(leaf, key); r != 0 {
+		if v := x.at(r).version(); v > since {
+			return v
+		}
 	}
 	return 0
 }
@@ -364,13 +370,22 @@ func (x *index) changedKey(key []byte) kv.Version {
 // changed returns the version of a change after since to a row of a range, or
 // zero. Only the sequencer may call it.
 func (x *index) changed(begin, end []byte, since kv.Version) kv.Version {
-	for s := x.tree.seekNear(begin); !s.end(); s.next() {
+	leaf := x.tree.near(begin)
+	if leaf.changed <= since && x.tree.nearEnds(end) {
+		return 0
+	}
+	for s := x.tree.spot(leaf, begin); !s.end(); {
 		e := x.at(s.ref())
 		if bytes.Compare(e.key(), end) >= 0 {
 			return 0
 		}
 		if v := e.version(); v > since {
 			return v
+		}
+		if s.leaf.changed <= since {
+			s.leave(false)
+		} else {
+			s.next()
 		}
 	}
 	return 0

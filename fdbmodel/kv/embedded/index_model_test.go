@@ -105,7 +105,7 @@ func (m *indexModel) readKey(t require.TestingT, key string, v kv.Version) {
 	if r := m.rows[key]; len(r) > 0 {
 		changed = r[len(r)-1].version
 	}
-	if newest := m.index.changedKey([]byte(key)); changed > m.floor || newest != 0 {
+	if newest := m.index.changedKey([]byte(key), 0); changed > m.floor || newest != 0 {
 		require.Equal(t, changed, newest)
 	}
 }
@@ -183,8 +183,14 @@ type treeWalk struct {
 // node checks a node whose keys are not less than low and less than high.
 func (w *treeWalk) node(t require.TestingT, n *node, low, high []byte) {
 	previous := low
-	for i, r := range n.entries[:n.count] {
-		key := w.tree.key(r)
+	if low != nil && high != nil {
+		require.Equal(t, common(low, high), n.skip)
+	} else {
+		require.Zero(t, n.skip)
+	}
+	for i, c := range n.entries[:n.count] {
+		key := w.tree.key(c.ref())
+		require.Equal(t, headOf(key, n.skip), c.head())
 		if i > 0 || previous != nil {
 			order := bytes.Compare(previous, key)
 			require.True(t, order < 0 || i == 0 && order == 0 && n.children == nil, "%q before %q", previous, key)
@@ -193,8 +199,8 @@ func (w *treeWalk) node(t require.TestingT, n *node, low, high []byte) {
 		previous = key
 	}
 	if n.children == nil {
-		for _, r := range n.entries[:n.count] {
-			require.LessOrEqual(t, revision(w.tree.arena.at(r)).version(), n.changed)
+		for _, c := range n.entries[:n.count] {
+			require.LessOrEqual(t, revision(w.tree.arena.at(c.ref())).version(), n.changed)
 		}
 		w.rows += n.count
 		require.True(t, n.previous == w.last)
@@ -206,10 +212,10 @@ func (w *treeWalk) node(t require.TestingT, n *node, low, high []byte) {
 	for i, child := range n.children[:n.count+1] {
 		from, to := low, high
 		if i > 0 {
-			from = w.tree.key(n.entries[i-1])
+			from = w.tree.key(n.entries[i-1].ref())
 		}
 		if i < n.count {
-			to = w.tree.key(n.entries[i])
+			to = w.tree.key(n.entries[i].ref())
 		}
 		w.node(t, child, from, to)
 	}

@@ -103,7 +103,7 @@ func (q *sequencer) check(r *request) kv.Version {
 
 func (q *sequencer) written(s *span, since kv.Version, work *workspace) kv.Version {
 	if s.end == nil {
-		if v := q.index.changedKey(s.begin); v > since {
+		if v := q.index.changedKey(s.begin, since); v != 0 {
 			return v
 		}
 		if q.ranges.newest <= since {

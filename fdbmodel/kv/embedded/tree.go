@@ -8,7 +8,7 @@ import (
 )
 
 // nodeSize is how many entries a node has at most: a leaf then takes 512 bytes.
-const nodeSize = 58
+const nodeSize = 57
 
 const (
 	// nodeSmall is the number of entries below which a node is merged with a
@@ -22,7 +22,9 @@ const (
 // entry i-1 on and before entry i.
 type node struct {
 	count   int
-	entries [nodeSize]ref
+	entries [nodeSize]cell
+	// skip is how many bytes all keys have in common that belong to the node, as far as its bounds tell.
+	skip int
 	// children is nil in a leaf. There is one more than entries.
 	children *[nodeSize + 1]*node
 	// previous and next are the neighbours of a leaf.
@@ -62,6 +64,28 @@ type tree struct {
 	low, high ref
 }
 
+// cell is an entry as a node holds it: its ref, and above that the head of its key, which is the first two
+// bytes behind those that the keys of the node have in common. Most steps of a search then touch the node
+// alone, and no key.
+type cell uint64
+
+func (c cell) ref() ref { return ref(c & (1<<refBits - 1)) }
+
+func (c cell) head() uint16 { return uint16(c >> refBits) }
+
+func newCell(r ref, head uint16) cell { return cell(head)<<refBits | cell(r) }
+
+// headOf returns the head of a key in a node that skips so many bytes. Heads are in the order of the keys.
+func headOf(key []byte, skip int) uint16 {
+	switch {
+	case len(key) >= skip+2:
+		return uint16(key[skip])<<8 | uint16(key[skip+1])
+	case len(key) == skip+1:
+		return uint16(key[skip]) << 8
+	}
+	return 0
+}
+
 func (t *tree) init(a *arena) { *t = tree{arena: a, root: &node{}} }
 
 // spot is a position in the tree.
@@ -74,7 +98,7 @@ type spot struct {
 func (s *spot) end() bool { return s.leaf == nil }
 
 // ref returns the entry there.
-func (s *spot) ref() ref { return s.leaf.entries[s.at] }
+func (s *spot) ref() ref { return s.leaf.entries[s.at].ref() }
 
 // next goes to the next entry.
 func (s *spot) next() {
@@ -130,12 +154,17 @@ func (s *spot) leave(reverse bool) {
 func (t *tree) key(r ref) []byte { return revision(t.arena.at(r)).key() }
 
 // search returns the position of the first entry of n that is not less than
-// key, and whether it equals key.
+// key, which belongs to n, and whether it equals key.
 func (t *tree) search(n *node, key []byte) (int, bool) {
-	low, high := 0, n.count
+	low, high, head := 0, n.count, headOf(key, n.skip)
 	for low < high {
 		middle := int(uint(low+high) / 2)
-		switch order := bytes.Compare(t.key(n.entries[middle]), key); {
+		c := n.entries[middle]
+		order := int(c.head()) - int(head)
+		if order == 0 {
+			order = bytes.Compare(t.key(c.ref())[n.skip:], key[n.skip:])
+		}
+		switch {
 		case order == 0:
 			return middle, true
 		case order < 0:
@@ -175,15 +204,53 @@ func (t *tree) near(key []byte) *node {
 	t.low, t.high = 0, 0
 	for n.children != nil {
 		i := t.child(n, key)
-		if i > 0 {
-			t.low = n.entries[i-1]
-		}
-		if i < n.count {
-			t.high = n.entries[i]
-		}
+		t.low, t.high = n.bounds(i, t.low, t.high)
 		n = n.children[i]
 	}
 	t.finger = n
+	return n
+}
+
+// nearEnds reports whether no key before end lies behind the leaf that near has returned.
+func (t *tree) nearEnds(end []byte) bool {
+	return t.high == 0 || bytes.Compare(end, t.key(t.high)) <= 0
+}
+
+// bounds returns the separators around child i of n, given those around n, zero for none.
+func (n *node) bounds(i int, low, high ref) (ref, ref) {
+	if i > 0 {
+		low = n.entries[i-1].ref()
+	}
+	if i < n.count {
+		high = n.entries[i].ref()
+	}
+	return low, high
+}
+
+// bind tells a node the separators around it.
+func (t *tree) bind(n *node, low, high ref) {
+	skip := 0
+	if low != 0 && high != 0 {
+		skip = common(t.key(low), t.key(high))
+	}
+	if skip != n.skip {
+		n.skip = skip
+		t.setHeads(n.entries[:n.count], skip)
+	}
+}
+
+// setHeads sets the heads of entries of a node that skips so many bytes.
+func (t *tree) setHeads(entries []cell, skip int) {
+	for i, c := range entries {
+		entries[i] = newCell(c.ref(), headOf(t.key(c.ref()), skip))
+	}
+}
+
+// common returns how many bytes two keys have in common at their beginning.
+func common(a, b []byte) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
 	return n
 }
 
@@ -195,7 +262,7 @@ func (t *tree) getNear(key []byte) ref { return t.find(t.near(key), key) }
 
 func (t *tree) find(leaf *node, key []byte) ref {
 	if i, found := t.search(leaf, key); found {
-		return leaf.entries[i]
+		return leaf.entries[i].ref()
 	}
 	return 0
 }
@@ -228,21 +295,22 @@ func (t *tree) put(key []byte, r ref, v kv.Version) (replaced ref) {
 	leaf.change(v)
 	i, found := t.search(leaf, key)
 	if found {
-		replaced, leaf.entries[i] = leaf.entries[i], r
+		replaced = leaf.entries[i].ref()
+		leaf.entries[i] = newCell(r, leaf.entries[i].head())
 		return replaced
 	}
 	if leaf.count == nodeSize {
 		leaf = t.makeRoom(key)
 		i, _ = t.search(leaf, key)
 	}
-	leaf.insert(i, r)
+	leaf.insert(i, newCell(r, headOf(key, leaf.skip)))
 	t.size++
 	return 0
 }
 
-func (n *node) insert(i int, r ref) {
+func (n *node) insert(i int, c cell) {
 	copy(n.entries[i+1:n.count+1], n.entries[i:n.count])
-	n.entries[i] = r
+	n.entries[i] = c
 	n.count++
 }
 
@@ -258,31 +326,38 @@ func (t *tree) makeRoom(key []byte) *node {
 		t.root = &node{children: &[nodeSize + 1]*node{t.root}}
 	}
 	n := t.root
+	var low, high ref
 	for n.children != nil {
 		i := t.child(n, key)
 		if n.children[i].count == nodeSize {
 			t.split(n, i, key)
+			for j := i; j <= i+1; j++ {
+				below, above := n.bounds(j, low, high)
+				t.bind(n.children[j], below, above)
+			}
 			i = t.child(n, key)
 		}
+		low, high = n.bounds(i, low, high)
 		n = n.children[i]
 	}
 	return n
 }
 
 // split divides a child of n in two, for key to come in between. Keys often
-// come in order: then the left half keeps everything.
+// come in order: then the left half keeps everything. The bounds of both halves are to be told to them.
 func (t *tree) split(n *node, i int, key []byte) {
-	left, right := n.children[i], &node{}
+	left := n.children[i]
+	right := &node{skip: left.skip}
 	at := left.count / 2
 	var separator ref
 	if left.children == nil {
 		first := key
-		if bytes.Compare(t.key(left.entries[left.count-1]), key) < 0 {
+		if bytes.Compare(t.key(left.entries[left.count-1].ref()), key) < 0 {
 			at = left.count
 		} else {
-			first = t.key(left.entries[at])
+			first = t.key(left.entries[at].ref())
 		}
-		separator = t.separate(t.key(left.entries[at-1]), first)
+		separator = t.separate(t.key(left.entries[at-1].ref()), first)
 		right.count = copy(right.entries[:], left.entries[at:left.count])
 		right.previous, right.next = left, left.next
 		right.changed = left.changed
@@ -291,10 +366,10 @@ func (t *tree) split(n *node, i int, key []byte) {
 		}
 		left.next = right
 	} else {
-		if bytes.Compare(t.key(left.entries[left.count-1]), key) < 0 {
+		if bytes.Compare(t.key(left.entries[left.count-1].ref()), key) < 0 {
 			at = left.count - nodeSmall
 		}
-		separator = left.entries[at]
+		separator = left.entries[at].ref()
 		right.count = copy(right.entries[:], left.entries[at+1:left.count])
 		right.children = &[nodeSize + 1]*node{}
 		copy(right.children[:], left.children[at+1:left.count+1])
@@ -303,17 +378,13 @@ func (t *tree) split(n *node, i int, key []byte) {
 	left.count = at
 	copy(n.children[i+2:n.count+2], n.children[i+1:n.count+1])
 	n.children[i+1] = right
-	n.insert(i, separator)
+	n.insert(i, newCell(separator, headOf(t.key(separator), n.skip)))
 }
 
 // separate makes a separator: the shortest key that is greater than left and
 // not greater than right.
 func (t *tree) separate(left, right []byte) ref {
-	n := 0
-	for n < len(left) && left[n] == right[n] {
-		n++
-	}
-	return newRevision(t.arena, right[:n+1], nil, 0)
+	return newRevision(t.arena, right[:common(left, right)+1], nil, 0)
 }
 
 // delete removes the entry of key, which is there.
@@ -330,21 +401,26 @@ func (t *tree) delete(key []byte) {
 // shrink merges what has become small on the way to the leaf of key.
 func (t *tree) shrink(key []byte) {
 	t.finger = nil
+	var low, high ref
 	for n := t.root; n.children != nil; {
-		i := t.join(n, t.child(n, key))
+		i, joined := t.join(n, t.child(n, key))
+		low, high = n.bounds(i, low, high)
 		n = n.children[i]
+		if joined {
+			t.bind(n, low, high)
+		}
 	}
 	for t.root.children != nil && t.root.count == 0 {
 		t.root = t.root.children[0]
 	}
 }
 
-// join merges child i of n with a neighbour if it is small and that fits, and
-// returns the position of the result. An empty leaf stays if its parent has no
-// other child.
-func (t *tree) join(n *node, i int) int {
+// join merges child i of n with a neighbour if it is small and that fits. It
+// returns the position of the result, and whether that has new bounds, which are to be told to it.
+// An empty leaf stays if its parent has no other child.
+func (t *tree) join(n *node, i int) (at int, joined bool) {
 	if n.children[i].count >= nodeSmall {
-		return i
+		return i, false
 	}
 	for _, left := range [...]int{i, i - 1} {
 		if left < 0 || left == n.count {
@@ -354,29 +430,36 @@ func (t *tree) join(n *node, i int) int {
 		together := a.count + b.count
 		if together <= nodeMerged || together < nodeSize && min(a.count, b.count) == 0 {
 			t.merge(n, left)
-			return left
+			return left, true
 		}
 	}
-	return i
+	return i, false
 }
 
 // merge moves everything of child i+1 of n into child i.
 func (t *tree) merge(n *node, i int) {
 	left, right := n.children[i], n.children[i+1]
-	separator := n.entries[i]
+	separator := n.entries[i].ref()
 	if left.children == nil {
 		t.arena.free(separator)
-		left.change(right.changed)
+		left.changed = max(left.changed, right.changed)
+		left.gone.Store(false)
+		if right.touched.Load() {
+			left.touch()
+		}
 		left.next = right.next
 		if left.next != nil {
 			left.next.previous = left
 		}
 	} else {
-		left.entries[left.count] = separator
+		left.entries[left.count] = newCell(separator, 0)
 		left.count++
 		copy(left.children[left.count:], right.children[:right.count+1])
 	}
 	left.count += copy(left.entries[left.count:], right.entries[:right.count])
+	// Both had common bytes of their own, and together they have no more than either.
+	left.skip = min(left.skip, right.skip)
+	t.setHeads(left.entries[:left.count], left.skip)
 	n.remove(i)
 	copy(n.children[i+1:], n.children[i+2:n.count+2])
 	n.children[n.count+1] = nil
