@@ -254,12 +254,12 @@ func (c *Cluster) Transact(ctx context.Context, o kv.Options, fn func(kv.Attempt
 	return kv.Transact(ctx, c.db, c.RetryPolicy(o), fn)
 }
 
-// patient is the model for what a worker writes under its claims. While the store can only be read, it waits: what a
+// Patient is a cluster for what a worker writes under its claims. While the store can only be read, it waits: what a
 // function has come to would be lost otherwise.
-type patient struct{ *Cluster }
+type Patient struct{ *Cluster }
 
 // Transact is Cluster.Transact, and repeats after kv.ErrReadOnly too.
-func (p patient) Transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
+func (p Patient) Transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
 	retry := p.RetryPolicy(o)
 	retry.Patient = true
 	return kv.Transact(ctx, p.db, retry, fn)

@@ -192,7 +192,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		err = skipUnreadable(func(skip skippedLanes) (err error) {
 			f.leaveDependants = len(skip) > 0
 			turns := f.serializer()
-			result, err = turns.Transact(ctx, patient{c}, kv.Options{Tag: "futura-finish", Turns: turns != nil}, f.run)
+			result, err = turns.Transact(ctx, Patient{c}, kv.Options{Tag: "futura-finish", Turns: turns != nil}, f.run)
 			return err
 		})
 	}

@@ -19,7 +19,7 @@ func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 	f.begun = true
 	key := r.cluster.keys.Suspect(r.info.ID, f.ID)
 	value := layout.Encode(&layout.SuspectRecord{Sequence: f.Token.Sequence, Deaths: f.Attempts.Suspicion()})
-	_, err := patient{r.cluster}.Transact(ctx, kv.Options{Tag: "futura-begin"}, func(tx kv.Attempt) error {
+	_, err := Patient{r.cluster}.Transact(ctx, kv.Options{Tag: "futura-begin"}, func(tx kv.Attempt) error {
 		if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 	keys := r.cluster.keys
 	listKey := keys.Claims(r.info.ID, token.Sequence)
 	var undone map[layout.ID]bool
-	_, err := patient{r.cluster}.Transact(ctx, kv.Options{Tag: "futura-refuse"}, func(tx kv.Attempt) error {
+	_, err := Patient{r.cluster}.Transact(ctx, kv.Options{Tag: "futura-refuse"}, func(tx kv.Attempt) error {
 		undone = map[layout.ID]bool{}
 		alive := r.askAlive(tx)
 		list := tx.Get(listKey)

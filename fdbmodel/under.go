@@ -21,7 +21,7 @@ func (r *Registration) Under(ctx context.Context, o kv.Options, fresh bool, futu
 	write func(ctx context.Context, tx kv.Attempt, held []bool) error,
 ) (kv.Version, error) {
 	keys := r.cluster.keys
-	result, err := patient{r.cluster}.Transact(ctx, o, func(tx kv.Attempt) error {
+	result, err := Patient{r.cluster}.Transact(ctx, o, func(tx kv.Attempt) error {
 		all := futures()
 		claimed, recent := lastClaim(len(all), func(i int) *ClaimedFuture { return all[i] }, r.cluster.clock.Now())
 		if err := seeClaims(ctx, tx, claimed, recent && !fresh); err != nil {

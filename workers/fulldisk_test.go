@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -63,7 +64,7 @@ func onFaultyStore(t *testing.T, functions map[string]workers.Function,
 		o := futures.Options{Config: layout.Config{Heartbeat: 5 * time.Second, DeadAfter: time.Hour}}
 		c, err := futures.New(ctx, s, o)
 		require.NoError(t, err)
-		w, err := workers.New(c, workers.Options{Slots: 3})
+		w, err := workers.New(c, workers.Options{Slots: 6})
 		require.NoError(t, err)
 		for name, f := range functions {
 			require.NoError(t, w.Register(name, f))
@@ -84,7 +85,8 @@ func onFaultyStore(t *testing.T, functions map[string]workers.Function,
 func TestOutcomesWaitForRoomOnTheDisk(t *testing.T) {
 	t.Parallel()
 	for _, full := range []error{kv.ErrReadOnly, fmt.Errorf("%w: %w", kv.ErrUnknownResult, kv.ErrReadOnly)} {
-		started, on := make(chan struct{}, 3), make(chan struct{})
+		started, on := make(chan struct{}, 6), make(chan struct{})
+		large := strings.Repeat("large ", 2000)
 		wait := func(context.Context, []byte) ([]byte, error) {
 			started <- struct{}{}
 			<-on
@@ -101,9 +103,31 @@ func TestOutcomesWaitForRoomOnTheDisk(t *testing.T) {
 				v, err := futures.Step(ctx, "one", func(context.Context) (string, error) { return "step", nil })
 				return []byte(v), err
 			},
+			"large": func(ctx context.Context, args []byte) ([]byte, error) {
+				_, _ = wait(ctx, args)
+				return []byte(large), nil
+			},
+			"large.steps": func(ctx context.Context, args []byte) ([]byte, error) {
+				_, _ = wait(ctx, args)
+				v, err := futures.Step(ctx, "one", func(context.Context) (string, error) { return large, nil })
+				return []byte(v), err
+			},
+			"writes": func(ctx context.Context, args []byte) ([]byte, error) {
+				to, err := workers.ResultWriter(ctx)
+				if err != nil {
+					return nil, err
+				}
+				_, _ = wait(ctx, args)
+				for range 2 << 20 / len(large) { // more than is kept in memory
+					if _, err := to.Write([]byte(large)); err != nil {
+						return nil, err
+					}
+				}
+				return nil, nil
+			},
 		}, func(ctx context.Context, s *faultyStore, c *futures.Client) {
 			all := map[string]*futures.Future{}
-			for _, name := range []string{"ends", "fails", "steps"} {
+			for _, name := range []string{"ends", "fails", "steps", "large", "large.steps", "writes"} {
 				f, err := c.Submit(ctx, futures.Task{Function: "go:" + name, MaxRetries: new(int)})
 				require.NoError(t, err)
 				all[name] = f
@@ -116,11 +140,13 @@ func TestOutcomesWaitForRoomOnTheDisk(t *testing.T) {
 			synctest.Wait()
 			require.Positive(t, f.n.Load())
 			s.fault.Store(nil)
-			for name, want := range map[string]string{"ends": "done", "steps": "step"} {
+			for name, want := range map[string]string{"ends": "done", "steps": "step", "large": large, "large.steps": large,
+				"writes": strings.Repeat(large, 2<<20/len(large))} {
 				value, err := all[name].Await(ctx)
 				require.NoError(t, err, name)
-				require.Equal(t, want, string(value.Value))
+				require.Equal(t, want, string(value.Value), name)
 			}
+			require.Len(t, started, 0, "nothing ran twice")
 			_, err := all["fails"].Await(ctx)
 			failed := (*futures.FailedError)(nil)
 			require.ErrorAs(t, err, &failed)

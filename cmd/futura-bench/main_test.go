@@ -30,7 +30,7 @@ func TestMistakes(t *testing.T) {
 		args []string
 	}{
 		{"no scenario", []string{"nothing"}},
-		{"accepts 1 arg", nil},
+		{"accepts 1 arg", []string{}},
 		{"unknown flag: --what", []string{"latency", "--what"}},
 		{"use memory:", []string{"latency", "--store", "nowhere:"}},
 		{"--futures -1, --workers 0", []string{"latency", "--futures", "-1"}},

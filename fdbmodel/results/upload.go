@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/pieces"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -15,12 +16,12 @@ import (
 // Completion of that token names End's reference. Once the claim has ended without, the next
 // one may Resume it, and it is swept at the end of the future at the latest. An unknown
 // commit is retried and harmless: only the holder of the token writes there. A later upload
-// of the attempt replaces the one before.
+// of the attempt replaces the one before. While the store can only be read, its calls wait.
 func (r *Results) Upload(ctx context.Context, id layout.ID, token layout.Token) *Upload {
 	ref := layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String()}
 	key := func(i int) []byte { return r.keys.Chunk(id, ref, i) }
 	return &Upload{results: r, id: id, ref: ref,
-		Upload: pieces.NewUpload(ctx, r.cluster, ofResult(id), layout.MaxPut, key)}
+		Upload: pieces.NewUpload(ctx, fdbmodel.Patient{Cluster: r.cluster}, ofResult(id), layout.MaxPut, key)}
 }
 
 func ofResult(id layout.ID) string { return "result of future " + id.String() }

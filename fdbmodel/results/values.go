@@ -13,11 +13,12 @@ import (
 
 // Store writes a large result of the attempt that holds token. It counts
 // once a Completion of that token names the reference. An unknown commit is
-// retried and harmless: only the holder of the token writes there.
+// retried and harmless: only the holder of the token writes there. While the store
+// can only be read, Store waits until ctx ends.
 func (r *Results) Store(ctx context.Context, id layout.ID, token layout.Token, value []byte,
 ) (layout.ChunkRef, error) {
 	ref := layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String()}
-	return pieces.PutValue(ctx, r.cluster, r.keys, id, ref, value)
+	return pieces.PutValue(ctx, fdbmodel.Patient{Cluster: r.cluster}, r.keys, id, ref, value)
 }
 
 // StoreStderr writes a long standard error stream of the attempt that holds
@@ -25,7 +26,7 @@ func (r *Results) Store(ctx context.Context, id layout.ID, token layout.Token, v
 func (r *Results) StoreStderr(ctx context.Context, id layout.ID, token layout.Token, value []byte,
 ) (layout.ChunkRef, error) {
 	ref := layout.ChunkRef{Kind: layout.ChunkStderr, Token: token.String()}
-	return pieces.PutValue(ctx, r.cluster, r.keys, id, ref, value)
+	return pieces.PutValue(ctx, fdbmodel.Patient{Cluster: r.cluster}, r.keys, id, ref, value)
 }
 
 // Value returns a result's bytes, wherever they are stored. For an object it

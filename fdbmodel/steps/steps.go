@@ -76,9 +76,10 @@ func CheckName(name string) error {
 // Store writes a large value of a step of the attempt that holds token. It counts once a Record of
 // that name and token refers to it; otherwise it is swept. It returns ErrTooLarge beyond
 // layout.MaxPut. An unknown commit is retried and harmless: only the holder of the token writes there.
+// While the store can only be read, Store waits until ctx ends.
 func (s *Steps) Store(ctx context.Context, id layout.ID, token layout.Token, name string, value []byte,
 ) (layout.ChunkRef, error) {
-	return pieces.PutValue(ctx, s.cluster, s.cluster.Keys(), id, step.Ref(name, token), value)
+	return pieces.PutValue(ctx, fdbmodel.Patient{Cluster: s.cluster}, s.cluster.Keys(), id, step.Ref(name, token), value)
 }
 
 // Value returns what a step returned, wherever that is stored. ErrNotFound says that the step was
