@@ -273,6 +273,12 @@ func (n *node) peerKey() ([]byte, *os.File, error) {
 		}
 		file = filepath.Join(dir, "peer.key")
 	}
+	return loadPeerKey(file, "head")
+}
+
+// loadPeerKey returns the private key in a file, which is made if it is missing, and the file, which no other head
+// or worker of this machine has until it is closed: two with one key would be one peer for others.
+func loadPeerKey(file, who string) ([]byte, *os.File, error) {
 	key, err := p2p.LoadKey(file)
 	if err != nil {
 		return nil, nil, usageError{err}
@@ -282,8 +288,8 @@ func (n *node) peerKey() ([]byte, *os.File, error) {
 		return nil, nil, err
 	}
 	if err = lockFile(f); errors.Is(err, errWritten) {
-		err = fmt.Errorf("another head runs with the key %s: stop that one, or give this one a key of its own with "+
-			"--peer-key FILE", file)
+		err = fmt.Errorf("another %s runs with the key %s: stop that one, or give this one a key of its own with "+
+			"--peer-key FILE", who, file)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())

@@ -90,16 +90,32 @@ func (f *peerWorkerFlags) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
+// key returns the worker's private key, nil for a new one, and its file, which no other worker has until it is
+// closed.
+func (f *peerWorkerFlags) key() ([]byte, *os.File, error) {
+	file := f.keyFile
+	if file == "" && f.state == "" {
+		return nil, nil, nil
+	}
+	if file == "" {
+		if err := os.MkdirAll(f.state, 0o700); err != nil {
+			return nil, nil, usageError{fmt.Errorf("--state: %w", err)}
+		}
+		file = filepath.Join(f.state, "peer.key")
+	}
+	return loadPeerKey(file, "worker")
+}
+
 // peerWorker runs a worker that serves heads, until ctx ends.
 func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 	log := f.options.Logger
 	p2p.LibraryLog(log.Handler())
-	key := f.peer.keyFile
-	if key == "" && f.peer.state != "" {
-		if err := os.MkdirAll(f.peer.state, 0o700); err != nil {
-			return usageError{fmt.Errorf("--state: %w", err)}
-		}
-		key = filepath.Join(f.peer.state, "peer.key")
+	key, held, err := f.peer.key()
+	if err != nil {
+		return err
+	}
+	if held != nil {
+		defer held.Close()
 	}
 	executor, err := wasm.New(ctx, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory, Logger: log})
 	if errors.Is(err, wasm.ErrBadConfig) {
@@ -119,7 +135,7 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 		transfers = (&transferLines{app: a}).tell
 	}
 	w, err := peerworker.New(peerworker.Options{
-		Heads: f.peer.heads, Discover: f.peer.discover, AllowAnyHead: f.peer.anyHead, KeyFile: key,
+		Heads: f.peer.heads, Discover: f.peer.discover, AllowAnyHead: f.peer.anyHead, Key: key,
 		Listen: f.peer.listen, State: f.peer.state,
 		Name: o.Name, Version: version, Labels: o.Labels, Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU,
 		Policy: o.Policy, Modules: executor, ModuleTimeout: o.ModuleTimeout,

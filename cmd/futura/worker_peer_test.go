@@ -70,6 +70,10 @@ func TestAWorkerWithoutAStoreRunsModulesForItsHead(t *testing.T) {
 		out, _ := s.run(exitOK, "", "submit", "wasm:copy", "--args", "hello", "--wait")
 		require.Contains(t, out, "hello", "%s", log)
 		require.Contains(t, s.ok("peers", "--json"), id)
+		twin := []string{"worker", "--head", head.Peers[0], "--peer-key", filepath.Join(state, "peer.key")}
+		var none, refused stacktest.Buffer
+		require.Equal(t, exitStore, run(t.Context(), twin, strings.NewReader(""), &none, &refused), "%s", &refused)
+		require.Contains(t, refused.String(), "another worker runs with the key")
 		require.Equal(t, exitOK, stop(), "%s", log)
 	}
 }
