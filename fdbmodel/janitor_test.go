@@ -189,7 +189,7 @@ func TestUnreadableDoneEntriesStopNobody(t *testing.T) {
 	s := newSharded(t)
 	reads := &fdbmodel.CountedRanges{Database: s.store.Database, Tag: "futura-expire"}
 	s.store.Database = reads
-	for n := range 3 * shards.MaxRefills {
+	for n := range 24 * shards.MaxRefills {
 		key := append(s.c.Keys().DoneOf(2), fmt.Sprintf("\x01%04d\x00", n)...)
 		s.replace(key, newerRecord)
 	}

@@ -12,21 +12,25 @@ import (
 	"github.com/futura-run/futura/internal/clock"
 )
 
-// maxExpire is the number of finished futures at which one transaction takes no further entry
-// of the done lists.
-const maxExpire = 2048
+const (
+	// maxExpire is the number of finished futures at which one transaction takes no further entry
+	// of the done lists.
+	maxExpire = 2048
+	// donePage is how many entries of a shard's done list are read at once. One of futures that end together
+	// has up to 2 kB.
+	donePage = 8
+)
 
-// ExpireDone removes finished futures whose retention has passed, of at most one
-// entry of each shard's done list. It returns how many, and when to call it
-// again: at once if it removed an entry, else when the next one is due; the zero
-// time if there is none. It looks at all shards in one transaction, so an error
+// ExpireDone removes finished futures whose retention has passed, up to about 2,000. It returns how
+// many, and when to call it again: at once if it removed an entry of the done lists, else when the next one is
+// due; the zero time if there is none. It looks at all shards in one transaction, so an error
 // of the store removes nothing from any of them. Futures that were retried since
-// stay; so do unreadable futures and inputs of futures that are not over, for
+// stay; so do unreadable futures, inputs of futures that are not over, and what is pinned, for
 // another retention, and unreadable entries.
 // An unknown commit is retried and harmless.
 func (j Janitor) ExpireDone(ctx context.Context) (removed int, next time.Time, err error) {
 	now := j.cluster.Now()
-	_, err = j.cluster.Change(ctx, kv.Options{Tag: "futura-expire", NoSync: true},
+	_, err = j.cluster.Change(ctx, kv.Options{Tag: "futura-expire"},
 		func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 			var entries []doneEntry
 			var err error
@@ -37,6 +41,8 @@ func (j Janitor) ExpireDone(ctx context.Context) (removed int, next time.Time, e
 				return err
 			}
 			for _, e := range entries {
+				// What stays is listed again, once: two transactions can't take the same entry.
+				tx.AddReadConflictKey(e.key)
 				tx.Clear(e.key)
 				next = now
 			}
@@ -56,12 +62,12 @@ type doneEntry struct {
 	futures []read.Pending
 }
 
-// expired requests the futures of the first readable entry of each shard,
-// where its retention has passed. If that is none, it returns when the next one
+// expired requests the futures of the first readable entries of each shard
+// whose retention has passed. If that are none, it returns when that of the next one
 // does.
 func (j Janitor) expired(ctx context.Context, tx kv.Tx, now time.Time,
 ) (expired []doneEntry, next time.Time, err error) {
-	scan := shards.Read(tx.Snapshot(), j.keys.Shards, j.keys.DoneOf, 1)
+	scan := shards.Read(tx.Snapshot(), j.keys.Shards, j.keys.DoneOf, donePage)
 	for n := 0; n < maxExpire; {
 		item, _, err := scan.Next(ctx)
 		if err != nil || item.Key == nil {
@@ -73,8 +79,8 @@ func (j Janitor) expired(ctx context.Context, tx kv.Tx, now time.Time,
 		} else if err != nil {
 			return nil, next, err
 		}
-		scan.Leave()
 		if due := time.UnixMilli(entry.At).Add(j.cluster.Config().Retention); due.After(now) {
+			scan.Leave()
 			next = clock.Earlier(next, due)
 			continue
 		}
@@ -93,11 +99,13 @@ func expire(ctx context.Context, w *fdbmodel.WriteSet, entries []doneEntry) (rem
 		for i, id := range e.ids {
 			row, found, err := e.futures[i].Wait(ctx)
 			switch {
+			case seen[id]:
 			case layout.IsUnreadable(err):
+				seen[id] = true
 				w.Keep(id) // a version that can read it may expire it then
 			case err != nil:
 				return 0, err
-			case found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= e.at && !seen[id]:
+			case found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= e.at:
 				seen[id] = true
 				gone, err := w.Expire(ctx, &row)
 				if err != nil {

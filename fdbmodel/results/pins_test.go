@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -54,6 +55,45 @@ func TestPins(t *testing.T) {
 	require.Equal(t, 1, expire())
 	require.ErrorIs(t, results.Of(s.C).Pin(s.Ctx, id, "report", ""), fdbmodel.ErrNotFound)
 	s.RequireSound()
+}
+
+// TestWhatIsKeptIsListedOnce has two janitors expire a pinned future at the same time, and one that is listed often.
+func TestWhatIsKeptIsListedOnce(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	db := &modeltest.BeforeCommits{Database: s.Faults, Call: map[string]func(){}}
+	other, err := fdbmodel.Open(s.Ctx, db, "unknown", fdbmodel.Options{Clock: s.Clock, Config: s.C.Config()})
+	require.NoError(t, err)
+	id := s.Submit()
+	_, _, err = s.C.Cancel(s.Ctx, id, "")
+	require.NoError(t, err)
+	require.NoError(t, results.Of(s.C).Pin(s.Ctx, id, "report", ""))
+	listed := func() (n int) {
+		for shard := range s.C.Config().Shards {
+			done := kv.Prefix(s.C.Keys().DoneOf(shard))
+			require.NoError(t, s.C.EachKey(s.Ctx, done, func(kv.KeyValue) error { n++; return nil }))
+		}
+		return n
+	}
+	for range 3 {
+		s.Clock.Advance(s.C.Config().Retention + time.Millisecond)
+		db.Call["futura-expire"] = func() {
+			_, _, err := maintenance.Of(s.C).ExpireDone(s.Ctx)
+			require.NoError(t, err)
+		}
+		_, _, err := maintenance.Of(other).ExpireDone(s.Ctx)
+		require.NoError(t, err)
+		require.Equal(t, 1, listed())
+	}
+	for range 20 { // listed again and again, by whatever fault
+		_, err := s.C.Change(s.Ctx, kv.Options{}, func(_ kv.Attempt, w *fdbmodel.WriteSet) error { w.Keep(id); return nil })
+		require.NoError(t, err)
+	}
+	require.Equal(t, 21, listed())
+	s.Clock.Advance(s.C.Config().Retention + time.Millisecond)
+	_, _, err = maintenance.Of(s.C).ExpireDone(s.Ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, listed())
 }
 
 // TestPinsOfASession end with it.
