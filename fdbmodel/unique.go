@@ -161,8 +161,10 @@ func resolveTwice(s, first *Submission, earlier, answer *Submitted) (bool, error
 	return true, nil
 }
 
+// isWaiting reports whether a future waits to begin.
 func isWaiting(row *layout.Row) bool {
-	return row != nil && slices.Contains([]layout.State{layout.Blocked, layout.Ready, layout.Delayed}, row.State())
+	return row != nil && !row.HasBegun() &&
+		slices.Contains([]layout.State{layout.Blocked, layout.Ready, layout.Delayed}, row.State())
 }
 
 // replace cancels a future that waits, because a new one takes its name.

@@ -96,6 +96,13 @@ func (r *Row) Open() bool {
 	return r.Spec.Held() && r.Attempts.Assigned != "" && (s == Ready || s == Claimed)
 }
 
+// HasBegun reports whether something is left of an attempt that has begun: a failure, the death of a worker, a snooze,
+// or a step. One that was given back whole leaves nothing.
+func (r *Row) HasBegun() bool {
+	a := &r.Attempts
+	return r.Steps || a.Failed > 0 || a.Crashes > 0 || a.Snoozed > 0 || a.Deaths.Len() > 0
+}
+
 // FinishedAt returns when a terminal future finished, in milliseconds of Unix
 // time, and 0 for others.
 func (r *Row) FinishedAt() int64 {
@@ -112,9 +119,11 @@ func (r *Row) Attempt() int {
 		return r.Result.Attempt
 	case Claimed:
 		return r.Attempts.Failed + 1
-	default:
-		return r.Attempts.Failed
 	}
+	if r.Attempts.Failed == 0 && r.HasBegun() {
+		return 1 // it has snoozed, or its worker has died
+	}
+	return r.Attempts.Failed
 }
 
 // rowTable has the keys of futures.

@@ -37,7 +37,7 @@ func (m *Machine) drawUnique(s *fdbmodel.Submission) {
 
 // isReplaced reports whether a future was cancelled because a new one takes its name.
 func isReplaced(before, after *layout.Row, subs []fdbmodel.Submission) bool {
-	if after == nil || after.Spec.Unique == nil || before != nil && layout.PlaceOf(before) == nil ||
+	if after == nil || after.Spec.Unique == nil || before != nil && (layout.PlaceOf(before) == nil || before.HasBegun()) ||
 		after.State() != layout.Failed || after.Exception.Kind != layout.KindCancelled {
 		return false
 	}

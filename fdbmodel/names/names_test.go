@@ -44,34 +44,6 @@ func trySubmit(s *modeltest.Stage, change ...func(*fdbmodel.Submission)) (fdbmod
 // The other future of a conflict: 0 is one that was removed.
 var otherStates = append(layout.States(), 0)
 
-// uniqueOther submits a unique future and brings it into a state.
-func uniqueOther(s *modeltest.Stage, u fdbmodel.Unique, state layout.State) layout.ID {
-	input := s.Submit(func(sub *fdbmodel.Submission) { sub.NotBefore = s.Clock.Now().Add(24 * time.Hour) })
-	id := s.Submit(unique(u), func(sub *fdbmodel.Submission) {
-		switch state {
-		case layout.Delayed:
-			sub.NotBefore = s.Clock.Now().Add(time.Hour)
-		case layout.Blocked:
-			sub.Inputs = []layout.ID{input}
-		}
-	})
-	if slices.Contains([]layout.State{layout.Claimed, layout.Realized, layout.Failed, 0}, state) {
-		f := s.Claim(s.Worker)
-		require.Len(s.T, f, 1)
-		switch state {
-		case layout.Realized:
-			s.Finish(s.Worker, modeltest.Realize(&f[0]))
-		case layout.Failed, 0:
-			s.Finish(s.Worker, failForGood(&f[0]))
-		}
-		if state == 0 {
-			require.NoError(s.T, s.C.Discard(s.Ctx, id))
-		}
-	}
-	require.Equal(s.T, state, s.State(id))
-	return id
-}
-
 // TestUniqueConflicts submits a unique future while another one with its key is in each
 // state, for each time that this keeps the key, and each answer to the conflict.
 func TestUniqueConflicts(t *testing.T) {
@@ -88,23 +60,26 @@ func TestUniqueConflicts(t *testing.T) {
 			for i, state := range otherStates {
 				// On a server, each state is met by one of them.
 				for n := range storetest.Fewer(len(conflicts), 1) {
-					playConflict(t, u, state, conflicts[(i+n+len(name))%len(conflicts)])
+					playConflict(t, u, state, false, conflicts[(i+n+len(name))%len(conflicts)])
+					if state == layout.Ready || state == layout.Delayed {
+						playConflict(t, u, state, true, conflicts[(i+n+len(name))%len(conflicts)])
+					}
 				}
 			}
 		})
 	}
 }
 
-func playConflict(t *testing.T, u fdbmodel.Unique, state layout.State, conflict fdbmodel.Conflict) {
+func playConflict(t *testing.T, u fdbmodel.Unique, state layout.State, begun bool, conflict fdbmodel.Conflict) {
 	s := modeltest.NewStage(t)
-	other := uniqueOther(s, u, state)
+	other := uniqueBegun(s, u, state, begun)
 	s.Clock.Advance(time.Second)
 	over := state == 0 || state.Terminal()
-	waits := !over && state != layout.Claimed
-	holds := u.Until == layout.UntilEver || u.For > time.Second || waits || state == layout.Claimed && u.Until == ""
+	waits := !over && state != layout.Claimed && !begun
+	holds := u.Until == layout.UntilEver || u.For > time.Second || waits || !over && u.Until == ""
 	u.OnConflict = conflict
 	got, err := trySubmit(s, unique(u), func(sub *fdbmodel.Submission) { sub.Args = []byte("y") })
-	about := fmt.Sprintf("%+v while the other is %v", u, state)
+	about := fmt.Sprintf("%+v while the other is %v, and has begun: %v", u, state, begun)
 	var refused *fdbmodel.NotUniqueError
 	switch {
 	case !holds:

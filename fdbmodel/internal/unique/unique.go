@@ -25,7 +25,7 @@ type Unique struct {
 	// none with a key, and to all of them without one.
 	By []Part
 	// Until says when the future gives up the name. Defaults to UntilEnd. One that a
-	// worker gives back after it was claimed has the name again with UntilClaim,
+	// worker gives back after it was claimed, and that has not begun, has the name again with UntilClaim,
 	// unless another future took it meanwhile.
 	Until layout.UniqueUntil
 	// For keeps the name for a period from the submit on, even if the future ends
