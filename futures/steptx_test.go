@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -116,6 +117,34 @@ func writes(write func(*futures.Tx)) func(context.Context, *futures.Tx) (string,
 		write(tx)
 		return "", nil
 	}
+}
+
+// TestAStepWithEffectsOfARefusedSubmit fails with what was refused, also if its code goes on: it runs once, and the
+// function decides.
+func TestAStepWithEffectsOfARefusedSubmit(t *testing.T) {
+	t.Parallel()
+	cluster := futurestest.New(t)
+	cluster.Register("taken", func(context.Context, []byte) ([]byte, error) { return nil, nil })
+	task := futures.Task{Function: "go:taken", Delay: time.Hour, Unique: &futures.Unique{Key: "k"}}
+	_, err := cluster.Client.Submit(t.Context(), task)
+	require.NoError(t, err)
+	var count counter
+	cluster.Register(durable.Bind(func(ctx context.Context, _ int) (string, error) {
+		_, err := futures.StepTx(ctx, "order", func(ctx context.Context, tx *futures.Tx) (string, error) {
+			count.add("step")
+			_, err := tx.Submit(ctx, task)
+			require.ErrorIs(t, err, futures.ErrNotUnique)
+			return "there is one", nil
+		})
+		if errors.Is(err, futures.ErrNotUnique) {
+			return "refused", nil
+		}
+		return "", err
+	}))
+	out, err := durable.Call(t.Context(), cluster.Client, 1)
+	require.NoError(t, err)
+	require.Equal(t, "refused", out)
+	require.Equal(t, 1, count.runs("step"))
 }
 
 // TestAStepInAStepWithEffects is refused also by the context of the function.

@@ -36,6 +36,9 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 		ctx, cancel := withTimeout(ctx, clk, kv.TxLifetime)
 		defer cancel()
 		value, own = fn(ctx, tx)
+		if local := kv.LocalOf(tx); own == nil && local != nil {
+			own = local.Failed() // fn went on although a submit was refused
+		}
 		if took := clk.Now().Sub(began); took >= kv.TxLifetime {
 			own = Permanent(fmt.Errorf("step %s of future %s took %v with its transaction, which the store keeps for %v: have "+
 				"it do less, or do what takes long in a step before", step, f.ID, took.Round(time.Millisecond), kv.TxLifetime))
