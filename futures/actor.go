@@ -48,8 +48,10 @@ func (a *Actor[S]) Name() string { return a.name }
 
 // joined is an actor in the turn of an attempt.
 type joined[S any] struct {
-	state   *S
+	state *S
+	// deleted says that the end removes the actor, whose state was encoded as last when that was asked.
 	deleted bool
+	last    []byte
 }
 
 // State has the actor of a key take part in the attempt of the function that ctx was given to, and
@@ -85,13 +87,24 @@ func (a *Actor[S]) States(ctx context.Context, keys ...string) ([]*S, error) {
 	return states, nil
 }
 
-// Delete has the end of the attempt remove the state of an actor; see State.
+// Delete has the end of the attempt remove the state and the parts of an actor; see State. What the attempt changes of
+// either after it is a permanent error: the actor can't be both removed and changed. Parts.Get and List find no
+// part any more.
 func (a *Actor[S]) Delete(ctx context.Context, key string) error {
-	all, err := a.join(ctx, []string{key})
-	if err == nil {
-		all[0].deleted = true
+	turn, err := turnOf(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	all, err := a.joinTurn(ctx, turn, []string{key})
+	if err != nil {
+		return err
+	}
+	last, err := encode(CodecMsgpack, all[0].state)
+	if err != nil {
+		return err
+	}
+	all[0].deleted, all[0].last = true, last
+	return turn.DeleteParts(actors.Ref{Type: a.name, Key: key})
 }
 
 func (a *Actor[S]) join(ctx context.Context, keys []string) ([]*joined[S], error) {
@@ -138,10 +151,14 @@ func (a *Actor[S]) see(s *actors.State) (seen any, end func() (actors.Change, er
 	}
 	return j, func() (actors.Change, error) {
 		c := actors.Change{Read: read, Delete: j.deleted, Codec: CodecMsgpack, Schema: a.schema}
-		if j.deleted {
-			return c, nil
-		}
 		c.Value, err = encode(CodecMsgpack, j.state)
+		if j.deleted {
+			if err == nil && !bytes.Equal(c.Value, j.last) {
+				err = errors.New("it was changed after Delete in the same turn, which removes it: change it before, or leave " +
+					"out Delete")
+			}
+			return c, err
+		}
 		if before == nil && !migrated && err == nil {
 			before, err = encode(CodecMsgpack, new(S)) // an actor without a state that gets none
 		}

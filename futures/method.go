@@ -124,7 +124,9 @@ func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ..
 //
 // It returns ErrOutsideFunction for another context, a permanent error in a step, and the errors of
 // Client.Submit that need no look at other futures. The others fail the attempt: an unknown lane or
-// module, a name that another future has, inputs that do not exist.
+// module, a name that another future has, inputs that do not exist. The deadline of the function's own future is not
+// passed on: what is sent belongs to a result that is there. Of two tasks of one unique key with ConflictReplace, the
+// later one takes the place of the first.
 func Send(ctx context.Context, t Task) (ID, error) {
 	turn, err := turnOf(ctx)
 	if err != nil {
@@ -146,7 +148,7 @@ func Send(ctx context.Context, t Task) (ID, error) {
 	if err := c.ensureCalls(ctx, t); err != nil {
 		return ID{}, err
 	}
-	s, err := c.submission(ctx, &t)
+	s, err := c.submission(context.WithValue(ctx, taskcontext.DeadlineKey{}, nil), &t)
 	if err != nil {
 		return ID{}, err
 	}

@@ -42,6 +42,7 @@ type turnActor struct {
 	seen  any // what the function sees of it
 	end   func() (actors.Change, error)
 	parts map[string]actors.Part // that the function has set and removed
+	bare  bool                   // it has removed all
 }
 
 // turn returns the turn of the attempt.
@@ -160,6 +161,9 @@ func (t *turn) Submit(subs []fdbmodel.Submission) error {
 	if t.over {
 		return errTurnOver
 	}
+	for i := range subs {
+		t.replace(&subs[i])
+	}
 	size := t.size
 	for i := range subs {
 		size += subs[i].Size()
@@ -171,6 +175,23 @@ func (t *turn) Submit(subs []fdbmodel.Submission) error {
 	}
 	t.submits, t.size = append(t.submits, subs...), size
 	return nil
+}
+
+// replace drops the submission whose place another one of its unique name takes: it waits as little as one that
+// an earlier turn has made. One that others take the result of stays. It is called under mu.
+func (t *turn) replace(by *fdbmodel.Submission) {
+	if by.Unique == nil || by.Unique.OnConflict != fdbmodel.ConflictReplace {
+		return
+	}
+	at := slices.IndexFunc(t.submits, func(s fdbmodel.Submission) bool {
+		return s.Unique != nil && s.Unique.OnConflict == fdbmodel.ConflictReplace && s.Spec.Unique.Name == by.Spec.Unique.Name
+	})
+	if at < 0 || slices.ContainsFunc(append(t.submits[:len(t.submits):len(t.submits)], *by),
+		func(s fdbmodel.Submission) bool { return slices.Contains(s.Inputs, t.submits[at].ID) }) {
+		return
+	}
+	t.size -= t.submits[at].Size()
+	t.submits = slices.Delete(t.submits, at, at+1)
 }
 
 // end encodes what the function has made of actors, if it counts. No more is taken.

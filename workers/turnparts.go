@@ -19,8 +19,11 @@ func (t *turn) Parts(ctx context.Context, ref actors.Ref, which actors.PartRange
 		t.mu.Unlock()
 		return nil, "", errTurnOver
 	}
-	set := maps.Clone(of.parts)
+	set, bare := maps.Clone(of.parts), of.bare
 	t.mu.Unlock()
+	if bare {
+		return nil, "", nil
+	}
 	if part, is := set[which.Name]; is {
 		return slices.DeleteFunc([]actors.Part{part}, func(p actors.Part) bool { return p.Removed }), "", nil
 	}
@@ -56,6 +59,18 @@ func overlay(page []actors.Part, next string, set map[string]actors.Part, which 
 	return page, next
 }
 
+// DeleteParts implements taskcontext.Turn.
+func (t *turn) DeleteParts(ref actors.Ref) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.of(ref)
+	if t.over || of == nil {
+		return errTurnOver
+	}
+	of.bare = true
+	return nil
+}
+
 // SetPart implements taskcontext.Turn.
 func (t *turn) SetPart(ref actors.Ref, part actors.Part) error {
 	t.mu.Lock()
@@ -66,6 +81,10 @@ func (t *turn) SetPart(ref actors.Ref, part actors.Part) error {
 	}
 	if err := part.Check(ref); err != nil {
 		return Permanent(err)
+	}
+	if of.bare {
+		return Permanent(fmt.Errorf("part %s of actor %s after Delete in the same turn, which removes all: change it "+
+			"before, or leave out Delete", part.Name, ref))
 	}
 	if of.parts == nil {
 		of.parts = map[string]actors.Part{}

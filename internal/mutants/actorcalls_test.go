@@ -6,7 +6,18 @@ func actorCallMutants() []mutant {
 	model, client := suites{{of: "fdbmodel/actors", run: "Lists"}}, suites{{of: "futures", run: "Actor|WrongNames"}}
 	read := suites{{of: "futures", run: "Reader"}}
 	explained := suites{{of: "fdbmodel/inspect", run: "ExplainOf"}}
+	changes := suites{{of: "futures", run: "Deadline|Reminder|Delete"}}
 	return []mutant{
+		{name: "what a call sends has its deadline", file: "futures/method.go", by: changes,
+			old: "context.WithValue(ctx, taskcontext.DeadlineKey{}, nil)", new: "ctx"},
+		{name: "two reminders of a name in a call refuse each other", file: "workers/turn.go", by: changes,
+			old: "\tt.submits = slices.Delete(t.submits, at, at+1)\n", new: ""},
+		{name: "a state that is changed after a delete is dropped", file: "futures/actor.go", by: changes,
+			old: "!bytes.Equal(c.Value, j.last)", new: "false"},
+		{name: "a part that is set after a delete is dropped", file: "workers/turnparts.go", by: changes,
+			old: "\tif of.bare {\n", new: "\tif false {\n"},
+		{name: "a call sees the parts that it has deleted", file: "workers/turnparts.go", by: changes,
+			old: "\tif bare {\n", new: "\tif bare && false {\n"},
 		{name: "a list of states takes any memory", file: list, by: model,
 			old: "i < len(list) && size <= MaxTurnBytes", new: "i < len(list)"},
 		{name: "a list of states ends where they are large", file: list, by: model,

@@ -43,7 +43,7 @@ func actorMutants() []mutant {
 		{name: "a step sends", file: "futures/actor.go", by: calls,
 			old: "if withinStep(ctx) {", new: "if false && withinStep(ctx) {"},
 		{name: "a deleted actor keeps its state", file: "futures/actor.go", by: calls,
-			old: "\t\tall[0].deleted = true\n", new: "\t\t_ = all\n"},
+			old: "all[0].deleted, all[0].last = true, last", new: "all[0].deleted, all[0].last = false, last"},
 		{name: "a turn that changes nothing counts on states of two versions", file: turn, by: calls,
 			old: "t.versions == 1 && ", new: ""},
 		{name: "a turn that sends counts on a state that has changed", file: turn, by: calls,

@@ -216,8 +216,12 @@ func janitorMutants() []mutant {
 	const expire, sweep = "fdbmodel/maintenance/expire.go", "fdbmodel/maintenance/sweep.go"
 	return []mutant{
 		{name: "a future that was retried expires with its first end", file: expire, by: model(),
-			old: "row.FinishedAt() <= e.at &&",
-			new: "(true || row.FinishedAt() <= e.at) &&"},
+			old: "row.FinishedAt() <= e.at:",
+			new: "(true || row.FinishedAt() <= e.at):"},
+		{name: "two janitors list again what stays", file: expire, by: suites{{of: "fdbmodel/results", run: "Kept"}},
+			old: "\t\t\t\ttx.AddReadConflictKey(e.key)\n", new: ""},
+		{name: "what stays is listed as often as before", file: expire, by: suites{{of: "fdbmodel/results", run: "Kept"}},
+			old: "\t\t\tcase seen[id]:\n", new: ""},
 		{name: "an entry of the done stays when it has expired", file: expire, by: model(),
 			old: "\t\t\t\ttx.Clear(e.key)\n",
 			new: "\t\t\t\t_ = e.key\n"},

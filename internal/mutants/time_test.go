@@ -41,6 +41,10 @@ func uniqueMutants() []mutant {
 	const hold, free = "fdbmodel/unique.go", "fdbmodel/names/names.go"
 	names := suites{{of: "fdbmodel/names"}}
 	return []mutant{
+		{name: "work that has begun is replaced", file: hold, by: names,
+			old: "row != nil && !row.HasBegun() &&", new: "row != nil &&"},
+		{name: "work that has begun keeps its name until a claim", file: "fdbmodel/internal/unique/holder.go", by: names,
+			old: " && !h.Row.HasBegun()", new: ""},
 		{name: "two futures take a name at once", file: hold, by: names,
 			old: "n.asked[name] = unique.Ask(tx, keys, name)",
 			new: "n.asked[name] = unique.Ask(tx.(kv.Tx).Snapshot(), keys, name)"},

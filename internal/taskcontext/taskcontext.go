@@ -132,6 +132,9 @@ type Turn interface {
 	Parts(ctx context.Context, ref actors.Ref, which actors.PartRange) (parts []actors.Part, next string, err error)
 	// SetPart has the part of an actor that is in the turn be written or removed with the result.
 	SetPart(ref actors.Ref, part actors.Part) error
+	// DeleteParts says that the actor, which is in the turn, is removed by its end with all its parts: Parts finds
+	// none from then on, and SetPart returns an error.
+	DeleteParts(ref actors.Ref) error
 	// Submit has futures submitted with the result, of submissions from Prepare.
 	Submit(subs []fdbmodel.Submission) error
 	// Reset forgets all that, for what runs a function once more in one attempt.

@@ -1,0 +1,135 @@
+package futures_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/futurestest"
+)
+
+// TestADeadlineIsNotPassedToWhatACallSends has a call with a deadline send, and remind.
+func TestADeadlineIsNotPassedToWhatACallSends(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	cluster := futurestest.New(t)
+	b.register(cluster.Register)
+	now := cluster.Client.Cluster().Now()
+	var sent, own, reminder futures.ID
+	late := now.Add(time.Hour)
+	send := futures.DefineMethod(b.account, "send", func(ctx context.Context, _ *account, _ int) (_ int, err error) {
+		if sent, err = b.deposit.Send(ctx, "shop", 1); err != nil {
+			return 0, err
+		}
+		if own, err = b.deposit.Send(ctx, "shop", 2, futures.Deadline(late)); err != nil {
+			return 0, err
+		}
+		reminder, err = b.deposit.Remind(ctx, "shop", "r", time.Minute, 4)
+		return 0, err
+	})
+	cluster.Register(send.Bind())
+	_, err := send.Call(t.Context(), cluster.Client, "a", 0, futures.Deadline(now.Add(10*time.Second)))
+	require.NoError(t, err)
+	for id, deadline := range map[futures.ID]int64{sent: 0, own: layout.Millis(late), reminder: 0} {
+		row, err := cluster.Client.Cluster().Get(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, deadline, row.Spec.Deadline)
+	}
+	_, err = cluster.Client.Future(reminder).Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 7, b.balance(t, cluster.Client, "shop"))
+}
+
+// TestALaterReminderOfACallTakesThePlaceOfTheFirst within the call.
+func TestALaterReminderOfACallTakesThePlaceOfTheFirst(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	cluster := futurestest.New(t)
+	b.register(cluster.Register)
+	var all []futures.ID
+	remind := futures.DefineMethod(b.account, "remind", func(ctx context.Context, _ *account, _ int) (int, error) {
+		all = nil
+		for i := range 3 {
+			id, err := b.deposit.Remind(ctx, "shop", "r", time.Duration(i+1)*time.Minute, 1+i)
+			if err != nil {
+				return 0, err
+			}
+			all = append(all, id)
+		}
+		id, err := b.deposit.Remind(ctx, "shop", "another", time.Minute, 10)
+		all = append(all, id)
+		return 0, err
+	})
+	cluster.Register(remind.Bind())
+	_, err := remind.Call(t.Context(), cluster.Client, "a", 0)
+	require.NoError(t, err)
+	for i, id := range all {
+		_, err := cluster.Client.Future(id).Await(t.Context())
+		if i < 2 {
+			require.ErrorIs(t, err, futures.ErrNotFound)
+			continue
+		}
+		require.NoError(t, err)
+	}
+	require.Equal(t, 13, b.balance(t, cluster.Client, "shop"))
+}
+
+// TestWhatIsChangedAfterADeleteFailsTheCall for good, and removes nothing.
+func TestWhatIsChangedAfterADeleteFailsTheCall(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	notes := futures.DefineParts[string](b.account, "notes")
+	cluster := futurestest.New(t)
+	b.register(cluster.Register)
+	var change func(ctx context.Context, s *account) error
+	runs := 0
+	leave := futures.DefineMethod(b.account, "leave", func(ctx context.Context, s *account, _ int) (int, error) {
+		runs++
+		if err := notes.Set(ctx, "a", "set in the call", "x"); err != nil {
+			return 0, err
+		}
+		if err := b.account.Delete(ctx, "a"); err != nil {
+			return 0, err
+		}
+		_, found, err := notes.Get(ctx, "a", "one")
+		list, next, failed := notes.List(ctx, "a", "", 0)
+		require.False(t, found || len(list) > 0 || next != "", "it sees what it has removed")
+		return s.Balance, errors.Join(err, failed, change(ctx, s))
+	})
+	cluster.Register(leave.Bind())
+	set := futures.DefineMethod(b.account, "set", func(ctx context.Context, s *account, _ int) (int, error) {
+		s.Balance = 5
+		return 0, notes.Set(ctx, "a", "one", "note")
+	})
+	cluster.Register(set.Bind())
+	_, err := set.Call(t.Context(), cluster.Client, "a", 0)
+	require.NoError(t, err)
+	for says, fn := range map[string]func(context.Context, *account) error{
+		"changed after Delete":      func(_ context.Context, s *account) error { s.Balance++; return nil },
+		"part notes/two of actor":   func(ctx context.Context, _ *account) error { return notes.Set(ctx, "a", "two", "x") },
+		"part notes/three of actor": func(ctx context.Context, _ *account) error { return notes.Delete(ctx, "a", "three") },
+	} {
+		change, runs = fn, 0
+		_, err := leave.Call(t.Context(), cluster.Client, "a", 0)
+		var failed *futures.FailedError
+		require.ErrorAs(t, err, &failed)
+		require.Contains(t, failed.Message, says)
+		require.Equal(t, 1, runs, "for good")
+		require.Equal(t, 5, b.balance(t, cluster.Client, "a"))
+	}
+	change = func(ctx context.Context, _ *account) error { // a look changes nothing
+		_, err := b.account.State(ctx, "a")
+		return err
+	}
+	left, err := leave.Call(t.Context(), cluster.Client, "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, 5, left)
+	_, exists, err := b.account.Read(t.Context(), cluster.Client, "a")
+	require.NoError(t, err)
+	require.False(t, exists)
+}
