@@ -71,7 +71,12 @@ func TestWhatIsKeptIsListedOnce(t *testing.T) {
 	listed := func() (n int) {
 		for shard := range s.C.Config().Shards {
 			done := kv.Prefix(s.C.Keys().DoneOf(shard))
-			require.NoError(t, s.C.EachKey(s.Ctx, done, func(kv.KeyValue) error { n++; return nil }))
+			require.NoError(t, s.C.EachKey(s.Ctx, done, func(item kv.KeyValue) error {
+				var entry layout.DoneEntry
+				err := layout.Decode(item.Key, item.Value, &entry)
+				n += len(layout.UnpackIDs(entry.IDs))
+				return err
+			}))
 		}
 		return n
 	}
