@@ -119,8 +119,8 @@ func writes(write func(*futures.Tx)) func(context.Context, *futures.Tx) (string,
 	}
 }
 
-// TestAStepWithEffectsOfARefusedSubmit fails with what was refused, also if its code goes on: it runs once, and the
-// function decides.
+// TestAStepWithEffectsOfARefusedSubmit fails with what was refused, also if its code goes on: the attempt fails with it
+// too, or its function decides.
 func TestAStepWithEffectsOfARefusedSubmit(t *testing.T) {
 	t.Parallel()
 	cluster := futurestest.New(t)
@@ -136,15 +136,20 @@ func TestAStepWithEffectsOfARefusedSubmit(t *testing.T) {
 			require.ErrorIs(t, err, futures.ErrNotUnique)
 			return "there is one", nil
 		})
-		if errors.Is(err, futures.ErrNotUnique) {
+		if errors.Is(err, futures.ErrNotUnique) && count.runs("step") == 2 {
 			return "refused", nil
 		}
 		return "", err
 	}))
-	out, err := durable.Call(t.Context(), cluster.Client, 1)
+	f, err := durable.Submit(t.Context(), cluster.Client, 1)
+	require.NoError(t, err)
+	out, err := f.Await(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "refused", out)
-	require.Equal(t, 1, count.runs("step"))
+	require.Equal(t, 2, count.runs("step"))
+	row, err := cluster.Client.Cluster().Get(t.Context(), f.ID())
+	require.NoError(t, err)
+	require.Equal(t, 1, row.Attempts.Failed, "the first attempt counts")
 }
 
 // TestAStepInAStepWithEffects is refused also by the context of the function.
