@@ -76,11 +76,12 @@ func (d Definition[In, Out]) Decode(codec string, args []byte) (in In, err error
 	return in, nil
 }
 
-// Encode returns a result in the codec of its future's arguments.
+// Encode returns a result in the codec of its future's arguments. One that does not encode, such as a NaN as JSON, is
+// an error that fails a future at once: the function has done its work, and would do it again.
 func (d Definition[In, Out]) Encode(codec string, out Out) ([]byte, error) {
 	value, err := encode(codec, &out)
 	if err != nil {
-		return nil, fmt.Errorf("result of %s: %w", d.name, err)
+		return nil, permanentError{fmt.Errorf("result of go:%s: it does not encode as %s: %w", d.name, wording(codec), err)}
 	}
 	return value, nil
 }

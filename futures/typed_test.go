@@ -111,15 +111,18 @@ func TestTypedErrors(t *testing.T) {
 	unencodable := futures.Define[chan int, chan int]("upper")
 	_, err := unencodable.Submit(ctx, c, make(chan int))
 	require.ErrorContains(t, err, "arguments of upper")
-	_, run := unencodable.Bind(func(context.Context, chan int) (chan int, error) { return make(chan int), nil })
-	null, err := msgpack.Marshal(nil)
-	require.NoError(t, err)
-	_, err = run(ctx, null)
-	require.Error(t, err)
-	refused := errors.New("refused")
-	_, run = futures.Define[int, int]("upper").Bind(func(context.Context, int) (int, error) { return 0, refused })
+	_, run := futures.Define[int, chan int]("upper").Bind(func(context.Context, int) (chan int, error) {
+		return make(chan int), nil
+	})
 	one, err := msgpack.Marshal(1)
 	require.NoError(t, err)
+	_, err = run(ctx, one)
+	require.ErrorContains(t, err, "result of go:upper: it does not encode as")
+	var permanent interface{ Permanent() bool }
+	require.ErrorAs(t, err, &permanent)
+	require.True(t, permanent.Permanent(), "its function would do its work again")
+	refused := errors.New("refused")
+	_, run = futures.Define[int, int]("upper").Bind(func(context.Context, int) (int, error) { return 0, refused })
 	_, err = run(ctx, one)
 	require.ErrorIs(t, err, refused)
 
