@@ -139,6 +139,8 @@ func tableMutants() []mutant {
 		{name: "a checkpoint passes over the rows of its last version", file: changes, by: tables(),
 			old: "e.born() > c.through {",
 			new: "e.born() >= c.through {"},
+		{name: "what was deleted stays in the tables", file: "fdbmodel/kv/embedded/merge.go", by: tables(),
+			old: "\t\tif wasteful {\n\t\t\tfirst", new: "\t\tif wasteful && false {\n\t\t\tfirst"},
 		{name: "a leaf that is split has not changed", file: tree, by: tables(),
 			old: "right.changed = left.changed",
 			new: "right.changed = 0"},

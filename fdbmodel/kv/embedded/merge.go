@@ -27,6 +27,31 @@ func mergeable(tables []*table) (first int, ok bool) {
 	return first, n-first >= mergeWidth
 }
 
+// maxFutile is how many checkpoints a merge of all waits at most after others that freed nothing.
+const maxFutile = 64
+
+// isWasteful reports whether tables take far more room than live bytes, so that all of them are to be merged: what was
+// deleted since is in the newest ones, unless a transaction reads at a version from before.
+func (s *Store) isWasteful(tables []*table, live int64) bool {
+	total := int64(0)
+	for _, t := range tables {
+		total += t.Size
+	}
+	return len(tables) > 1 && s.checkpoints.Load() >= s.futileUntil && s.isWaste(total, live)
+}
+
+func (s *Store) isWaste(total, live int64) bool { return total > 2*live+s.options.CheckpointBytes/2 }
+
+// noteMerged has the next merge of all wait for more and more checkpoints while they free nothing.
+func (s *Store) noteMerged(freed bool) {
+	if freed {
+		s.futile = 0
+		return
+	}
+	s.futile = min(2*s.futile+1, maxFutile)
+	s.futileUntil = s.checkpoints.Load() + s.futile
+}
+
 // mergeSoon merges tables after a checkpoint, if there are too many.
 func (s *Store) mergeSoon(ctx context.Context) {
 	if s.disk.checkpointer != nil {
@@ -47,12 +72,20 @@ func (s *Store) mergeTables(ctx context.Context) {
 	defer s.mergeLock.Unlock()
 	for more := s.unmerged != s.checkpoints.Load(); more; {
 		s.index.mu.RLock()
-		set := s.index.base.hold()
+		set, live := s.index.base.hold(), s.index.liveBytes+s.index.cold.bytes
 		s.index.mu.RUnlock()
 		first, ok := mergeable(set.tables)
+		wasteful := s.isWasteful(set.tables, live)
+		if wasteful {
+			first, ok = 0, true
+		}
 		more = ok && s.Err() == nil
 		if more {
-			if err := s.merge(ctx, set.tables[first:], first == 0); err != nil {
+			merged, err := s.merge(ctx, set.tables[first:], first == 0)
+			if wasteful {
+				s.noteMerged(!s.isWaste(merged, live))
+			}
+			if err != nil {
 				more, s.unmerged = false, s.checkpoints.Load()
 				if ctx.Err() == nil && s.Err() == nil {
 					s.options.Logger.Warn("tables can't be merged", "error", err)
@@ -63,9 +96,9 @@ func (s *Store) mergeTables(ctx context.Context) {
 	}
 }
 
-// merge replaces tables that follow each other by one. If no table is older, deletions
+// merge replaces tables that follow each other by one, and returns its size. If no table is older, deletions
 // are over.
-func (s *Store) merge(ctx context.Context, tables []*table, oldest bool) error {
+func (s *Store) merge(ctx context.Context, tables []*table, oldest bool) (int64, error) {
 	start := time.Now()
 	j := s.disk.journal
 	j.mu.Lock()
@@ -73,7 +106,7 @@ func (s *Store) merge(ctx context.Context, tables []*table, oldest bool) error {
 	j.mu.Unlock()
 	t, err := s.writeMerged(ctx, number, tables, oldest)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	obsolete, err := j.replace(func(m *manifest) {
 		at := slices.IndexFunc(m.Tables, func(f tableFile) bool { return f.File == tables[0].File })
@@ -86,7 +119,7 @@ func (s *Store) merge(ctx context.Context, tables []*table, oldest bool) error {
 		if !errors.Is(err, errInstall) {
 			err = errors.Join(err, j.discard(t))
 		}
-		return s.checkpointError(err)
+		return 0, s.checkpointError(err)
 	}
 	s.swapTables(func(x *index) []*table {
 		at := slices.Index(x.base.tables, tables[0])
@@ -98,7 +131,7 @@ func (s *Store) merge(ctx context.Context, tables []*table, oldest bool) error {
 	})
 	s.options.Logger.Info("tables merged", "tables", len(tables), "bytes", size(t), "took", time.Since(start))
 	j.remove(obsolete)
-	return nil
+	return size(t), nil
 }
 
 // writeMerged writes what tables have together. Checkpoints that become due are written

@@ -88,7 +88,8 @@ func TestMergesKeepTablesFew(t *testing.T) {
 		require.Equal(t, contents(t, s), rows)
 	}
 	s.mergeLock.Lock()
-	require.NoError(t, s.merge(ctx, s.index.base.tables, true))
+	_, err := s.merge(ctx, s.index.base.tables, true)
+	require.NoError(t, err)
 	s.mergeLock.Unlock()
 	rows, deletions := tableRows(t, s)
 	require.Equal(t, contents(t, s), rows)
@@ -149,6 +150,33 @@ func TestMergeableTables(t *testing.T) {
 			require.Equal(t, c.first, first, c.sizes)
 		}
 	}
+}
+
+// TestTablesOfWhatIsGone: what was deleted leaves the disk with a checkpoint, though few tables are there.
+func TestTablesOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := open(t, "store", Options{FS: vfs.NewMem(), Inline: true, CheckpointBytes: 64 << 10})
+	room := func() (total int64) {
+		for _, table := range s.index.base.tables {
+			total += table.Size
+		}
+		return total
+	}
+	fill(t, s, 10_000)
+	require.NoError(t, s.Checkpoint(ctx))
+	require.Greater(t, room(), int64(100<<10))
+	kept := room()
+	write(t, s, "key000001", "changed")
+	require.NoError(t, s.Checkpoint(ctx))
+	require.GreaterOrEqual(t, room(), kept, "all of it is there")
+	tx := s.Begin(kv.Options{})
+	tx.ClearRange(kv.Range{Begin: []byte("key000002"), End: []byte("z")})
+	commit(t, tx)
+	require.NoError(t, s.Checkpoint(ctx))
+	require.Less(t, room(), int64(2<<10))
+	require.Len(t, contents(t, s), 2)
+	require.NoError(t, s.Close())
 }
 
 // TestTablesByChance compares a store that writes a checkpoint every few commits, merges
