@@ -31,6 +31,7 @@ const (
 	foldAfter          = time.Minute // since a janitor began
 	countEvery         = time.Minute
 	expireEvery        = time.Second
+	pacesEvery         = time.Minute
 	resolveEvery       = time.Second
 	unschedulableEvery = 10 * time.Second // or a quarter of the time after which they end
 	replaceEvery       = 2 * time.Second
@@ -136,6 +137,10 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 			at: cluster.Clock().Now().Add(foldAfter)},
 		{name: "record of activity", every: countEvery, run: j.keepActivity, at: cluster.Clock().Now().Add(countEvery)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
+		{name: "sweep of paces", every: pacesEvery, run: atIntervals(func(ctx context.Context, _ time.Time) error {
+			_, err := quota.Of(cluster).SweepPaces(ctx)
+			return err
+		})},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
 	}
 	if after := config.InfeasibleAfter; after > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 )
@@ -148,10 +149,14 @@ func TestAPaceOfTheClusterHoldsOverAllWorkers(t *testing.T) {
 		}
 	}
 
-	// Each use of paces removes those that are no longer used.
+	// A janitor removes those that are no longer used.
 	b.clock.Advance(time.Hour)
-	b.awaitOver(b.submit(subs[0])...)
-	removed, err := quota.Of(b.cluster).SweepPaces(b.ctx)
-	require.NoError(t, err)
-	require.Zero(t, removed, "the worker has")
+	b.await("the end of an unused pace", func() bool {
+		var value []byte
+		require.NoError(t, b.cluster.View(b.ctx, func(tx kv.Attempt) (err error) {
+			value, err = tx.Get(quota.Keys(b.cluster.Keys()).Pace("unused.com")).Wait(b.ctx)
+			return err
+		}))
+		return value == nil
+	})
 }

@@ -19,9 +19,6 @@ const (
 	// in reserveFor, and at most maxReserved starts.
 	reserveFor  = 250 * time.Millisecond
 	maxReserved = 100
-	// sweepPaces is how often a worker that reserves starts removes the paces that
-	// are no longer used: where none are used there is nothing to remove.
-	sweepPaces = time.Minute
 )
 
 // paces says when the next future of each key may start.
@@ -31,7 +28,6 @@ type paces struct {
 	mu      sync.Mutex
 	next    map[string]time.Time
 	shared  map[string]*reserved
-	swept   time.Time
 }
 
 // reserved are starts at a pace of the cluster that are this worker's.
@@ -56,21 +52,6 @@ func (p *paces) reserve(j *job) {
 	due, err := p.sharedOf(pace.Key).take(j.ctx, p, pace)
 	if j.unpaced = err; err == nil {
 		j.due = due
-		p.sweep(j.ctx)
-	}
-}
-
-// sweep removes unused paces from time to time.
-func (p *paces) sweep(ctx context.Context) {
-	now := p.clock.Now()
-	p.mu.Lock()
-	due := now.Sub(p.swept) >= sweepPaces
-	if due {
-		p.swept = now
-	}
-	p.mu.Unlock()
-	if due {
-		_, _ = quota.Of(p.cluster).SweepPaces(ctx) // the next one finds them too
 	}
 }
 

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -15,8 +16,8 @@ const (
 	paceLeast = time.Minute
 	// pacesKept is how long an unused pace is remembered.
 	pacesKept = time.Minute
-	// sweptPaces is how many of them one call removes at most.
-	sweptPaces = 64
+	// sweptPaces is how many of them one transaction removes, and sweptAtOnce one call.
+	sweptPaces, sweptAtOnce = 500, 10_000
 )
 
 // ReservePace reserves n starts at a pace, and returns when the first one is; each of
@@ -52,25 +53,35 @@ func (q *Quota) ReservePace(ctx context.Context, pace *layout.Pace, n int) (time
 	return first, err
 }
 
-// SweepPaces removes paces that were not used for a minute. It returns how many
+// SweepPaces removes paces that were not used for a minute, up to 10,000. It returns how many
 // it removed. An unknown commit is retried and harmless.
-func (q *Quota) SweepPaces(ctx context.Context) (int, error) {
+func (q *Quota) SweepPaces(ctx context.Context) (removed int, err error) {
 	old := q.cluster.Now().Add(-pacesKept).UnixNano()
 	var keys [][]byte
 	isOld := func(key, value []byte) bool {
 		var record PaceRecord
 		return value != nil && layout.Decode(key, value, &record) == nil && record.Next < old // an audit names others
 	}
-	err := q.cluster.EachKey(ctx, kv.Prefix(q.keys.paces()), func(item kv.KeyValue) error {
-		if len(keys) < sweptPaces && isOld(item.Key, item.Value) {
+	err = q.cluster.EachKey(ctx, kv.Prefix(q.keys.paces()), func(item kv.KeyValue) error {
+		if len(keys) < sweptAtOnce && isOld(item.Key, item.Value) {
 			keys = append(keys, item.Key)
 		}
 		return nil
 	})
-	if err != nil || len(keys) == 0 {
-		return 0, err
+	for part := range slices.Chunk(keys, sweptPaces) {
+		if err != nil {
+			break
+		}
+		var n int
+		n, err = q.sweepPaces(ctx, part, isOld)
+		removed += n
 	}
-	removed := 0
+	return removed, err
+}
+
+// sweepPaces removes those of paces that are old.
+func (q *Quota) sweepPaces(ctx context.Context, keys [][]byte, isOld func(key, value []byte) bool,
+) (removed int, err error) {
 	_, err = q.cluster.Transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
 		removed = 0
 		pending := make([]kv.Pending[[]byte], len(keys))

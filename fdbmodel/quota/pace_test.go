@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -68,6 +69,14 @@ func TestPacesOfAWholeCluster(t *testing.T) {
 	removed, err = quota.Of(c).SweepPaces(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, removed, "that of the other host")
+	for i := range 1100 {
+		_, err := quota.Of(c).ReservePace(t.Context(), &layout.Pace{Key: fmt.Sprint(i), PerSecond: 1}, 1)
+		require.NoError(t, err)
+	}
+	clk.Advance(time.Hour)
+	removed, err = quota.Of(c).SweepPaces(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1101, removed)
 }
 
 // TestAPaceOfAWrongClock reserves with a clock that is a year ahead, and slow paces
