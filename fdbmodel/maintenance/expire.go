@@ -22,8 +22,8 @@ const (
 )
 
 // ExpireDone removes finished futures whose retention has passed, up to about 2,000. It returns how
-// many, and when to call it again: at once if it removed an entry of the done lists, else when the next one is
-// due; the zero time if there is none. It looks at all shards in one transaction, so an error
+// many, and when to call it again: at once if it took more from the done lists than what stays, else when the next
+// entry is due; the zero time if there is none. It looks at all shards in one transaction, so an error
 // of the store removes nothing from any of them. Futures that were retried since
 // stay; so do unreadable futures, inputs of futures that are not over, and what is pinned, for
 // another retention, and unreadable entries.
@@ -37,13 +37,18 @@ func (j Janitor) ExpireDone(ctx context.Context) (removed int, next time.Time, e
 			if entries, next, err = j.expired(ctx, tx, now); err != nil {
 				return err
 			}
-			if removed, err = expire(ctx, w, entries); err != nil {
+			var kept int
+			if removed, kept, err = expire(ctx, w, entries); err != nil {
 				return err
 			}
+			listed := 0
 			for _, e := range entries {
 				// What stays is listed again, once: two transactions can't take the same entry.
 				tx.AddReadConflictKey(e.key)
 				tx.Clear(e.key)
+				listed += len(e.ids)
+			}
+			if listed > kept {
 				next = now
 			}
 			return nil
@@ -91,9 +96,9 @@ func (j Janitor) expired(ctx context.Context, tx kv.Tx, now time.Time,
 	return expired, next, nil
 }
 
-// expire removes the futures of entries, and returns how many. A future that
+// expire removes the futures of entries, and returns how many, and how many stay. A future that
 // finished again after a retry may be in several.
-func expire(ctx context.Context, w *fdbmodel.WriteSet, entries []doneEntry) (removed int, err error) {
+func expire(ctx context.Context, w *fdbmodel.WriteSet, entries []doneEntry) (removed, kept int, err error) {
 	seen := map[layout.ID]bool{}
 	for _, e := range entries {
 		for i, id := range e.ids {
@@ -103,19 +108,22 @@ func expire(ctx context.Context, w *fdbmodel.WriteSet, entries []doneEntry) (rem
 			case layout.IsUnreadable(err):
 				seen[id] = true
 				w.Keep(id) // a version that can read it may expire it then
+				kept++
 			case err != nil:
-				return 0, err
+				return 0, 0, err
 			case found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= e.at:
 				seen[id] = true
 				gone, err := w.Expire(ctx, &row)
 				if err != nil {
-					return 0, err
+					return 0, 0, err
 				}
 				if gone {
 					removed++
+				} else {
+					kept++
 				}
 			}
 		}
 	}
-	return removed, nil
+	return removed, kept, nil
 }

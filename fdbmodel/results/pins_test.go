@@ -96,9 +96,14 @@ func TestWhatIsKeptIsListedOnce(t *testing.T) {
 	}
 	require.Equal(t, 21, listed())
 	s.Clock.Advance(s.C.Config().Retention + time.Millisecond)
-	_, _, err = maintenance.Of(s.C).ExpireDone(s.Ctx)
+	_, next, err := maintenance.Of(s.C).ExpireDone(s.Ctx)
 	require.NoError(t, err)
+	require.Equal(t, s.C.Now(), next)
 	require.Equal(t, 1, listed())
+	s.Clock.Advance(s.C.Config().Retention + time.Millisecond)
+	_, next, err = maintenance.Of(s.C).ExpireDone(s.Ctx)
+	require.NoError(t, err)
+	require.Zero(t, next, "what stays does not keep the janitor busy")
 }
 
 // TestPinsOfASession end with it.
