@@ -249,6 +249,38 @@ func TestFailureOfALifeBeforeTheRetry(t *testing.T) {
 	require.Equal(t, "at last", string(r.Value))
 }
 
+// TestAwaitOfWhatManyAwait: of what as many sessions await as are told of it, another one hears when it looks again.
+func TestAwaitOfWhatManyAwait(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := newStepped(t, newStore(t))
+	var fs []*futures.Future
+	for range 3 {
+		f, err := s.Submit(ctx, futures.Task{Function: "go:upper", NoNotify: true})
+		require.NoError(t, err)
+		fs = append(fs, f)
+	}
+	for i := range layout.MaxSubscribers {
+		box := mailbox.Open(s.Cluster(), layout.SessionID(fmt.Sprintf("%016x", i)))
+		require.NoError(t, box.Refresh(ctx))
+		_, _, err := box.Subscribe(ctx, []futures.ID{fs[1].ID()})
+		require.NoError(t, err)
+	}
+	for _, f := range fs {
+		require.False(t, isOver(f))
+	}
+	s.round(t, 0)
+	newExecutor(t, s.Client, echo).all(t)
+	s.round(t, 0)
+	_, err := s.AwaitAll(ctx, append(fs[:1:1], fs[2:]...))
+	require.NoError(t, err)
+	require.False(t, isOver(fs[1]))
+	s.round(t, 30*time.Second)
+	_, err = fs[1].Await(ctx)
+	require.NoError(t, err)
+}
+
+// TestSubscriptionThatFailsIsItsOwn ends the await of a future whose records can't be read, and no other.
 func TestSubscriptionThatFailsIsItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -259,19 +291,17 @@ func TestSubscriptionThatFailsIsItsOwn(t *testing.T) {
 		require.NoError(t, err)
 		fs = append(fs, f)
 	}
-	var err error
-	for i := 0; err == nil; i++ {
-		require.Less(t, i, 1000)
-		session := layout.SessionID(fmt.Sprintf("%016x", i))
-		_, _, err = mailbox.Open(s.Cluster(), session).Subscribe(ctx, []futures.ID{fs[2].ID()})
-	}
-	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	_, err := s.Cluster().Transact(ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(s.Cluster().Keys().Spec(fs[2].ID()), []byte("no record"))
+		return nil
+	})
+	require.NoError(t, err)
 	for _, f := range fs {
 		require.False(t, isOver(f))
 	}
 	s.round(t, 0)
 	_, err = fs[2].Await(ctx)
-	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	require.ErrorIs(t, err, layout.ErrNewerRecord)
 	newExecutor(t, s.Client, echo).all(t)
 	s.round(t, 0)
 	_, err = s.AwaitAll(ctx, append(fs[:2:2], fs[3:]...))

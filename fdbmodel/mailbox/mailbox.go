@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -146,8 +146,9 @@ func (m *Mailbox) Close(ctx context.Context) error {
 // Subscribe notifies the session of the end of futures that it did not submit.
 // Finished and unknown futures are answered at once: the former with a Notice,
 // the latter with ErrNotFound in missing. On a store that can only be read it
-// answers for those, and returns kv.ErrReadOnly for the others. An unknown commit
-// is retried and harmless.
+// answers for those, and returns kv.ErrReadOnly for the others. Of a future that layout.MaxSubscribers sessions
+// await it sends no notice, unless one of those was removed: then it takes its place. Subscribe again to hear of its
+// end. An unknown commit is retried and harmless.
 func (m *Mailbox) Subscribe(ctx context.Context, ids []layout.ID,
 ) (over []layout.Notice, missing []layout.ID, refused error) {
 	for len(ids) > 0 {
@@ -183,8 +184,14 @@ func (m *Mailbox) subscribeBatch(ctx context.Context, ids []layout.ID,
 				n.Function = row.Spec.Function
 				over = append(over, n)
 			case row.Spec.Session == m.session:
-			case len(row.Subscribers) >= layout.MaxSubscribers:
-				return fmt.Errorf("%w: %d sessions already await future %s", fdbmodel.ErrTooLarge, len(row.Subscribers), id)
+			case len(row.Subscribers) >= layout.MaxSubscribers && !slices.Contains(row.Subscribers, m.session):
+				left, err := m.dropGone(ctx, tx, &row)
+				if err != nil {
+					return err
+				}
+				if left < layout.MaxSubscribers {
+					tx.Set(keys.Subscriber(id, m.session), layout.Mark())
+				}
 			default:
 				// The empty value still begins with a version.
 				tx.Set(keys.Subscriber(id, m.session), layout.Mark())
@@ -193,6 +200,28 @@ func (m *Mailbox) subscribeBatch(ctx context.Context, ids []layout.ID,
 		return nil
 	})
 	return over, missing, err
+}
+
+// dropGone ends the subscriptions to a future of sessions that were removed, and returns how many are left. One that
+// comes back meanwhile writes its subscription again, and conflicts.
+func (m *Mailbox) dropGone(ctx context.Context, tx kv.Tx, row *layout.Row) (left int, err error) {
+	keys := m.Cluster.Keys()
+	pending := make([]kv.Pending[[]byte], len(row.Subscribers))
+	for i, session := range row.Subscribers {
+		pending[i] = tx.Snapshot().Get(keys.Session(session))
+	}
+	for i, session := range row.Subscribers {
+		record, err := pending[i].Wait(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if record != nil {
+			left++
+			continue
+		}
+		tx.Clear(keys.Subscriber(row.ID, session))
+	}
+	return left, nil
 }
 
 // Unsubscribe withdraws a Subscribe. An unknown commit is retried and harmless.

@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -154,4 +155,54 @@ func TestUnknownResults(t *testing.T) {
 			require.Contains(s.T, sessions, layout.SessionID("session"))
 		},
 	})
+}
+
+// TestManySessionsAwaitOneFuture: those that were removed make room for others, and one that finds none hears of the
+// end when it asks again.
+func TestManySessionsAwaitOneFuture(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	var boxes []*mailbox.Mailbox
+	session := func(n int) layout.SessionID { return layout.SessionID(fmt.Sprintf("s%03d", n)) }
+	subscribe := func(n int) (over []layout.Notice) {
+		for len(boxes) <= n {
+			boxes = append(boxes, mailbox.Open(s.C, session(len(boxes))))
+		}
+		require.NoError(t, boxes[n].Refresh(s.Ctx))
+		over, missing, err := boxes[n].Subscribe(s.Ctx, []layout.ID{id})
+		require.NoError(t, err)
+		require.Empty(t, missing)
+		return over
+	}
+	subscribers := func() []layout.SessionID {
+		row, err := s.C.Get(s.Ctx, id)
+		require.NoError(t, err)
+		return row.Subscribers
+	}
+	for n := range layout.MaxSubscribers + 1 {
+		require.Empty(t, subscribe(n))
+	}
+	require.Empty(t, subscribe(0), "again")
+	require.Len(t, subscribers(), layout.MaxSubscribers)
+	require.NotContains(t, subscribers(), session(layout.MaxSubscribers))
+	require.NoError(t, boxes[7].Close(s.Ctx))
+	require.Empty(t, subscribe(layout.MaxSubscribers))
+	require.Contains(t, subscribers(), session(layout.MaxSubscribers))
+	require.NotContains(t, subscribers(), session(7))
+	require.Len(t, subscribers(), layout.MaxSubscribers)
+	require.Empty(t, subscribe(layout.MaxSubscribers+1))
+	for _, box := range boxes[:100] {
+		require.NoError(t, box.Close(s.Ctx))
+	}
+	require.Empty(t, subscribe(layout.MaxSubscribers+1))
+	require.Len(t, subscribers(), layout.MaxSubscribers-99+1)
+	require.Empty(t, subscribe(layout.MaxSubscribers+2))
+	f := s.Claim(s.Worker)
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+	notices, _, err := boxes[layout.MaxSubscribers+2].Listen(s.Ctx)
+	require.NoError(t, err)
+	require.Len(t, notices, 1)
+	require.Len(t, subscribe(0), 1, "it is over")
+	s.RequireSound()
 }
