@@ -43,7 +43,12 @@ func (c *checkpointer) close() {
 	c.wait.Wait()
 }
 
+// freeEvery is how often the checkpointer looks whether most of what tables have is gone.
+const freeEvery = 30 * time.Second
+
 func (c *checkpointer) run() {
+	look := time.NewTicker(freeEvery)
+	defer look.Stop()
 	for {
 		select {
 		case <-c.ctx.Done():
@@ -52,6 +57,8 @@ func (c *checkpointer) run() {
 			c.store.checkpointIfDue(c.ctx)
 			c.store.mergeTables(c.ctx)
 			c.store.warm()
+		case <-look.C:
+			c.store.freeTables(c.ctx)
 		}
 	}
 }

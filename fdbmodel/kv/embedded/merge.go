@@ -42,6 +42,37 @@ func (s *Store) isWasteful(tables []*table, live int64) bool {
 
 func (s *Store) isWaste(total, live int64) bool { return total > 2*live+s.options.CheckpointBytes/2 }
 
+// freeTables writes a checkpoint, after which the tables are merged, if most of what they have is gone: a log that
+// hardly grows would keep that from coming by itself. It looks more and more seldom while that frees nothing.
+func (s *Store) freeTables(ctx context.Context) {
+	if !s.disk.begun.Load() || s.disk.journal.logBytes.Load() == 0 {
+		return
+	}
+	s.index.mu.RLock()
+	total, live := int64(0), s.index.liveBytes+s.index.cold.bytes
+	for _, t := range s.index.base.tables {
+		total += t.Size
+	}
+	s.index.mu.RUnlock()
+	if !s.isWaste(total, live) || !s.mayFree() {
+		return
+	}
+	if err := s.checkpoint(ctx, 0); err != nil && ctx.Err() == nil && s.Err() == nil {
+		s.options.Logger.Warn("checkpoint failed", "error", err)
+	}
+}
+
+// mayFree reports whether a merge of all tables is to be tried again, and has the next one not wait.
+func (s *Store) mayFree() bool {
+	s.mergeLock.Lock()
+	defer s.mergeLock.Unlock()
+	if s.looks++; s.looks < s.futile {
+		return false
+	}
+	s.looks, s.futileUntil = 0, 0
+	return true
+}
+
 // noteMerged has the next merge of all wait for more and more checkpoints while they free nothing.
 func (s *Store) noteMerged(freed bool) {
 	if freed {

@@ -49,9 +49,10 @@ type Store struct {
 	// unmerged is how many checkpoints there were when a merge failed. It is guarded by
 	// mergeLock.
 	unmerged int64
-	// futile is how many checkpoints a merge of all tables waits because the last one freed nothing, and futileUntil
-	// until how many there are. They are guarded by mergeLock.
-	futile, futileUntil int64
+	// futile is how many checkpoints, or looks without any, a merge of all tables waits because the last one freed
+	// nothing, futileUntil until how many checkpoints there are, and looks how many looks there were. They are guarded
+	// by mergeLock.
+	futile, futileUntil, looks int64
 	// pacing is that of the last checkpoint, nil if there was none.
 	pacing atomic.Pointer[pace]
 	// retryAt is the size of the log to wait for after a checkpoint failed.

@@ -179,6 +179,40 @@ func TestTablesOfWhatIsGone(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestTablesOfWhatIsGoneGoByThemselves, if hardly anything is written, once no transaction reads what was there.
+func TestTablesOfWhatIsGoneGoByThemselves(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := open(t, "store", Options{FS: vfs.NewMem(), Inline: true, CheckpointBytes: 1 << 20})
+	room := func() (total int64) {
+		for _, table := range s.index.base.tables {
+			total += table.Size
+		}
+		return total
+	}
+	fill(t, s, 10_000)
+	require.NoError(t, s.Checkpoint(ctx))
+	kept, before := room(), s.checkpoints.Load()
+	require.Greater(t, kept, int64(1<<20))
+	s.freeTables(ctx)
+	require.Equal(t, kept, room(), "it is all there")
+	require.Equal(t, before, s.checkpoints.Load())
+	tx := s.Begin(kv.Options{})
+	tx.ClearRange(kv.Range{Begin: []byte("key000002"), End: []byte("z")})
+	commit(t, tx)
+	for range 3 { // a store without goroutines leaves its last versions to the next checkpoint
+		write(t, s, "key000001", "changed")
+		s.freeTables(ctx)
+	}
+	require.Less(t, room(), int64(2<<10))
+	require.Len(t, contents(t, s), 2)
+	before = s.checkpoints.Load()
+	write(t, s, "key000001", "changed")
+	s.freeTables(ctx)
+	require.Equal(t, before, s.checkpoints.Load())
+	require.NoError(t, s.Close())
+}
+
 // TestTablesByChance compares a store that writes a checkpoint every few commits, merges
 // tables, is closed and killed, with a map, now and as of a while ago; and its tables, after a
 // checkpoint that no reader holds back.
