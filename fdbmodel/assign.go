@@ -189,7 +189,8 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, w *WriteSet, worker layout
 	for _, item := range page.Items {
 		e, err := layout.ParseAssigned(item, prefix)
 		if err != nil {
-			continue // an audit reports it
+			dropped.kept = true // an audit reports it
+			continue
 		}
 		event := state.Event{Kind: state.EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 		moved, err := w.moveAssigned(ctx, event, []layout.ID{e.ID}, nil)

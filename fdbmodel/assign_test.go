@@ -386,3 +386,15 @@ func TestAssignUnderUnknownCommits(t *testing.T) {
 		require.Empty(t, report.Problems)
 	}
 }
+
+// TestAWorkerLeavesBesideADamagedAssignment: it ends as a dead one does, whose assignment an audit reports.
+func TestAWorkerLeavesBesideADamagedAssignment(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	s.Store(append(s.C.Keys().AssignedTo(s.Worker.ID()), "damaged"...), nil)
+	ctx, cancel := context.WithTimeout(s.Ctx, time.Minute)
+	defer cancel()
+	require.NoError(t, s.Worker.Leave(ctx))
+	_, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+	require.ErrorIs(t, err, fdbmodel.ErrReaped)
+}

@@ -39,7 +39,7 @@ var recorded = map[Bug]uint64{
 	"loss of one copy": 16, "newer result lost": 7, "rebuilds without conflicts": 1, "lineage removed": 6,
 	"puts without conflicts": 14, "lost value computed": 15, "pin overlooked": 2, "pin for ever": 2,
 	"session for ever": 2, "unpinned for ever": 2, "copies without conflicts": 63, "near forgotten": 4,
-	"bound to the dead": 4, "progress unfenced": 3, "unique name kept": 6, "unique name overlooked": 5,
+	"bound to the dead": 2, "progress unfenced": 3, "unique name kept": 6, "unique name overlooked": 5,
 	"unique name not taken": 6, "unique name lost by a retry": 18, "unique name never freed": 8,
 	"retry without a slot": 1, "never due": 2, "place in line kept": 2, "record of the line kept": 2,
 	"rate not used up": 50, "width exceeded": 1, "total width exceeded": 6, "slots without conflicts": 1,
