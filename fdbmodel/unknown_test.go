@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/fit"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -261,6 +262,24 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.State(0), s.State(id))
 			require.Equal(s.T, int64(0), s.Counted(layout.Failed))
+		},
+		"futura-expire of what is pinned": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit()
+			_, _, err := s.C.Cancel(s.Ctx, id, "")
+			require.NoError(s.T, err)
+			require.NoError(s.T, results.Of(s.C).Pin(s.Ctx, id, "report", ""))
+			s.Clock.Advance(2 * time.Minute)
+			strike()
+			_, _, err = maintenance.Of(s.C).ExpireDone(s.Ctx)
+			require.NoError(s.T, err)
+			s.Faults.Flush()
+			listed := 0
+			for shard := range s.C.Config().Shards {
+				done := kv.Prefix(s.C.Keys().DoneOf(shard))
+				require.NoError(s.T, s.C.EachKey(s.Ctx, done, func(kv.KeyValue) error { listed++; return nil }))
+			}
+			require.Equal(s.T, 1, listed)
+			require.Equal(s.T, layout.Failed, s.State(id))
 		},
 		"futura-reap": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()

@@ -79,6 +79,39 @@ func TestALaterReminderOfACallTakesThePlaceOfTheFirst(t *testing.T) {
 	require.Equal(t, 13, b.balance(t, cluster.Client, "shop"))
 }
 
+// TestASendThatOthersTakeIsNotReplaced: the call is refused, rather than one of its sends left without an input.
+func TestASendThatOthersTakeIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	cluster := futurestest.New(t)
+	b.register(cluster.Register)
+	unique := futures.WithUnique(futures.Unique{Key: "k", OnConflict: futures.ConflictReplace})
+	send := futures.DefineMethod(b.account, "send", func(ctx context.Context, _ *account, after int) (int, error) {
+		first, err := b.deposit.Send(ctx, "shop", 1, unique)
+		if err != nil {
+			return 0, err
+		}
+		takes := func(t *futures.Task) { t.After = append(t.After, first) }
+		if after == 0 { // the one that would replace it
+			_, err = b.deposit.Send(ctx, "shop", 2, unique, takes)
+			return 0, err
+		}
+		if _, err := b.deposit.Send(ctx, "other", 2, takes); err != nil {
+			return 0, err
+		}
+		_, err = b.deposit.Send(ctx, "shop", 4, unique)
+		return 0, err
+	}, futures.Retries(0))
+	cluster.Register(send.Bind())
+	for after := range 2 {
+		_, err := send.Call(t.Context(), cluster.Client, "a", after)
+		var failed *futures.FailedError
+		require.ErrorAs(t, err, &failed)
+		require.Contains(t, failed.Message, "not unique")
+		require.Zero(t, b.balance(t, cluster.Client, "shop"))
+	}
+}
+
 // TestWhatIsChangedAfterADeleteFailsTheCall for good, and removes nothing.
 func TestWhatIsChangedAfterADeleteFailsTheCall(t *testing.T) {
 	t.Parallel()

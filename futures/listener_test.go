@@ -52,6 +52,16 @@ func (s stepped) round(t *testing.T, d time.Duration) time.Time {
 	return next
 }
 
+// unnoticed submits futures of whose ends the client gets no notices unless it subscribes.
+func (s stepped) unnoticed(t *testing.T, n int) (fs []*futures.Future) {
+	for range n {
+		f, err := s.Submit(context.Background(), futures.Task{Function: "go:upper", NoNotify: true})
+		require.NoError(t, err)
+		fs = append(fs, f)
+	}
+	return fs
+}
+
 func (s stepped) session(t *testing.T, f *futures.Future) layout.SessionID {
 	row, err := s.Cluster().Get(context.Background(), f.ID())
 	require.NoError(t, err)
@@ -254,12 +264,7 @@ func TestAwaitOfWhatManyAwait(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := newStepped(t, newStore(t))
-	var fs []*futures.Future
-	for range 3 {
-		f, err := s.Submit(ctx, futures.Task{Function: "go:upper", NoNotify: true})
-		require.NoError(t, err)
-		fs = append(fs, f)
-	}
+	fs := s.unnoticed(t, 3)
 	for i := range layout.MaxSubscribers {
 		box := mailbox.Open(s.Cluster(), layout.SessionID(fmt.Sprintf("%016x", i)))
 		require.NoError(t, box.Refresh(ctx))
@@ -285,12 +290,7 @@ func TestSubscriptionThatFailsIsItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := newStepped(t, newStore(t))
-	var fs []*futures.Future
-	for range 5 {
-		f, err := s.Submit(ctx, futures.Task{Function: "go:upper", NoNotify: true})
-		require.NoError(t, err)
-		fs = append(fs, f)
-	}
+	fs := s.unnoticed(t, 5)
 	_, err := s.Cluster().Transact(ctx, kv.Options{}, func(tx kv.Attempt) error {
 		tx.Set(s.Cluster().Keys().Spec(fs[2].ID()), []byte("no record"))
 		return nil

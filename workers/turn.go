@@ -177,8 +177,8 @@ func (t *turn) Submit(subs []fdbmodel.Submission) error {
 	return nil
 }
 
-// replace drops the submission whose place another one of its unique name takes: it waits as little as one that
-// an earlier turn has made. One that others take the result of stays. It is called under mu.
+// replace drops the submission whose place another one of its unique name takes, as it would that of one that an
+// earlier turn has submitted. One that others take the result of stays, and is refused. It is called under mu.
 func (t *turn) replace(by *fdbmodel.Submission) {
 	if by.Unique == nil || by.Unique.OnConflict != fdbmodel.ConflictReplace {
 		return
@@ -186,8 +186,8 @@ func (t *turn) replace(by *fdbmodel.Submission) {
 	at := slices.IndexFunc(t.submits, func(s fdbmodel.Submission) bool {
 		return s.Unique != nil && s.Unique.OnConflict == fdbmodel.ConflictReplace && s.Spec.Unique.Name == by.Spec.Unique.Name
 	})
-	if at < 0 || slices.ContainsFunc(append(t.submits[:len(t.submits):len(t.submits)], *by),
-		func(s fdbmodel.Submission) bool { return slices.Contains(s.Inputs, t.submits[at].ID) }) {
+	takes := func(s fdbmodel.Submission) bool { return slices.Contains(s.Inputs, t.submits[at].ID) }
+	if at < 0 || takes(*by) || slices.ContainsFunc(t.submits, takes) {
 		return
 	}
 	t.size -= t.submits[at].Size()

@@ -29,7 +29,7 @@ func textUnique(c *fdbmodel.Cluster, row *layout.Row) string {
 		return ""
 	case period:
 		return fmt.Sprintf(" No other %s is accepted until it is over, and not before %s.", what, until)
-	case u.Until == layout.UntilClaim && (row.State() == layout.Claimed || row.HasBegun()):
+	case u.Until == layout.UntilClaim && row.HasBegun():
 		return fmt.Sprintf(" Other %s is accepted, since a worker has claimed it.", what)
 	case u.Until == layout.UntilClaim:
 		return fmt.Sprintf(" No other %s is accepted until a worker claims it.", what)

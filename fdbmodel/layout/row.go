@@ -96,11 +96,11 @@ func (r *Row) Open() bool {
 	return r.Spec.Held() && r.Attempts.Assigned != "" && (s == Ready || s == Claimed)
 }
 
-// HasBegun reports whether something is left of an attempt that has begun: a failure, the death of a worker, a snooze,
-// or a step. One that was given back whole leaves nothing.
+// HasBegun reports whether a worker has claimed the future, or something is left of an attempt: a failure, the death
+// of a worker, a snooze, or a step. A claim that was given back before leaves nothing.
 func (r *Row) HasBegun() bool {
 	a := &r.Attempts
-	return r.Steps || a.Failed > 0 || a.Crashes > 0 || a.Snoozed > 0 || a.Deaths.Len() > 0
+	return r.Claim != nil || r.Steps || a.Failed > 0 || a.Crashes > 0 || a.Snoozed > 0 || a.Deaths.Len() > 0
 }
 
 // FinishedAt returns when a terminal future finished, in milliseconds of Unix

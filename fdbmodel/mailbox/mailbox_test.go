@@ -125,6 +125,23 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			require.Len(s.T, notices, 1)
 		},
+		"futura-subscribe in the place of one that is gone": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Session = "" })
+			for n := range layout.MaxSubscribers {
+				_, _, err := mailbox.Open(s.C, layout.SessionID(fmt.Sprint(n))).Subscribe(s.Ctx, []layout.ID{id})
+				require.NoError(s.T, err)
+			}
+			strike()
+			_, _, err := s.Box.Subscribe(s.Ctx, []layout.ID{id})
+			require.NoError(s.T, err)
+			// One of them comes back, which a late twin does not undo.
+			_, _, err = mailbox.Open(s.C, "7").Subscribe(s.Ctx, []layout.ID{id})
+			require.NoError(s.T, err)
+			s.Faults.Flush()
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.ElementsMatch(s.T, []layout.SessionID{"session", "7"}, row.Subscribers)
+		},
 		"futura-session that comes back": func(s *modeltest.Stage, strike func()) {
 			strike()
 			require.NoError(s.T, s.Box.Close(s.Ctx))

@@ -44,7 +44,7 @@ func uniqueMutants() []mutant {
 		{name: "work that has begun is replaced", file: hold, by: names,
 			old: "row != nil && !row.HasBegun() &&", new: "row != nil &&"},
 		{name: "work that has begun keeps its name until a claim", file: "fdbmodel/internal/unique/holder.go", by: names,
-			old: " && !h.Row.HasBegun()", new: ""},
+			old: "|| !h.Row.HasBegun()", new: "|| h.Row.State() != layout.Claimed"},
 		{name: "two futures take a name at once", file: hold, by: names,
 			old: "n.asked[name] = unique.Ask(tx, keys, name)",
 			new: "n.asked[name] = unique.Ask(tx.(kv.Tx).Snapshot(), keys, name)"},

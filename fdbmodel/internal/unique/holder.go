@@ -41,7 +41,7 @@ func (h *Holder) holds(now int64) bool {
 	case h.Row == nil || h.Row.State().Terminal():
 		return false
 	default:
-		return h.Record.Until != layout.UntilClaim || h.Row.State() != layout.Claimed && !h.Row.HasBegun()
+		return h.Record.Until != layout.UntilClaim || !h.Row.HasBegun()
 	}
 }
 

@@ -24,8 +24,8 @@ type Unique struct {
 	// By are the parts of the future that the name is made from as well. Defaults to
 	// none with a key, and to all of them without one.
 	By []Part
-	// Until says when the future gives up the name. Defaults to UntilEnd. One that a
-	// worker gives back after it was claimed, and that has not begun, has the name again with UntilClaim,
+	// Until says when the future gives up the name. Defaults to UntilEnd. With UntilClaim, one that a
+	// worker gives back before anything of an attempt is left has the name again,
 	// unless another future took it meanwhile.
 	Until layout.UniqueUntil
 	// For keeps the name for a period from the submit on, even if the future ends

@@ -138,7 +138,7 @@ type Stats struct {
 func (s *Store) StoredBytes(context.Context, kv.Range) (int64, error) {
 	s.index.mu.RLock()
 	defer s.index.mu.RUnlock()
-	return s.index.liveBytes + s.index.cold.bytes, nil
+	return s.index.allBytes(), nil
 }
 
 // rowOverhead is the memory of a row besides its key and value: its place in
@@ -152,7 +152,7 @@ func (s *Store) Stats() Stats {
 		Garbage: s.index.kept(), Checkpoints: s.checkpoints.Load()}
 	s.commitLock.Unlock()
 	s.index.mu.RLock()
-	st.Keys, st.Bytes = s.index.liveKeys+s.index.cold.keys, s.index.liveBytes+s.index.cold.bytes
+	st.Keys, st.Bytes = s.index.liveKeys+s.index.cold.keys, s.index.allBytes()
 	st.Cold, st.Memory = s.index.cold.keys, s.index.resident()
 	s.index.mu.RUnlock()
 	st.Watches = s.watches.count()

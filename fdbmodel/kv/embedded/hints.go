@@ -34,7 +34,7 @@ func (x *index) hints() (h coldHints) {
 		last := min(i+together, len(all)) - 1
 		h.Ranges = append(h.Ranges, [2][]byte{all[i].Begin, all[last].End})
 	}
-	h.Keys, h.Bytes = x.liveKeys+x.cold.keys, x.liveBytes+x.cold.bytes
+	h.Keys, h.Bytes = x.liveKeys+x.cold.keys, x.allBytes()
 	return h
 }
 

@@ -219,6 +219,9 @@ func (x *index) init(largeValue, heap int) {
 
 func (x *index) at(r ref) revision { return x.arena.at(r) }
 
+// allBytes returns the size of the rows, with those that tables alone have. The caller holds the lock.
+func (x *index) allBytes() int64 { return x.liveBytes + x.cold.bytes }
+
 // bytes returns the size of the rows.
 func (x *index) bytes() int64 {
 	x.mu.RLock()

@@ -33,11 +33,15 @@ const maxFutile = 64
 // isWasteful reports whether tables take far more room than live bytes, so that all of them are to be merged: what was
 // deleted since is in the newest ones, unless a transaction reads at a version from before.
 func (s *Store) isWasteful(tables []*table, live int64) bool {
-	total := int64(0)
+	return len(tables) > 1 && s.checkpoints.Load() >= s.futileUntil && s.isWaste(room(tables), live)
+}
+
+// room is what tables take on the disk.
+func room(tables []*table) (bytes int64) {
 	for _, t := range tables {
-		total += t.Size
+		bytes += t.Size
 	}
-	return len(tables) > 1 && s.checkpoints.Load() >= s.futileUntil && s.isWaste(total, live)
+	return bytes
 }
 
 func (s *Store) isWaste(total, live int64) bool { return total > 2*live+s.options.CheckpointBytes/2 }
@@ -49,10 +53,7 @@ func (s *Store) freeTables(ctx context.Context) {
 		return
 	}
 	s.index.mu.RLock()
-	total, live := int64(0), s.index.liveBytes+s.index.cold.bytes
-	for _, t := range s.index.base.tables {
-		total += t.Size
-	}
+	total, live := room(s.index.base.tables), s.index.allBytes()
 	s.index.mu.RUnlock()
 	if !s.isWaste(total, live) || !s.mayFree() {
 		return
@@ -103,7 +104,7 @@ func (s *Store) mergeTables(ctx context.Context) {
 	defer s.mergeLock.Unlock()
 	for more := s.unmerged != s.checkpoints.Load(); more; {
 		s.index.mu.RLock()
-		set, live := s.index.base.hold(), s.index.liveBytes+s.index.cold.bytes
+		set, live := s.index.base.hold(), s.index.allBytes()
 		s.index.mu.RUnlock()
 		first, ok := mergeable(set.tables)
 		wasteful := s.isWasteful(set.tables, live)
@@ -113,7 +114,7 @@ func (s *Store) mergeTables(ctx context.Context) {
 		more = ok && s.Err() == nil
 		if more {
 			merged, err := s.merge(ctx, set.tables[first:], first == 0)
-			if wasteful {
+			if wasteful && err == nil {
 				s.noteMerged(!s.isWaste(merged, live))
 			}
 			if err != nil {

@@ -457,9 +457,7 @@ func (t *tree) merge(n *node, i int) {
 		copy(left.children[left.count:], right.children[:right.count+1])
 	}
 	left.count += copy(left.entries[left.count:], right.entries[:right.count])
-	// Both had common bytes of their own, and together they have no more than either.
-	left.skip = min(left.skip, right.skip)
-	t.setHeads(left.entries[:left.count], left.skip)
+	left.skip = -1 // until it is told its bounds
 	n.remove(i)
 	copy(n.children[i+1:], n.children[i+2:n.count+2])
 	n.children[n.count+1] = nil
