@@ -32,7 +32,7 @@ type selection struct {
 
 // look finds futures to take, and reports whether more fit than it took.
 func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimRequest) ([]layout.ReadyEntry, bool, error) {
-	r.scan.NoRoom = false
+	r.scan.Begin()
 	own, woken := r.askOwn(tx.Snapshot(), req.Max+1), r.wakes.AskWoken(tx.Snapshot())
 	s := selection{worker: r, req: req, now: r.cluster.clock.Now(), free: req.Free,
 		elsewhere: r.avoided.Elsewhere(ctx, req.Defers)}

@@ -72,6 +72,51 @@ func TestFuturesThatNobodyRunsBlockNobody(t *testing.T) {
 	require.Equal(t, 1, found, "after %d claims", claims)
 }
 
+// TestALookSaysWhetherRoomWouldHelp passes over futures of a function that is not wanted: more room finds no more,
+// unless some did not fit or the look gave up before the end.
+func TestALookSaysWhetherRoomWouldHelp(t *testing.T) {
+	t.Parallel()
+	w, _, _ := claimersOn(t, storetest.New(t), 1)
+	r, err := w.c.Register(w.ctx, layout.WorkerInfo{Functions: []string{"go:f", "go:other"}, Queues: []string{"a"},
+		Capacity: layout.Resources{Slots: 1, CPU: 1}})
+	require.NoError(t, err)
+	onlyF := func(function string) bool { return function == "go:f" }
+	look := func(free layout.Resources) (only bool) {
+		answer, err := r.Claim(w.ctx, ClaimRequest{Free: free, Max: 1, Runs: onlyF})
+		require.NoError(t, err)
+		require.Empty(t, answer.Futures)
+		return r.FoundOnlyOthers()
+	}
+	all := r.info.Capacity
+	require.False(t, look(all), "nothing")
+	other := layout.Spec{Function: "go:other", Queue: "a"}
+	w.submit(other)
+	require.True(t, look(all))
+	require.True(t, r.LacksRoom())
+	watch, err := r.EnterIdleRing(w.ctx, ClaimRequest{Free: all, Max: 1})
+	require.NoError(t, err)
+	require.Nil(t, watch)
+	require.False(t, r.FoundOnlyOthers(), "it would take all")
+
+	w.submit(layout.Spec{Function: "go:f", Queue: "a", Requirements: layout.Requirements{CPU: 1}})
+	require.False(t, look(layout.Resources{Slots: 1}), "one has no room")
+	answer, err := r.Claim(w.ctx, ClaimRequest{Free: all, Max: 1, Runs: onlyF})
+	require.NoError(t, err)
+	require.Len(t, answer.Futures, 1)
+	if storetest.OnServer {
+		return // the rest would take it minutes
+	}
+
+	const crowd, each = 40_000, 1000
+	for range crowd / each {
+		w.submit(slices.Repeat([]layout.Spec{{Function: "go:other", Queue: "a"}}, each)...)
+	}
+	require.False(t, look(all), "behind what was read there may be more")
+	for looks := 1; !look(all); looks++ {
+		require.Less(t, looks, 10, "each look goes on behind the one before")
+	}
+}
+
 // TestAClaimReportsWhetherMoreFit takes a part, and the rest.
 func TestAClaimReportsWhetherMoreFit(t *testing.T) {
 	t.Parallel()

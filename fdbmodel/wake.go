@@ -68,7 +68,13 @@ func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
 
 // LacksRoom reports whether the last look for futures, by Claim, EnterIdleRing or a poll, passed
 // over some that the worker has no room for, or whose function it can't run.
-func (r *Registration) LacksRoom() bool { return r.scan.NoRoom }
+func (r *Registration) LacksRoom() bool { return r.scan.NoRoom || r.scan.Refused }
+
+// FoundOnlyOthers reports whether the last look for futures has seen all, and passed over them for nothing but their
+// functions: it finds no more whatever room the worker gets.
+func (r *Registration) FoundOnlyOthers() bool {
+	return r.scan.Refused && !r.scan.NoRoom && !r.scan.Unseen
+}
 
 // EnterIdleRing writes the worker into the ring of idle workers, where
 // submitters of other processes find it, if there is nothing to claim. It
@@ -182,7 +188,7 @@ func (r *Registration) LeaveIdleRing(ctx context.Context) error {
 func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, req ClaimRequest, first, n int,
 ) (bool, error) {
 	const page = 16
-	r.scan.NoRoom = false
+	r.scan.Begin()
 	now, shards := r.cluster.clock.Now(), r.cluster.config.Shards
 	var snapshot kv.Version
 	gone := func(id layout.ID) bool { return r.cluster.claimed.HasCommitted(id, snapshot, now) }

@@ -22,6 +22,8 @@ type yielded struct {
 	n        int
 	named    map[string]int // how many, by function
 	full     int            // names of which no more are started
+	shut     []string       // of which no more are claimed, in order
+	shuts    int            // how often shut has changed
 	resuming []*job         // those whose waits have ended and that need a slot, in this order
 }
 
@@ -39,8 +41,23 @@ func (p *yielded) change(function string, by int) {
 	case before && !after:
 		p.full--
 	}
+	p.shutOrOpen(function)
 	if p.named[function] == 0 {
 		delete(p.named, function)
+	}
+}
+
+// shutOrOpen has no more of a function claimed once its bound is reached, and again once an eighth of those that
+// wait has gone on: at the bound itself, each look for work would find what the one before left.
+func (p *yielded) shutOrOpen(function string) {
+	at, isShut := slices.BinarySearch(p.shut, function)
+	switch n := p.named[function]; {
+	case n >= p.most && !isShut:
+		p.shut = slices.Insert(slices.Clone(p.shut), at, function)
+		p.shuts++
+	case n < p.most-p.most/8 && isShut:
+		p.shut = slices.Delete(slices.Clone(p.shut), at, at+1)
+		p.shuts++
 	}
 }
 

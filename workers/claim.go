@@ -119,8 +119,14 @@ func (m *membership) claimNow(ctx context.Context, request fdbmodel.ClaimRequest
 	if answer.Hinted {
 		m.worker.stats.hinted.Add(1)
 	}
-	if err != nil || len(answer.Futures) == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if len(answer.Futures) == 0 {
+		if m.reg.FoundOnlyOthers() {
+			m.worker.slots.foundNone()
+		}
+		return 0, nil
 	}
 	m.misses, m.more = 0, answer.More || len(answer.Futures) == request.Max
 	m.worker.stats.claims.Add(1)

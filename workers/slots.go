@@ -37,6 +37,8 @@ type slots struct {
 	held       func([]*job)     // gives back what waits too long; nil to leave it
 	closed     bool
 	claiming   bool // a claim is under way
+	asked      int  // the shuts of yielded at the last request
+	barren     bool // nothing but functions that are shut kept the last claim from finding some
 	offered    int  // how many futures may come with what ends
 	succeeded  int  // how many came of late, a moving average
 	owners     owners
@@ -128,19 +130,30 @@ func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 		request.Skip = func(group string) bool { return full[group] }
 		s.waiting = true
 	}
-	if full := s.yielded.names(); full != nil {
-		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(full, function) }
+	s.asked = s.yielded.shuts
+	if shut := s.yielded.shut; len(shut) > 0 {
+		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(shut, function) }
 		s.waiting = true
 	}
 	return request
 }
+
+// foundNone notes that a claim found nothing but futures of functions that it was not to take.
+func (s *slots) foundNone() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.barren = len(s.yielded.shut) > 0 && s.asked == s.yielded.shuts
+}
+
+// isBarren reports whether a claim would find what the one before left. It is called under mu.
+func (s *slots) isBarren() bool { return s.barren && s.asked == s.yielded.shuts }
 
 // admit queues what a claim took, or what came from the source. It returns the futures that were
 // cancelled meanwhile.
 func (s *slots) admit(m *membership, futures []fdbmodel.ClaimedFuture, sourced bool) (unwanted []*job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.claiming = false
+	s.claiming, s.barren = false, false
 	return s.enqueue(m, futures, sourced)
 }
 
@@ -235,7 +248,7 @@ func (s *slots) pick() *job {
 // feed wakes the claimer if it waits for room and there is some. It is called
 // under mu.
 func (s *slots) feed() {
-	if s.waiting && s.room() > 0 {
+	if s.waiting && !s.isBarren() && s.room() > 0 {
 		s.waiting = false
 		signal.Send(s.hungry)
 	}

@@ -71,8 +71,8 @@ func (s *slots) offer(runs func(string) bool, n int) fdbmodel.ClaimRequest {
 	if s.closed || s.lean || s.quarantine.job != nil {
 		request.Max = 0
 	}
-	if full := s.yielded.names(); full != nil {
-		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(full, function) }
+	if shut := s.yielded.shut; len(shut) > 0 {
+		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(shut, function) }
 	}
 	s.offered += request.Max
 	return request

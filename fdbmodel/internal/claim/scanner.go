@@ -36,10 +36,16 @@ type Scanner struct {
 	unreadable unreadable
 	passed     map[place]passed // what looks have gone past
 
-	// NoRoom is set by looks that pass over a future which does not fit into what is free, or
-	// whose function can't be run.
+	// NoRoom is set by looks that pass over a future which does not fit into what is free.
 	NoRoom bool
+	// Refused is set by those that pass over one whose function is not wanted.
+	Refused bool
+	// Unseen is set by those that give up before the end.
+	Unseen bool
 }
+
+// Begin forgets what earlier looks have passed over.
+func (s *Scanner) Begin() { s.NoRoom, s.Refused, s.Unseen = false, false, false }
 
 // place is a queue in a shard.
 type place struct {
@@ -175,6 +181,7 @@ func (s *Scanner) Collect(ctx context.Context, tx kv.Reader, a Look, now time.Ti
 		}
 		if n >= most {
 			if next = s.pass(at, next, now); jumped || bytes.Compare(next, end) >= 0 {
+				s.Unseen = s.Unseen || bytes.Compare(next, end) < 0
 				return found, nil
 			}
 			n, most, jumped = 0, crowdPages, true
@@ -234,7 +241,7 @@ func (s *Scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 			}
 			continue
 		}
-		if s.NoRoom = s.NoRoom || !runs; runs && s.Available(&e, w) {
+		if s.Refused = s.Refused || !runs; runs && s.Available(&e, w) {
 			found = append(found, e)
 		}
 	}
