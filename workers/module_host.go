@@ -20,6 +20,7 @@ type moduleHost struct {
 	// recorded.
 	name, step string
 	started    time.Time
+	changed    bool // the state, since that step was asked for
 }
 
 // begin begins a call of the module.
@@ -67,7 +68,7 @@ func (h *moduleHost) getStep(ctx context.Context, name string) (value []byte, fo
 	case err != nil:
 		return nil, false, err
 	case recorded == nil:
-		h.name, h.step, h.started = name, step, log.Now()
+		h.name, h.step, h.started, h.changed = name, step, log.Now(), false
 		return nil, false, nil
 	case !recorded.Wake.IsZero():
 		return nil, false, Permanent(fmt.Errorf("step %s was recorded in attempt %d and is a sleep: give the step another "+
@@ -83,6 +84,10 @@ func (h *moduleHost) putStep(ctx context.Context, name string, value []byte) err
 	if name == "" || name != h.name {
 		return Permanent(fmt.Errorf("a module recorded step %.80q, and the last one that it asked for and did not find is "+
 			"%q: ask for each step, run it, and record it, before the next one", name, h.name))
+	}
+	if h.changed { // a step that failed is not recorded, and what follows may note that
+		return Permanent(fmt.Errorf("a module changed the state of its actor in step %s, whose code does not run again: a "+
+			"later attempt would lose the change; record the step first", h.step))
 	}
 	if len(value) > layout.MaxPut {
 		return Permanent(fmt.Errorf("step %s of future %s has more than %d bytes: store the data elsewhere and record "+

@@ -63,10 +63,7 @@ func (h *moduleHost) getState(ctx context.Context) (value []byte, exists bool, e
 
 // changeState has the end of the attempt write a state, or remove it.
 func (h *moduleHost) changeState(ctx context.Context, value []byte, exists bool) error {
-	if h.name != "" {
-		return Permanent(fmt.Errorf("a module changed the state of its actor in step %s, whose code does not run again: a "+
-			"later attempt would lose the change; record the step first", h.step))
-	}
+	h.changed = true
 	if len(value) > actors.MaxState {
 		return Permanent(fmt.Errorf("a module gave its actor a state of more than %d bytes: divide it among actors",
 			actors.MaxState))

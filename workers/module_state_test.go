@@ -186,6 +186,28 @@ func TestMiddlewareThatCallsAModuleTwiceChangesItsActorOnce(t *testing.T) {
 	require.Equal(t, "1", string(s.Value))
 }
 
+// TestAModuleNotesThatAStepFailed: what it changes between a step that it does not record and the next one counts.
+func TestAModuleNotesThatAStepFailed(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	b.start(Options{Slots: 1, Modules: asking(func(ctx context.Context, host ModuleHost) (string, error) {
+		for _, ask := range [][3]string{
+			{"step_get", "compute"}, {"state_put", "", "failed"}, {"step_get", "note"}, {"step_put", "note", "v"},
+		} {
+			if _, _, err := host(ctx, ask[0], ask[1], []byte(ask[2])); err != nil {
+				return "", err
+			}
+		}
+		return "noted", nil
+	})}, nil)
+	id := b.callModule(1)[0]
+	b.awaitOver(id)
+	require.Equal(t, "noted", string(b.row(id).Result.Value))
+	s := b.visits()
+	require.Equal(t, "failed", string(s.Value))
+	require.Equal(t, []string{"note"}, b.steps(id))
+}
+
 // TestMisusedStatesOfModules fail the future for good.
 func TestMisusedStatesOfModules(t *testing.T) {
 	t.Parallel()
@@ -209,8 +231,8 @@ func TestMisusedStatesOfModules(t *testing.T) {
 		"is no call of one":           {ask("state_get"), false},
 		"is no call of one: call":     {ask("state_delete"), false},
 		"more than 65536 bytes":       {ask(large, large+"x"), true},
-		"its actor in step charge, w": {ask("step_get", "state_put v"), true},
-		"in step charge, whose code":  {ask("step_get", "state_delete"), true},
+		"its actor in step charge, w": {ask("step_get", "state_put v", "step_put"), true},
+		"in step charge, whose code":  {ask("step_get", "state_delete", "step_put"), true},
 	} {
 		w := b.start(Options{Slots: 1, Modules: asking(of.run)}, nil)
 		var id layout.ID

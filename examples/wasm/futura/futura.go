@@ -34,8 +34,9 @@ func Step(name string, run func() ([]byte, error)) ([]byte, error) {
 // State returns the state of the actor, and false if it has none.
 func State() (state []byte, exists bool) { return found(stateGet()) }
 
-// SetState has the state of the actor be another one, of up to 64 KiB, once the function has ended with a result. It
-// ends the function in a step, and where the function is no method of an actor.
+// SetState has the state of the actor be another one, of up to 64 KiB, once the function has ended with a result. A
+// step that changes it can't be recorded: that ends the function, as does a change where the function is no method of
+// an actor.
 func SetState(state []byte) { statePut(unsafe.Pointer(unsafe.SliceData(state)), uint32(len(state))) }
 
 // DeleteState has the actor have no state once the function has ended with a result.
