@@ -52,9 +52,11 @@ func (s *server) registerActors() {
 	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, one, "delete-actor",
 		"Remove the state of an actor, and its parts",
 		"Calls that run see that, and run again. Those that wait begin with none."), s.deleteActor)
-	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, one+"/{method}", "call-actor",
-		"Call a method of an actor", "The body is its input, any JSON. Answers as a submit does: once the call is durable, "+
-			"or with wait once it is over. Readers run beside other calls."), s.callActor)
+	call := operation(http.MethodPost, one+"/{method}", "call-actor", "Call a method of an actor",
+		"The body is its input, any JSON. Answers as a submit does: once the call is durable, or with wait once it is "+
+			"over. Readers run beside other calls.")
+	call.SkipValidateBody = true // it would be decoded
+	stack.Register(s.Stack, stack.Submit, call, s.callActor)
 }
 
 type actorTypesOutputBody struct {
@@ -130,21 +132,21 @@ func (s *server) deleteActor(ctx context.Context, in *actorInput) (*struct{}, er
 // callActorInput has the options of a submit as parameters: the body is the input alone.
 type callActorInput struct {
 	SubmitParameters
-	Type       string           `path:"type"`
-	Actor      string           `path:"key"`
-	Method     string           `path:"method"`
-	Queue      string           `query:"queue" default:"default"`
-	Label      string           `query:"label" maxLength:"64" doc:"For people: printable characters"`
-	Tags       []string         `query:"tag,explode" maxItems:"8" doc:"What lists find it by"`
-	Priority   int              `query:"priority" minimum:"0" maximum:"255" doc:"Higher is earlier in line"`
-	MaxRetries int              `query:"max_retries" minimum:"0" default:"3" doc:"Attempts after the first"`
-	BackoffMS  int64            `query:"backoff_ms" minimum:"0" doc:"Wait before the first retry"`
-	TimeoutMS  int64            `query:"timeout_ms" minimum:"0" doc:"Limit of one attempt"`
-	DelayMS    int64            `query:"delay_ms" minimum:"0" doc:"How long it waits before it gets in line"`
-	ExpiresMS  int64            `query:"expires_ms" minimum:"0" doc:"How long it may wait to begin"`
-	Deadline   time.Time        `query:"deadline" doc:"When it must be over"`
-	RequireFit bool             `query:"require_fit" doc:"Refuse it if no worker could ever run it"`
-	Body       *json.RawMessage `required:"false"`
+	Type       string         `path:"type"`
+	Actor      string         `path:"key"`
+	Method     string         `path:"method"`
+	Queue      string         `query:"queue" default:"default"`
+	Label      string         `query:"label" maxLength:"64" doc:"For people: printable characters"`
+	Tags       []string       `query:"tag,explode" maxItems:"8" doc:"What lists find it by"`
+	Priority   int            `query:"priority" minimum:"0" maximum:"255" doc:"Higher is earlier in line"`
+	MaxRetries int            `query:"max_retries" minimum:"0" default:"3" doc:"Attempts after the first"`
+	BackoffMS  int64          `query:"backoff_ms" minimum:"0" doc:"Wait before the first retry"`
+	TimeoutMS  int64          `query:"timeout_ms" minimum:"0" doc:"Limit of one attempt"`
+	DelayMS    int64          `query:"delay_ms" minimum:"0" doc:"How long it waits before it gets in line"`
+	ExpiresMS  int64          `query:"expires_ms" minimum:"0" doc:"How long it may wait to begin"`
+	Deadline   time.Time      `query:"deadline" doc:"When it must be over"`
+	RequireFit bool           `query:"require_fit" doc:"Refuse it if no worker could ever run it"`
+	Body       *stack.OwnJSON `required:"false"`
 }
 
 // Resolve implements huma.Resolver. The library takes a zero for a parameter that is left out.
@@ -156,11 +158,15 @@ func (in *callActorInput) Resolve(ctx huma.Context) []error {
 }
 
 func (s *server) callActor(ctx context.Context, in *callActorInput) (*answer, error) {
+	input, err := in.Body.Check()
+	if err != nil {
+		return nil, err
+	}
 	return s.submitOne(ctx, &in.SubmitParameters, futuresPath, "", func() (futures.Task, error) {
 		described := NewFuture{
 			Queue: in.Queue, Tags: in.Tags, Priority: in.Priority, MaxRetries: &in.MaxRetries,
 			BackoffMS: in.BackoffMS, TimeoutMS: in.TimeoutMS, DelayMS: in.DelayMS, ExpiresMS: in.ExpiresMS,
-			Deadline: in.Deadline, RequireFit: in.RequireFit, Input: given(in.Body), Label: in.Label,
+			Deadline: in.Deadline, RequireFit: in.RequireFit, Input: input, Label: in.Label,
 		}
 		t, err := described.task()
 		if err != nil {

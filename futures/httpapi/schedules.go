@@ -58,7 +58,7 @@ type Schedule struct {
 	PausedAt *time.Time    `json:"paused_at,omitempty"`
 	Reason   string        `json:"paused_because,omitempty"`
 	Fired    int64         `json:"fired" doc:"Futures submitted"`
-	Left     int64         `json:"missed_times" doc:"Left out because no janitor looked in time"`
+	Left     int64         `json:"missed_times" doc:"Left out as no janitor looked in time; up to 10,000 of an outage"`
 	Skipped  int64         `json:"skipped_times" doc:"Left out because the former future was not over"`
 	Refused  int64         `json:"refused_times" doc:"Left out because the future could not be submitted"`
 	Runs     []ScheduleRun `json:"runs" doc:"The last ones, at most 10, the last one first"`

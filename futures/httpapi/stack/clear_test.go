@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -21,7 +22,13 @@ type taken struct {
 		_     struct{} `additionalProperties:"false"`
 		Args  string   `json:"args,omitempty"`
 		Input any      `json:"input,omitempty"`
+		Value any      `json:"value,omitempty"`
 	} `required:"false"`
+}
+
+// ownTaken is a body that is a function's own.
+type ownTaken struct {
+	Body *stack.OwnJSON `required:"false"`
 }
 
 // bytesTaken is a body of bytes.
@@ -39,8 +46,15 @@ func TestRequestsAreTakenAsAWholeOrNotAtAll(t *testing.T) {
 		func(context.Context, *taken) (*nothing, error) { return nil, nil })
 	stack.Register(made, stack.Submit, huma.Operation{Method: "POST", Path: "/bytes", OperationID: "bytes"},
 		func(context.Context, *bytesTaken) (*nothing, error) { return nil, nil })
+	own := huma.Operation{Method: "POST", Path: "/own", OperationID: "own", SkipValidateBody: true}
+	stack.Register(made, stack.Submit, own,
+		func(_ context.Context, in *ownTaken) (*nothing, error) {
+			_, err := in.Body.Check()
+			return nil, err
+		})
 	server := httptest.NewServer(made.Handler())
 	t.Cleanup(server.Close)
+	many, deep := "["+strings.Repeat("1,", 60_000)+"1]", strings.Repeat("[", 40)+strings.Repeat("]", 40)
 	for _, c := range []struct {
 		path, body string
 		headers    []string
@@ -67,6 +81,16 @@ func TestRequestsAreTakenAsAWholeOrNotAtAll(t *testing.T) {
 		{"/taken", `{"Args":"a"}`, nil, 422, "unexpected property"},
 		{"/taken", `{"args":"a","args":"b"}`, nil, 400, `the field "args" is there twice`},
 		{"/taken", `{"input":{"a":1,"a":2}}`, nil, 204, ""},
+		{"/taken", `{"input":` + many + `,"value":` + deep + `}`, nil, 204, ""},
+		{"/taken", `{"args":` + deep + `}`, nil, 400, "more than 32 deep"},
+		{"/own", "", nil, 204, ""},
+		{"/own", many, nil, 204, ""},
+		{"/own", deep, nil, 204, ""},
+		{"/own", `{"a":1e400,"a":"b"}`, nil, 204, ""},
+		{"/own", "null", nil, 204, ""},
+		{"/own", `{"a":`, nil, 400, "unexpected end of JSON input"},
+		{"/own", `{} {}`, nil, 400, "invalid character"},
+		{"/own", "\"\xff\"", nil, 400, "not UTF-8"},
 	} {
 		got := stacktest.Send(t, "POST", server.URL+c.path, c.body, c.headers...)
 		if c.status == http.StatusNoContent {

@@ -11,22 +11,56 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // Limits of JSON that is checked before it is decoded. The value of a field
-// named input is a function's own, and not checked.
+// named input, or value, is a function's own, and not checked.
 const (
 	maxValues = 50_000
 	maxDepth  = 32
-	ownField  = "input"
 )
+
+func isOwn(field string) bool { return field == "input" || field == "value" }
+
+// OwnJSON is a body that is a function's own as a whole, in a route whose body is not validated. Check
+// says what is wrong with it.
+type OwnJSON json.RawMessage
+
+// Schema implements huma.SchemaProvider: it is any JSON.
+func (OwnJSON) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
+
+// Check returns the body, nil for none and for null, or a problem for what is no JSON and what CheckText refuses.
+func (o *OwnJSON) Check() (json.RawMessage, error) {
+	if o == nil || len(bytes.TrimSpace(*o)) == 0 {
+		return nil, nil
+	}
+	var body *json.RawMessage
+	err := CheckText(*o)
+	if err == nil {
+		err = json.Unmarshal(*o, &body)
+	}
+	switch {
+	case err != nil:
+		return nil, BadRequest("%v", err)
+	case body == nil:
+		return nil, nil
+	}
+	return *body, nil
+}
 
 // Unmarshal counts the values of JSON before it decodes it, so that a small
 // body stays small in memory: it returns an error for more than 50,000 values or
-// a nesting of more than 32, outside of fields named input, and for what CheckText
+// a nesting of more than 32, outside of fields named input and value, and for what CheckText
 // refuses. Decoding into an any gives the value that the framework checks, in which a
-// function's own input is null and no other field is there twice.
+// function's own is null and no other field is there twice. An OwnJSON it leaves unchecked.
 func Unmarshal(data []byte, v any) error {
+	if own, is := v.(**OwnJSON); is {
+		body := OwnJSON(bytes.Clone(data))
+		*own = &body
+		return nil
+	}
 	if err := CheckText(data); err != nil {
 		return err
 	}
@@ -131,7 +165,7 @@ func (c *counted) object(depth int) (any, error) {
 		if _, twice := object[name]; twice && c.strict {
 			return nil, fmt.Errorf("the field %.40q is there twice: send it once", name)
 		}
-		if name == ownField {
+		if isOwn(name) {
 			var own json.RawMessage
 			if err := c.decoder.Decode(&own); err != nil {
 				return nil, err
