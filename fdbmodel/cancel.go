@@ -183,7 +183,7 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 		if err != nil {
 			return err
 		}
-		if row.Spec.Held() {
+		if row.Spec.IsKept() {
 			return driven("discard", &row)
 		}
 		if !row.State().Terminal() {

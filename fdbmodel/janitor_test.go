@@ -285,3 +285,36 @@ func TestExpiryIsBounded(t *testing.T) {
 		require.Equal(t, left, entries)
 	}
 }
+
+// TestOwnedFuturesThatLapse: the janitor removes them as others, and leaves those to their owner that do not lapse. So
+// does who discards futures by hand.
+func TestOwnedFuturesThatLapse(t *testing.T) {
+	t.Parallel()
+	a := newSharded(t)
+	made, err := a.c.Submit(a.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Owner: "b"}},
+		{Spec: layout.Spec{Function: "go:f", Owner: "b", Lapses: true}},
+		{Spec: layout.Spec{Function: "go:f", Owner: "b", Lapses: true}}})
+	require.NoError(t, err)
+	kept, lapses, discarded := made[0].ID, made[1].ID, made[2].ID
+	n, err := a.c.CancelMany(a.ctx, []layout.ID{kept, lapses, discarded}, "")
+	require.NoError(t, err)
+	require.Len(t, n, 3)
+	require.ErrorIs(t, a.c.Discard(a.ctx, kept), fdbmodel.ErrTransition)
+	require.NoError(t, a.c.Discard(a.ctx, discarded))
+	a.checkNewer(0)
+	removed, next, err := maintenance.Of(a.c).ExpireDone(a.ctx)
+	require.NoError(t, err)
+	require.Zero(t, removed)
+	require.Equal(t, a.c.Now().Add(a.c.Config().Retention), next)
+	a.clock.Advance(a.c.Config().Retention)
+	removed, _, err = maintenance.Of(a.c).ExpireDone(a.ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, removed)
+	a.checkNewer(0)
+	_, err = a.c.Get(a.ctx, lapses)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	_, err = a.c.Get(a.ctx, kept)
+	require.NoError(t, err)
+	_, err = a.c.Submit(a.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Lapses: true}}})
+	require.ErrorIs(t, err, layout.ErrBadSpec)
+}

@@ -252,7 +252,7 @@ func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
 		at = now
 	}
 	mine := record == nil || worker == j.id
-	if !mine && j.role.look("", record, at) < j.cluster.Config().DeadAfter {
+	if !mine && j.role.look("", record, at) < j.cluster.Config().DeadAfter && !j.maintain.IsGone(record) {
 		j.held = false
 		return nil
 	}

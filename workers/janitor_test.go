@@ -290,6 +290,42 @@ func TestAWorkerOfAnotherOpeningIsDead(t *testing.T) {
 	}
 }
 
+// reopened is a store with another opening, or one that is reached through a connection.
+type reopened struct {
+	kv.Database
+	opening, connection string
+}
+
+func (s reopened) Traits() kv.Traits {
+	traits := kv.TraitsOf(s.Database)
+	traits.Opening, traits.Connection = s.opening, s.connection
+	return traits
+}
+
+// TestTheJanitorOfAnEarlierOpeningIsGone, one that belongs to no worker: who has the store open takes over its role at
+// once, and waits for that of one that reaches the store through a connection.
+func TestTheJanitorOfAnEarlierOpeningIsGone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, now reopened
+		takes       bool
+	}{
+		"another opening":          {reopened{opening: "1"}, reopened{opening: "2"}, true},
+		"the same":                 {reopened{opening: "1"}, reopened{opening: "1"}, false},
+		"through a connection":     {reopened{opening: "1", connection: "c"}, reopened{opening: "2"}, false},
+		"by one with a connection": {reopened{opening: "1"}, reopened{opening: "2", connection: "c"}, false},
+		"no openings":              {reopened{}, reopened{}, false},
+	} {
+		db, clk := storetest.New(t), clock.NewVirtual(epoch)
+		c.before.Database, c.now.Database = db, db
+		b := bedOn(t, c.before, layout.Config{}, clk)
+		_, held, err := maintenance.Of(b.cluster).Acquire(b.ctx, "no worker", nil, 1)
+		require.NoError(t, err)
+		require.True(t, held)
+		require.Equal(t, c.takes, bedOn(t, c.now, layout.Config{}, clk).joinedJanitor().held, name)
+	}
+}
+
 // TestAJanitorWithoutTheStoreHasNoRole: another one may have taken it over.
 func TestAJanitorWithoutTheStoreHasNoRole(t *testing.T) {
 	t.Parallel()

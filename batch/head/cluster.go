@@ -152,7 +152,7 @@ func (r *clusterRun) submit(ctx context.Context) error {
 		r.left = append(r.left, item.Index)
 		subs[i] = futurestore.Submission(r.order.Template, function, item.Arguments)
 		subs[i].ID, subs[i].Assigned = r.id(item.Index), layout.WorkerID(r.order.Chunk.Worker)
-		subs[i].Spec.Owner = r.order.Chunk.ID
+		subs[i].Spec.Owner, subs[i].Spec.Lapses = r.order.Chunk.ID, true
 		subs[i].Spec.FollowTrace(traced)
 	}
 	made, err := r.cluster.Submit(ctx, subs)
@@ -204,7 +204,8 @@ func (r *clusterRun) collect(ctx context.Context) error {
 }
 
 // collectPart delivers what has ended of some items, and returns what is still
-// with the worker. What is not there was delivered before.
+// with the worker. What is not there was delivered before, or has lapsed: that is
+// not done for the store, which gives it to another worker.
 func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int, err error) {
 	ids := make([]layout.ID, len(indexes))
 	for i, index := range indexes {

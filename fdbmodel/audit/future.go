@@ -212,7 +212,7 @@ func (p *page) noteFuture(shard int, r *layout.Row) {
 	if r.Open() {
 		p.opened[layout.OpenKey{Owner: r.Spec.Owner, Reason: r.Attempts.Reason}]++
 	}
-	if state.Terminal() && !r.Spec.Held() {
+	if state.Terminal() && !r.Spec.IsKept() {
 		p.terminals[r.ID] = r.FinishedAt()
 	}
 	for _, ref := range r.Refs() {

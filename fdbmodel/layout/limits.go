@@ -68,6 +68,8 @@ func (s *Spec) CheckLimits() error {
 		return fmt.Errorf("%w: timeout %v is negative", ErrBadSpec, s.Timeout)
 	case s.Backoff.Base < 0 || s.Backoff.Max < 0:
 		return fmt.Errorf("%w: backoff %v up to %v: neither may be negative", ErrBadSpec, s.Backoff.Base, s.Backoff.Max)
+	case s.Lapses && s.Owner == "":
+		return fmt.Errorf("%w: it lapses, and has no owner that would keep it", ErrBadSpec)
 	case s.Parallel < 0 || s.Parallel > 0 && s.Owner == "":
 		return fmt.Errorf("%w: parallel %d: use 0 for no bound, or how many of its owner", ErrBadSpec, s.Parallel)
 	case s.Growth != nil &&

@@ -38,3 +38,11 @@ type IdleRecord struct {
 type ClaimBatch struct {
 	IDs IDList `msgpack:"i" json:"ids"`
 }
+
+// JanitorRecord names the worker that is the janitor. Opening is that of the store which its process has open itself,
+// empty where another one has, or where openings don't matter.
+type JanitorRecord struct {
+	Worker  WorkerID `msgpack:"w"`
+	Count   int64    `msgpack:"n"`
+	Opening string   `msgpack:"o,omitempty"`
+}

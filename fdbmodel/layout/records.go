@@ -63,6 +63,9 @@ type Spec struct {
 	// Owner names the assigner of the future, such as a batch. An owned future
 	// is held: it waits for Assign and is never in the pool.
 	Owner string `msgpack:"o,omitempty" json:"owner,omitempty"`
+	// Lapses has an owned future removed once its retention has passed, as others are: its owner may be gone for
+	// good. One that does not stays until its owner discards it.
+	Lapses bool `msgpack:"lp,omitempty" json:"lapses,omitempty"`
 	// Label is for people. At most 64 bytes; see CheckNewLabel.
 	Label string `msgpack:"lb,omitempty" json:"label,omitempty"`
 	// Tags are what lists find the future by, in their order; see SortTags.
@@ -142,6 +145,9 @@ type Pace struct {
 
 // Held reports whether the future has an owner, so that it waits for Assign.
 func (s *Spec) Held() bool { return s.Owner != "" }
+
+// IsKept reports whether the future stays until its owner discards it.
+func (s *Spec) IsKept() bool { return s.Held() && !s.Lapses }
 
 // FunctionPut is the function of futures whose results were put, not computed.
 const FunctionPut = "put"
@@ -460,12 +466,6 @@ type SessionRecord struct {
 	Count   int64  `msgpack:"n"`
 	At      int64  `msgpack:"t" json:"at_ms"`
 	Opening string `msgpack:"o,omitempty"`
-}
-
-// JanitorRecord names the worker that is the janitor.
-type JanitorRecord struct {
-	Worker WorkerID `msgpack:"w"`
-	Count  int64    `msgpack:"n"`
 }
 
 // FailureKind says why an attempt, or a future, failed.

@@ -31,7 +31,7 @@ func Of(c *fdbmodel.Cluster) Janitor { return Janitor{c, c.Keys()} }
 // worker holds the role. An unknown commit is harmless.
 func (j Janitor) Acquire(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
 ) (record []byte, held bool, err error) {
-	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count})
+	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count, Opening: j.opening()})
 	_, err = j.cluster.Transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
 		value, present, err := j.present(ctx, tx)
 		if err != nil {
@@ -46,6 +46,25 @@ func (j Janitor) Acquire(ctx context.Context, worker layout.WorkerID, observed [
 		return nil
 	})
 	return record, held, err
+}
+
+// opening names the present opening of the store, if this process has it open itself.
+func (j Janitor) opening() string {
+	traits := kv.TraitsOf(j.cluster.Database())
+	if traits.Connection != "" {
+		return ""
+	}
+	return traits.Opening
+}
+
+// IsGone reports whether a record is of a janitor whose process had the store open before this one: it has ended.
+func (j Janitor) IsGone(record []byte) bool {
+	var of layout.JanitorRecord
+	if layout.Decode(j.keys.Janitor(), record, &of) != nil || of.Opening == "" {
+		return false
+	}
+	present := j.opening()
+	return present != "" && of.Opening != present
 }
 
 // Present returns the record of the present janitor, which changes while the janitor is

@@ -66,7 +66,7 @@ func GoldenRecords() []GoldenRecord {
 			empty[layout.DoneEntry]()},
 		{"session", &layout.SessionRecord{Count: 1, At: 2, Opening: "o"}, false,
 			empty[layout.SessionRecord]()},
-		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1}, false, empty[layout.JanitorRecord]()},
+		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1, Opening: "o"}, false, empty[layout.JanitorRecord]()},
 		{"incoming", &layout.IncomingRecord{Writer: "w", Batch: 1, At: 2}, false,
 			empty[layout.IncomingRecord]()},
 		{"module", &layout.Module{Size: 1, StoredAt: 2, Retired: 3}, false, empty[layout.Module]()},
@@ -101,7 +101,7 @@ func goldenSpec(ref *layout.ChunkRef) *layout.Spec {
 	return &layout.Spec{
 		Function: "go:f", Codec: layout.CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
 		Argv: []string{"a", "b"}, Inputs: layout.PackIDs([]layout.ID{GoldenID}), InputsRef: ref,
-		Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Parallel: 2,
+		Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Lapses: true, Parallel: 2,
 		Pace:   &layout.Pace{Key: "example.com", PerSecond: 0.5, Shared: true},
 		Growth: &layout.Growth{Factor: 2, Max: 1 << 31},
 		Label:  "t", Tags: []string{"a:1", "b"}, Priority: 200,

@@ -26,7 +26,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 			Timeout: time.Duration(m.random.IntN(3)) * time.Second, Tags: m.tags(),
 		}
 		if m.random.IntN(4) == 0 {
-			s.Spec.Owner = "g"
+			s.Spec.Owner, s.Spec.Lapses = "g", m.random.IntN(2) == 0
 		}
 		s.Spec.AsObject, s.Spec.AllowReconstruction = m.random.IntN(2) == 0, m.random.IntN(3) > 0
 		switch m.random.IntN(4) {

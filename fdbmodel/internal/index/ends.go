@@ -14,13 +14,13 @@ type Ends struct {
 	ids []layout.ID
 }
 
-// Update implements Index. Held futures are not listed: the process that drives their
+// Update implements Index. Held futures are not listed, unless they lapse: the process that drives their
 // owner discards them.
 func (e *Ends) Update(before, after *layout.Row) {
 	if !ends(before, after) {
 		return
 	}
-	if !after.Spec.Held() {
+	if !after.Spec.IsKept() {
 		e.Add(after.ID)
 	}
 	e.Now = max(e.Now, after.FinishedAt())

@@ -62,31 +62,43 @@ func parseRemote(path string, parameters url.Values) (remoteName, error) {
 
 // openRemote connects to another process.
 func openRemote(ctx context.Context, n remoteName, o Options) (kv.Database, error) {
-	options := remote.Options{PlainText: n.plainText, DialTimeout: o.ConnectTimeout, GiveUpAfter: o.GiveUpAfter,
-		Logger: o.Logger, Token: os.Getenv(tokenVariable)}
+	token, secure, err := n.credentials()
+	if err != nil {
+		return nil, fmt.Errorf("kvopen: %w", err)
+	}
+	store, err := remote.Open(ctx, n.address, remote.Options{PlainText: n.plainText, DialTimeout: o.ConnectTimeout,
+		GiveUpAfter: o.GiveUpAfter, Logger: o.Logger, Token: token, TLS: secure, Renew: n.credentials})
+	switch {
+	case token == "" && errors.Is(err, remote.ErrBadToken):
+		return nil, fmt.Errorf("kvopen: %w, by ?%s=FILE or $%s", err, parameterTokenFile, tokenVariable)
+	case err != nil:
+		return nil, fmt.Errorf("kvopen: %w", err)
+	}
+	return store, nil
+}
+
+// credentials reads what a connection is made with: both files may be replaced while the process runs.
+func (n remoteName) credentials() (token string, secure *tls.Config, err error) {
+	token = os.Getenv(tokenVariable)
 	if n.tokenFile != "" {
-		token, err := trust.ReadSecret(n.tokenFile, maxTokenFile)
+		secret, err := trust.ReadSecret(n.tokenFile, maxTokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("kvopen: the token of %s: %w", n.address, err)
+			return "", nil, fmt.Errorf("the token of %s: %w", n.address, err)
 		}
-		options.Token = strings.TrimSpace(string(token))
+		token = strings.TrimSpace(string(secret))
 	}
 	if n.tls {
-		options.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
+		secure = &tls.Config{MinVersion: tls.VersionTLS13}
 	}
 	if n.ca != "" {
 		pem, err := os.ReadFile(n.ca)
 		if err != nil {
-			return nil, fmt.Errorf("kvopen: the certificate for %s: %w", n.address, err)
+			return "", nil, fmt.Errorf("the certificate for %s: %w", n.address, err)
 		}
-		options.TLS.RootCAs = x509.NewCertPool()
-		if !options.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kvopen: the certificate for %s: %s contains none", n.address, n.ca)
+		secure.RootCAs = x509.NewCertPool()
+		if !secure.RootCAs.AppendCertsFromPEM(pem) {
+			return "", nil, fmt.Errorf("the certificate for %s: %s contains none", n.address, n.ca)
 		}
 	}
-	store, err := remote.Open(ctx, n.address, options)
-	if err != nil {
-		return nil, fmt.Errorf("kvopen: %w", err)
-	}
-	return store, nil
+	return token, secure, nil
 }

@@ -83,6 +83,41 @@ func TestOpenRemoteToken(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
+// TestOpenRemoteFollowsItsFiles has a server come back with another token: who names a file goes on once that has it.
+func TestOpenRemoteFollowsItsFiles(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "fo")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	socket, file := filepath.Join(dir, "s"), filepath.Join(dir, "token")
+	store := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	begin := func(token string) (end func()) {
+		l, err := remote.ListenUnix(socket)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- remote.Serve(ctx, l, store, remote.ServerOptions{Token: token}) }()
+		return func() { cancel(); require.NoError(t, <-done) }
+	}
+	end := begin("one")
+	require.NoError(t, os.WriteFile(file, []byte("one"), 0o600))
+	db, err := kvopen.Open(t.Context(), "remote:unix:"+socket+"?token-file="+file, kvopen.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	write(t, db)
+	end()
+	require.NoError(t, os.Remove(file))
+	end = begin("two")
+	t.Cleanup(func() { end() })
+	require.NoError(t, os.WriteFile(file, []byte("two"), 0o600))
+	require.Equal(t, "value", read(t, db))
+
+	_, err = kvopen.Open(t.Context(), "remote:unix:"+socket, kvopen.Options{})
+	require.ErrorIs(t, err, remote.ErrBadToken)
+	require.ErrorContains(t, err, "by ?token-file=FILE or $FUTURA_REMOTE_TOKEN")
+}
+
 func TestOpenRemoteRefusesPlainText(t *testing.T) {
 	t.Parallel()
 	_, err := kvopen.Open(t.Context(), "remote:tcp:192.0.2.1:1", kvopen.Options{})

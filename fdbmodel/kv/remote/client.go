@@ -28,6 +28,10 @@ type Options struct {
 	// TLS encrypts the connection. Defaults to none.
 	TLS *tls.Config
 
+	// Renew returns the token and TLS of a new connection, in place of Token and TLS: they may change while the
+	// process runs. Where it fails no connection is made, as where nothing listens. Defaults to nil: they stay.
+	Renew func() (token string, tls *tls.Config, err error)
+
 	// PlainText allows TCP without TLS beyond this machine, where others can
 	// read the token and the store. Defaults to false.
 	PlainText bool
@@ -134,17 +138,24 @@ const firstBuffer = 1 << 10
 func (d *Database) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.DialTimeout)
 	defer cancel()
+	token, secure := d.options.Token, d.options.TLS
+	if d.options.Renew != nil {
+		var err error
+		if token, secure, err = d.options.Renew(); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, d.address, err)
+		}
+	}
 	conn, err := d.dial(ctx)
 	if err != nil {
 		return nil, d.unreachable(ctx, err)
 	}
-	if d.options.TLS != nil {
-		conn = tls.Client(conn, d.tlsConfig())
+	if secure != nil {
+		conn = tls.Client(conn, d.named(secure))
 	}
 	deadline, _ := ctx.Deadline()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	r := bufio.NewReaderSize(conn, readBuffer)
-	w, err := greet(conn, r, hello{version: protocolVersion, token: []byte(d.options.Token), id: d.id}, deadline)
+	w, err := greet(conn, r, hello{version: protocolVersion, token: []byte(token), id: d.id}, deadline)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -173,9 +184,8 @@ func (d *Database) silent() error {
 	return fmt.Errorf("%w: %w: is it a Futura store, and does it expect TLS?", kv.ErrUnavailable, ErrSilent)
 }
 
-// tlsConfig is the one of the options, with the server's name.
-func (d *Database) tlsConfig() *tls.Config {
-	c := d.options.TLS
+// named is c with the server's name.
+func (d *Database) named(c *tls.Config) *tls.Config {
 	if c.ServerName != "" || c.InsecureSkipVerify {
 		return c
 	}
