@@ -45,7 +45,7 @@ func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, 
 		return total, err
 	}
 	// What it held waits for a janitor, and it may have been that.
-	return total, roles.ReleaseJanitor(ctx, c.Transact, c.keys, worker)
+	return total, roles.ReleaseJanitor(ctx, c.Transact, c.keys, roles.Of(worker))
 }
 
 func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.WorkerID) error {

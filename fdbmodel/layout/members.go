@@ -39,10 +39,12 @@ type ClaimBatch struct {
 	IDs IDList `msgpack:"i" json:"ids"`
 }
 
-// JanitorRecord names the worker that is the janitor. Opening is that of the store which its process has open itself,
-// empty where another one has, or where openings don't matter.
+// JanitorRecord names the worker that is the janitor. Connection is the one through which it reaches the store, and
+// Opening that of the store which its process has open itself; both are empty where they don't matter.
 type JanitorRecord struct {
 	Worker  WorkerID `msgpack:"w"`
 	Count   int64    `msgpack:"n"`
 	Opening string   `msgpack:"o,omitempty"`
+
+	Connection string `msgpack:"c,omitempty"`
 }

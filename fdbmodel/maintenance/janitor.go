@@ -31,7 +31,9 @@ func Of(c *fdbmodel.Cluster) Janitor { return Janitor{c, c.Keys()} }
 // worker holds the role. An unknown commit is harmless.
 func (j Janitor) Acquire(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
 ) (record []byte, held bool, err error) {
-	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count, Opening: j.opening()})
+	of := layout.JanitorRecord{Worker: worker, Count: count, Connection: kv.TraitsOf(j.cluster.Database()).Connection}
+	of.Opening = j.opening()
+	wanted := layout.Encode(&of)
 	_, err = j.cluster.Transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
 		value, present, err := j.present(ctx, tx)
 		if err != nil {
@@ -55,6 +57,13 @@ func (j Janitor) opening() string {
 		return ""
 	}
 	return traits.Opening
+}
+
+// ReleaseConnection gives up the role of a worker that reached the store through a connection which is lost.
+func (j Janitor) ReleaseConnection(ctx context.Context, connection string) error {
+	return roles.ReleaseJanitor(ctx, j.cluster.Transact, j.keys, func(of *layout.JanitorRecord) bool {
+		return connection != "" && of.Connection == connection
+	})
 }
 
 // IsGone reports whether a record is of a janitor whose process had the store open before this one: it has ended.
@@ -104,7 +113,7 @@ func (j Janitor) present(ctx context.Context, tx kv.Reader) ([]byte, layout.Work
 
 // Release gives up the role, if worker has it. An unknown commit is harmless.
 func (j Janitor) Release(ctx context.Context, worker layout.WorkerID) error {
-	return roles.ReleaseJanitor(ctx, j.cluster.Transact, j.keys, worker)
+	return roles.ReleaseJanitor(ctx, j.cluster.Transact, j.keys, roles.Of(worker))
 }
 
 // Sessions returns the sessions that have a record, mail or a wake key, with their records,

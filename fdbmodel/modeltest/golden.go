@@ -66,7 +66,7 @@ func GoldenRecords() []GoldenRecord {
 			empty[layout.DoneEntry]()},
 		{"session", &layout.SessionRecord{Count: 1, At: 2, Opening: "o"}, false,
 			empty[layout.SessionRecord]()},
-		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1, Opening: "o"}, false, empty[layout.JanitorRecord]()},
+		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1, Opening: "o", Connection: "c"}, false, empty[layout.JanitorRecord]()},
 		{"incoming", &layout.IncomingRecord{Writer: "w", Batch: 1, At: 2}, false,
 			empty[layout.IncomingRecord]()},
 		{"module", &layout.Module{Size: 1, StoredAt: 2, Retired: 3}, false, empty[layout.Module]()},

@@ -37,7 +37,7 @@ func deathMutants() []mutant {
 			old: "(m.Opening == present || m.Connection != \"\")",
 			new: "m.Opening == present"},
 		{name: "a dead janitor keeps its role", file: "fdbmodel/reap.go", by: append(model(), suite{of: "workers"}),
-			old: "return total, roles.ReleaseJanitor(ctx, c.Transact, c.keys, worker)",
+			old: "return total, roles.ReleaseJanitor(ctx, c.Transact, c.keys, roles.Of(worker))",
 			new: "_ = roles.ReleaseJanitor\n\treturn total, nil"},
 		{name: "a poison candidate runs beside others", file: "workers/quarantine.go", by: workers,
 			old: "s.quarantine.job == nil && j.future",

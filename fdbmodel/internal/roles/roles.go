@@ -11,9 +11,15 @@ import (
 // Transact runs a function in a transaction, as that of a Cluster.
 type Transact func(context.Context, kv.Options, func(kv.Attempt) error) (kv.Result, error)
 
-// ReleaseJanitor gives up the role of the janitor, if a worker has it. An unknown commit is
-// harmless.
-func ReleaseJanitor(ctx context.Context, transact Transact, keys layout.Keyspace, worker layout.WorkerID) error {
+// Of matches the role of a worker.
+func Of(worker layout.WorkerID) func(*layout.JanitorRecord) bool {
+	return func(of *layout.JanitorRecord) bool { return of.Worker == worker }
+}
+
+// ReleaseJanitor gives up the role of the janitor that matches. An unknown commit is harmless.
+func ReleaseJanitor(ctx context.Context, transact Transact, keys layout.Keyspace,
+	matches func(*layout.JanitorRecord) bool,
+) error {
 	_, err := transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
 		value, err := tx.Get(keys.Janitor()).Wait(ctx)
 		if err != nil || value == nil {
@@ -23,7 +29,7 @@ func ReleaseJanitor(ctx context.Context, transact Transact, keys layout.Keyspace
 		if err := layout.Decode(keys.Janitor(), value, &present); err != nil {
 			return err
 		}
-		if present.Worker == worker {
+		if matches(&present) {
 			tx.Clear(keys.Janitor())
 		}
 		return nil

@@ -159,6 +159,24 @@ func TestClosedDatabaseIsGoneAtOnce(t *testing.T) {
 	require.Equal(t, c.client.Traits().Connection, <-c.gone)
 }
 
+// TestALostConnectionEndsTheRoleOfItsJanitor, and not that of another one.
+func TestALostConnectionEndsTheRoleOfItsJanitor(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, time.Hour)
+	there, err := fdbmodel.Open(t.Context(), c.client, c.here.Name(), fdbmodel.Options{})
+	require.NoError(t, err)
+	_, held, err := maintenance.Of(there).Acquire(t.Context(), "no worker", nil, 1)
+	require.NoError(t, err)
+	require.True(t, held)
+	for i, connection := range []string{"nobody", c.client.Traits().Connection} {
+		_, _, err = admin.ReapConnection(t.Context(), c.here, connection)
+		require.NoError(t, err)
+		record, _, err := maintenance.Of(c.here).Present(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, i == 1, record == nil)
+	}
+}
+
 func TestReapConnectionOfNobody(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, time.Hour)
