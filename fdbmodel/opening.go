@@ -23,7 +23,7 @@ func (c *Cluster) connection() string {
 // ownsOpening reports whether this process has the store open and so knows the
 // present opening.
 func (c *Cluster) ownsOpening() bool {
-	return c.connection() == "" && c.opening() != ""
+	return kv.TraitsOf(c.db).OwnOpening() != ""
 }
 
 // reapEarlierOpenings reaps the workers of the process that had the store open

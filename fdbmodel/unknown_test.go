@@ -420,5 +420,18 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			require.False(s.T, held)
 		},
+		"futura-janitor release": func(s *modeltest.Stage, strike func()) {
+			_, held, err := maintenance.Of(s.C).Acquire(s.Ctx, "gone", nil, 1)
+			require.NoError(s.T, err)
+			require.True(s.T, held)
+			strike()
+			require.NoError(s.T, maintenance.Of(s.C).Release(s.Ctx, "gone"))
+			record, held, err := maintenance.Of(s.C).Acquire(s.Ctx, "next", nil, 1)
+			require.NoError(s.T, err)
+			require.True(s.T, held)
+			present, _, err := maintenance.Of(s.C).Present(s.Ctx)
+			require.NoError(s.T, err)
+			require.Equal(s.T, record, present)
+		},
 	})
 }

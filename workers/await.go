@@ -24,6 +24,7 @@ type yielded struct {
 	full     int            // names of which no more are started
 	shut     []string       // of which no more are claimed, in order
 	shuts    int            // how often shut has changed
+	opening  bool           // a look at what is shut is to come
 	resuming []*job         // those whose waits have ended and that need a slot, in this order
 }
 
@@ -41,23 +42,45 @@ func (p *yielded) change(function string, by int) {
 	case before && !after:
 		p.full--
 	}
-	p.shutOrOpen(function)
 	if p.named[function] == 0 {
 		delete(p.named, function)
 	}
 }
 
-// shutOrOpen has no more of a function claimed once its bound is reached, and again once an eighth of those that
-// wait has gone on: at the bound itself, each look for work would find what the one before left.
-func (p *yielded) shutOrOpen(function string) {
+// openAfter is how long a function whose bound was reached, and of which fewer wait again, stays shut at most.
+const openAfter = 50 * time.Millisecond
+
+// yield counts a function that begins to wait, or with -1 one that goes on. No more of a function are claimed once its
+// bound is reached, until an eighth of those that wait has gone on, or some have and a moment has passed: at the bound
+// itself, each look for work would find what the one before left. It is called under mu.
+func (s *slots) yield(function string, by int) {
+	p := &s.yielded
+	p.change(function, by)
 	at, isShut := slices.BinarySearch(p.shut, function)
 	switch n := p.named[function]; {
 	case n >= p.most && !isShut:
 		p.shut = slices.Insert(slices.Clone(p.shut), at, function)
 		p.shuts++
-	case n < p.most-p.most/8 && isShut:
+	case n >= p.most || !isShut:
+	case n < p.most-p.most/8:
 		p.shut = slices.Delete(slices.Clone(p.shut), at, at+1)
 		p.shuts++
+	case !p.opening:
+		p.opening = true
+		s.clock.AfterFunc(s.clock.Now().Add(openAfter), s.reopen)
+	}
+}
+
+// reopen has functions claimed again of which fewer wait than may.
+func (s *slots) reopen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.yielded
+	before := len(p.shut)
+	p.shut = slices.DeleteFunc(slices.Clone(p.shut), func(name string) bool { return p.named[name] < p.most })
+	if p.opening = false; len(p.shut) < before {
+		p.shuts++
+		s.feed()
 	}
 }
 
@@ -100,7 +123,7 @@ func (s *slots) beginAwait(j *job, w *wait) {
 		return
 	}
 	j.yielded, j.yieldedAt = true, s.clock.Now()
-	s.yielded.change(j.function(), 1)
+	s.yield(j.function(), 1)
 	s.free = s.free.Give(j.lent())
 	s.endQuarantine(j)
 	s.resume()
@@ -204,7 +227,7 @@ func (s *slots) reacquire(j *job) {
 func (s *slots) endYield(j *job) {
 	j.yielded = false
 	j.waited += max(0, s.clock.Now().Sub(j.yieldedAt))
-	s.yielded.change(j.function(), -1)
+	s.yield(j.function(), -1)
 }
 
 // dismiss ends the wait for a slot, if there is one. It is called under mu.

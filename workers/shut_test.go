@@ -14,13 +14,14 @@ import (
 // of when it looks again.
 func TestAShutFunctionOpensBelowItsBound(t *testing.T) {
 	t.Parallel()
-	s := newSlots(clock.NewVirtual(epoch), layout.Resources{Slots: 2}, time.Second, 16)
+	clk := clock.NewVirtual(epoch)
+	s := newSlots(clk, layout.Resources{Slots: 2}, time.Second, 16)
 	every := func(string) bool { return true }
 	wait := func(function string, by int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for range max(by, -by) {
-			s.yielded.change(function, by/max(by, -by))
+			s.yield(function, by/max(by, -by))
 		}
 	}
 	// looks reports whether more room has the claimer look.
@@ -65,6 +66,20 @@ func TestAShutFunctionOpensBelowItsBound(t *testing.T) {
 	require.True(t, request()("outer"), "an eighth has gone on")
 
 	wait("outer", 3)
+	require.False(t, request()("outer"))
+	s.foundNone()
+	clk.Advance(openAfter)
+	require.False(t, looks(), "the bound is reached")
+	wait("outer", -1)
+	clk.Advance(openAfter - 1)
+	require.False(t, looks())
+	wait("outer", 1)
+	wait("outer", -1)
+	clk.Advance(1)
+	require.True(t, looks(), "one has gone on, a while ago")
+	require.True(t, request()("outer"))
+
+	wait("outer", 1)
 	request()
 	s.foundNone()
 	wait("inner", 16)
@@ -89,6 +104,26 @@ func TestAnotherFunctionRunsWhileOneIsShut(t *testing.T) {
 	}
 	for range 10 {
 		b.awaitOver(b.one("go:echo"))
+	}
+	close(outer.over)
+	b.awaitOver(ids...)
+}
+
+// TestAFunctionBelowItsBoundIsClaimed has as many functions wait as may, all of one name, and ends one after the other:
+// each time another one of that name begins, though the others wait on.
+func TestAFunctionBelowItsBoundIsClaimed(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	outer := newWaiter()
+	b.start(Options{Slots: 2, MaxAwaiting: 40}, map[string]Function{"outer": outer.run})
+	ids := b.many(100, "go:outer")
+	var began []layout.ID
+	for range 90 {
+		began = append(began, b.receive("another one", outer.began).ID)
+		if n := len(began) - 40; n >= 0 {
+			_, _, err := b.cluster.Cancel(b.ctx, began[n], "")
+			require.NoError(t, err)
+		}
 	}
 	close(outer.over)
 	b.awaitOver(ids...)

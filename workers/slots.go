@@ -38,7 +38,7 @@ type slots struct {
 	closed     bool
 	claiming   bool // a claim is under way
 	asked      int  // the shuts of yielded at the last request
-	barren     bool // nothing but functions that are shut kept the last claim from finding some
+	barren     int  // those at which the last claim found nothing but functions that were shut
 	offered    int  // how many futures may come with what ends
 	succeeded  int  // how many came of late, a moving average
 	owners     owners
@@ -131,29 +131,38 @@ func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 		s.waiting = true
 	}
 	s.asked = s.yielded.shuts
-	if shut := s.yielded.shut; len(shut) > 0 {
-		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(shut, function) }
+	if open := s.ofOpen(runs); open != nil {
+		request.Runs = open
 		s.waiting = true
 	}
 	return request
+}
+
+// ofOpen is runs without the functions that are shut, nil if none are. It is called under mu.
+func (s *slots) ofOpen(runs func(string) bool) func(string) bool {
+	shut := s.yielded.shut
+	if len(shut) == 0 {
+		return nil
+	}
+	return func(function string) bool { return runs(function) && !slices.Contains(shut, function) }
 }
 
 // foundNone notes that a claim found nothing but futures of functions that it was not to take.
 func (s *slots) foundNone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.barren = len(s.yielded.shut) > 0 && s.asked == s.yielded.shuts
+	s.barren = s.asked
 }
 
 // isBarren reports whether a claim would find what the one before left. It is called under mu.
-func (s *slots) isBarren() bool { return s.barren && s.asked == s.yielded.shuts }
+func (s *slots) isBarren() bool { return len(s.yielded.shut) > 0 && s.barren == s.yielded.shuts }
 
 // admit queues what a claim took, or what came from the source. It returns the futures that were
 // cancelled meanwhile.
 func (s *slots) admit(m *membership, futures []fdbmodel.ClaimedFuture, sourced bool) (unwanted []*job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.claiming, s.barren = false, false
+	s.claiming, s.barren = false, 0
 	return s.enqueue(m, futures, sourced)
 }
 

@@ -2,7 +2,6 @@ package workers
 
 import (
 	"context"
-	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -71,8 +70,8 @@ func (s *slots) offer(runs func(string) bool, n int) fdbmodel.ClaimRequest {
 	if s.closed || s.lean || s.quarantine.job != nil {
 		request.Max = 0
 	}
-	if shut := s.yielded.shut; len(shut) > 0 {
-		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(shut, function) }
+	if open := s.ofOpen(runs); open != nil {
+		request.Runs = open
 	}
 	s.offered += request.Max
 	return request

@@ -50,11 +50,11 @@ func promote(ctx context.Context, c *fdbmodel.Cluster) {
 
 // ReapConnection reaps the workers that reached the store through a lost
 // connection: their futures go back to the pool, or fail, as after any death of
-// a worker, and the role of a janitor ends that reached it so and belongs to none. The process that serves the
-// store calls it. It returns how many workers there were, and how many futures they held. A worker that returns
-// finds that it was reaped, and can change nothing. A failure with one worker
-// does not stop the reaping of the others. An unknown commit is retried and
-// harmless.
+// a worker. A janitor that belongs to no worker and reached it so loses its role.
+// The process that serves the store calls it. It returns how many workers there
+// were, and how many futures they held. A worker that returns finds that it was
+// reaped, and can change nothing. A failure with one worker does not stop the
+// reaping of the others. An unknown commit is retried and harmless.
 func ReapConnection(ctx context.Context, c *fdbmodel.Cluster, connection string) (workers, futures int, err error) {
 	if connection == "" {
 		return 0, 0, nil

@@ -26,6 +26,15 @@ type Traits struct {
 	WaitConflict func(ctx context.Context, tx Tx) error
 }
 
+// OwnOpening is the present opening of a store that this process has open itself, empty where another one has, or
+// where openings don't matter.
+func (t Traits) OwnOpening() string {
+	if t.Connection != "" {
+		return ""
+	}
+	return t.Opening
+}
+
 // TraitsOf returns the result of db's method Traits, or the zero value if db
 // has no such method. A wrapper that embeds a Database has to pass the traits
 // on.

@@ -31,9 +31,9 @@ func Of(c *fdbmodel.Cluster) Janitor { return Janitor{c, c.Keys()} }
 // worker holds the role. An unknown commit is harmless.
 func (j Janitor) Acquire(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
 ) (record []byte, held bool, err error) {
-	of := layout.JanitorRecord{Worker: worker, Count: count, Connection: kv.TraitsOf(j.cluster.Database()).Connection}
-	of.Opening = j.opening()
-	wanted := layout.Encode(&of)
+	traits := kv.TraitsOf(j.cluster.Database())
+	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count, Connection: traits.Connection,
+		Opening: traits.OwnOpening()})
 	_, err = j.cluster.Transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
 		value, present, err := j.present(ctx, tx)
 		if err != nil {
@@ -50,16 +50,8 @@ func (j Janitor) Acquire(ctx context.Context, worker layout.WorkerID, observed [
 	return record, held, err
 }
 
-// opening names the present opening of the store, if this process has it open itself.
-func (j Janitor) opening() string {
-	traits := kv.TraitsOf(j.cluster.Database())
-	if traits.Connection != "" {
-		return ""
-	}
-	return traits.Opening
-}
-
-// ReleaseConnection gives up the role of a worker that reached the store through a connection which is lost.
+// ReleaseConnection gives up the role of whoever reached the store through a connection which is lost. An unknown
+// commit is harmless: a janitor that lives on takes the role again.
 func (j Janitor) ReleaseConnection(ctx context.Context, connection string) error {
 	return roles.ReleaseJanitor(ctx, j.cluster.Transact, j.keys, func(of *layout.JanitorRecord) bool {
 		return connection != "" && of.Connection == connection
@@ -72,7 +64,7 @@ func (j Janitor) IsGone(record []byte) bool {
 	if layout.Decode(j.keys.Janitor(), record, &of) != nil || of.Opening == "" {
 		return false
 	}
-	present := j.opening()
+	present := kv.TraitsOf(j.cluster.Database()).OwnOpening()
 	return present != "" && of.Opening != present
 }
 
