@@ -202,7 +202,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// reloadAtHangup reads the tokens again at SIGHUP, until the returned function
+// reloadAtHangup reads the tokens and the certificate again at SIGHUP, until the returned function
 // is called.
 func reloadAtHangup(n *node) func() {
 	hangups, done := make(chan os.Signal, 1), make(chan struct{})
@@ -212,6 +212,9 @@ func reloadAtHangup(n *node) func() {
 		for range hangups {
 			if err := n.tokens.Reload(); err != nil {
 				n.log.Error("reloading the tokens failed; keeping the previous ones", "error", err)
+			}
+			if err := n.certificate.reload(); err != nil {
+				n.log.Error("reloading the certificate failed; keeping the previous one", "error", err)
 			}
 		}
 	}()

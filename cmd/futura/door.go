@@ -60,7 +60,7 @@ func (n *node) openDoor(ctx context.Context) (*door, error) {
 		return d, errors.Join(usageError{fmt.Errorf("--store-listen: %w", err)}, d.close())
 	}
 	d.tcp = "remote:tcp:" + tcp.Addr().String()
-	o.Token, o.TLS = n.token, n.tls
+	o.Token, o.TLS = n.token, n.certificate.config()
 	d.serve(serving, tcp, n.db, o)
 	return d, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,8 +32,9 @@ type node struct {
 	client *futures.Client
 	log    *slog.Logger
 	token  string
-	tls    *tls.Config
 	listen string
+	// certificate is that of the server, nil for none.
+	certificate *certificate
 	// alone is set for a head without a worker.
 	alone bool
 	// drain is how long requests may go on once it stops.
@@ -209,7 +209,7 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 	if n.peers != nil {
 		n.peers.clients.Store(&peerClients{handler: routes.Handler(), host: listener.Addr().String(), token: n.token})
 	}
-	server := routes.Server(n.tls)
+	server := routes.Server(n.certificate.config())
 	served := make(chan error, 1)
 	go func() {
 		if err := server.Serve(listener); err != nil {
@@ -235,7 +235,7 @@ func hostsOf(addr net.Addr) []string {
 // announce says where everything is, to people and to other processes.
 func (n *node) announce(listener net.Listener, d *door, w *running) error {
 	scheme := "http"
-	if n.tls != nil {
+	if n.certificate != nil {
 		scheme = "https"
 	}
 	e := endpoint{
@@ -302,7 +302,11 @@ func (n *node) print(e *endpoint, w *running, where string, missing []string) er
 		lines.add(true, name, "%s", address)
 	}
 	lines.add(e.Store != "", "  others", "--store %s", n.nameForOthers(e.Store))
-	lines.add(e.StoreTCP != "", "", "--store %s", e.StoreTCP)
+	secured := ""
+	if n.certificate != nil {
+		secured = "?ca=FILE"
+	}
+	lines.add(e.StoreTCP != "", "", "--store %s%s", e.StoreTCP, secured)
 	what, try := "A cluster", "  futura function put FILE.wasm --alias NAME\n  futura submit wasm:NAME --args hello --wait"
 	switch {
 	case n.alone:

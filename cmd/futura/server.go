@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/futura-run/futura/internal/trust"
 )
 
 // serverFlags are what the commands take that serve a cluster over HTTP.
@@ -39,7 +35,8 @@ func (f *serverFlags) add(flags *pflag.FlagSet, listenFlag, listen string, patie
 	flags.StringVar(&f.store, "store-listen", "",
 		"also serve an embedded store to other processes at this address, with a token and TLS (default: off)")
 	f.access.add(flags)
-	flags.StringVar(&f.cert, "tls-cert", "", "a file with the certificate for HTTPS and its chain")
+	flags.StringVar(&f.cert, "tls-cert", "",
+		"a file with the certificate for HTTPS and its chain; it and its key are read again when they change")
 	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's private key")
 	f.batches.add(flags, patience)
 	f.peers.add(flags)
@@ -53,8 +50,8 @@ func (f *serverFlags) node(a *app, log *slog.Logger) (*node, error) {
 		accessLog: f.access.log, open: f.access.open,
 	}
 	var err error
-	if n.tls, err = f.certificate(); err == nil {
-		err = f.access.check(f.listen, f.listenFlag, n.tls != nil)
+	if n.certificate, err = openCertificate(f.cert, f.key, log); err == nil {
+		err = f.access.check(f.listen, f.listenFlag, n.certificate != nil)
 	}
 	if err == nil {
 		err = f.peers.check()
@@ -63,24 +60,6 @@ func (f *serverFlags) node(a *app, log *slog.Logger) (*node, error) {
 		n.tokens, n.token, err = f.access.read(log)
 	}
 	return n, err
-}
-
-// certificate returns the certificate, nil for none.
-func (f *serverFlags) certificate() (*tls.Config, error) {
-	if f.cert == "" && f.key == "" {
-		return nil, nil
-	}
-	if f.cert == "" || f.key == "" {
-		return nil, usageError{errors.New("--tls-cert and --tls-key need each other")}
-	}
-	if err := trust.Secret(f.key); err != nil {
-		return nil, usageError{err}
-	}
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--tls-cert %s and --tls-key %s: %w", f.cert, f.key, err)}
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // close closes the client and the store.

@@ -103,17 +103,21 @@ func (t *Tokens) Add(name, secret string, role Permission) {
 // has been created.
 func OpenTokens(path string, logger *slog.Logger) (*Tokens, error) {
 	t := &Tokens{path: path, logger: cmp.Or(logger, slog.New(slog.DiscardHandler))}
-	return t, t.Reload()
+	return t, t.load()
 }
 
-// Reload reads the file again. On an error the previous tokens stay in force.
+// Reload reads the file again, if there was one or is one now. On an error the previous tokens stay in force.
 func (t *Tokens) Reload() error {
 	if t.path == "" {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.load()
+	err := t.load()
+	if errors.Is(err, fs.ErrNotExist) && t.stamp == (fileStamp{}) {
+		return nil
+	}
+	return err
 }
 
 func (t *Tokens) load() error {

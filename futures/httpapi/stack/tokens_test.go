@@ -76,6 +76,7 @@ func TestAFileOfTokensMayComeLater(t *testing.T) {
 	var log bytes.Buffer
 	tokens, err := OpenTokens(path, slog.New(slog.NewTextHandler(&log, nil)))
 	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, tokens.Reload(), "there was none")
 	now := time.Now()
 	tokens.now = func() time.Time { return now }
 	now = now.Add(reloadTime)
@@ -87,6 +88,10 @@ func TestAFileOfTokensMayComeLater(t *testing.T) {
 	_, ok = tokens.Find(secret)
 	require.True(t, ok)
 	require.Empty(t, log.String())
+	require.NoError(t, os.Remove(path))
+	require.ErrorIs(t, tokens.Reload(), os.ErrNotExist)
+	_, ok = tokens.Find(secret)
+	require.True(t, ok, "it stays in force")
 }
 
 func TestTokensCreatedAtOnceAreAllKept(t *testing.T) {
