@@ -119,6 +119,15 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e state.Event
 	})
 }
 
+// Retry is Retry of a Cluster in the transaction, for a future that was read in it: Applied, or Refused.
+func (w *WriteSet) Retry(ctx context.Context, row *layout.Row) (Outcome, error) {
+	after, outcome := state.Next(*row, state.Event{Kind: state.EventRetry, Now: w.cluster.clock.Now()})
+	if outcome == Refused {
+		return outcome, nil
+	}
+	return outcome, w.applyAsked(ctx, row, &after, outcome)
+}
+
 // RetryMany is RetryMany of a Cluster in the transaction, for at most MaxAssign futures.
 func (w *WriteSet) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, error) {
 	outcomes, _, err := w.changeMany(ctx, ids, state.Event{Kind: state.EventRetry, Now: w.cluster.clock.Now()})

@@ -341,8 +341,8 @@ func (s *Steps) StartOver(ctx context.Context, id layout.ID) error {
 				}
 				return fmt.Errorf("future %s is %s: starting over is %w", id, row.State(), state.ErrTransition)
 			}
-			outcomes, err := w.RetryMany(ctx, []layout.ID{id})
-			if err == nil && outcomes[0] != fdbmodel.Applied {
+			outcome, err := w.Retry(ctx, &row)
+			if err == nil && outcome != fdbmodel.Applied {
 				err = fmt.Errorf("future %s is %s: starting over is %w", id, row.State(), state.ErrTransition)
 			}
 			if err != nil || !row.Steps {

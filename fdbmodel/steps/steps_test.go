@@ -224,6 +224,23 @@ func TestARetryKeepsStepsUnlessItStartsOver(t *testing.T) {
 	s.RequireSound()
 }
 
+// TestWhoseNameIsTakenDoesNotStartOver keeps the steps of a failed future while another one has its name.
+func TestWhoseNameIsTakenDoesNotStartOver(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	named := func(sub *fdbmodel.Submission) { sub.Unique = &fdbmodel.Unique{Key: "order"} }
+	id := s.Submit(named)
+	f := s.Claim(s.Worker)[0]
+	write(s, entry(&f, 1, "charge", true))
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Permanent: true,
+		Exception: &layout.Exception{Kind: layout.KindError}})
+	s.Submit(named)
+	require.ErrorIs(t, steps.Of(s.C).StartOver(s.Ctx, id), fdbmodel.ErrNotUnique)
+	require.Equal(t, layout.Failed, s.State(id))
+	require.Equal(t, []string{"charge"}, names(s, id))
+	s.RequireSound()
+}
+
 // TestAnItemOfABatchIsNotStartedOver is left to its batch.
 func TestAnItemOfABatchIsNotStartedOver(t *testing.T) {
 	t.Parallel()
