@@ -13,12 +13,24 @@ import (
 // it, before a run of a poison candidate: a future whose Attempts.Suspicion is not 0.
 // If the worker dies during the run, the death counts as a crash of the candidate,
 // and of no future that is less suspicious. Begin returns ErrReaped if the worker
-// was declared dead; then the future is not to be run. Finish removes the record.
+// was declared dead; then the future is not to be run. Finish, Absolve and Trust remove the record.
 // An unknown commit is retried and harmless.
 func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
-	f.begun = true
-	key := r.cluster.keys.Suspect(r.info.ID, f.ID)
+	if !f.begun {
+		f.begun = true
+	}
 	value := layout.Encode(&layout.SuspectRecord{Sequence: f.Token.Sequence, Deaths: f.Attempts.Suspicion()})
+	return r.suspect(ctx, f, func(tx kv.Tx, key []byte) { tx.Set(key, value) })
+}
+
+// Absolve removes what Begin has recorded, while the function does nothing that could end its process: a death
+// of the worker does not count as a crash of the future until the next Begin. It returns what Begin returns.
+func (r *Registration) Absolve(ctx context.Context, f *ClaimedFuture) error {
+	return r.suspect(ctx, f, func(tx kv.Tx, key []byte) { tx.Clear(key) })
+}
+
+func (r *Registration) suspect(ctx context.Context, f *ClaimedFuture, write func(tx kv.Tx, key []byte)) error {
+	key := r.cluster.keys.Suspect(r.info.ID, f.ID)
 	_, err := Patient{r.cluster}.Transact(ctx, kv.Options{Tag: "futura-begin"}, func(tx kv.Attempt) error {
 		if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {
 			return err
@@ -26,10 +38,18 @@ func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 		// The late twin of an attempt with an unknown result can't commit once the
 		// record has been written or removed.
 		tx.AddReadConflictKey(key)
-		tx.Set(key, value)
+		write(tx, key)
 		return nil
 	})
 	return err
+}
+
+// Trust is Absolve in a transaction that keeps what a run has done so far, under the fence of its claim: who gets
+// further each time is not what ends its workers.
+func (r *Registration) Trust(tx kv.Tx, f *ClaimedFuture) {
+	if f.begun {
+		tx.Clear(r.cluster.keys.Suspect(r.info.ID, f.ID))
+	}
 }
 
 // noteLost keeps the futures whose claims were gone when they ended.

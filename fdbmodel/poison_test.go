@@ -85,6 +85,30 @@ func TestARunThatEndedIsNotCharged(t *testing.T) {
 	require.Zero(t, row.Attempts.Crashes)
 }
 
+// TestWhoIsAbsolvedIsNotCharged: the death counts as a crash of what was begun again alone.
+func TestWhoIsAbsolvedIsNotCharged(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	ids := []layout.ID{s.Submit(), s.Submit()}
+	held := s.Claim(s.Worker)
+	require.Len(t, held, 2)
+	for i := range held {
+		require.NoError(t, s.Worker.Begin(s.Ctx, &held[i]))
+		require.NoError(t, s.Worker.Absolve(s.Ctx, &held[i]))
+		if held[i].ID == ids[1] {
+			require.NoError(t, s.Worker.Begin(s.Ctx, &held[i]))
+		}
+	}
+	forceReap(s, s.Worker.ID())
+	for n, id := range ids {
+		row, err := s.C.Get(s.Ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, n, row.Attempts.Crashes)
+		require.Equal(t, 1, row.Attempts.Suspicion())
+	}
+	require.ErrorIs(t, s.Worker.Absolve(s.Ctx, &held[0]), fdbmodel.ErrReaped)
+}
+
 // TestAWorkerThatComesBackUndoesItsDeath: for what it still thinks that it holds,
 // and for what it tried to end meanwhile.
 func TestAWorkerThatComesBackUndoesItsDeath(t *testing.T) {

@@ -325,6 +325,20 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, 1, row.Attempts.Crashes)
 			require.ErrorIs(s.T, s.Worker.Begin(s.Ctx, &held[0]), fdbmodel.ErrReaped)
 		},
+		"futura-begin of what is absolved": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit()
+			held := s.Claim(s.Worker)
+			require.NoError(s.T, s.Worker.Begin(s.Ctx, &held[0]))
+			strike()
+			require.NoError(s.T, s.Worker.Absolve(s.Ctx, &held[0]))
+			require.NoError(s.T, s.Worker.Begin(s.Ctx, &held[0]))
+			s.Faults.Flush()
+			_, err := s.C.Register(s.Ctx, s.Info())
+			require.NoError(s.T, err)
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, 1, row.Attempts.Crashes, "what was absolved before it was begun again stays begun")
+		},
 		"futura-register": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			old := s.Claim(s.Worker)

@@ -102,6 +102,8 @@ type job struct {
 	resultMu sync.Mutex
 	result   *resultStream // nil unless the function writes it
 
+	suspicion suspicion
+
 	stepsMu sync.Mutex
 	steps   *stepLog // nil until the function asks for one
 
@@ -336,7 +338,7 @@ func (c jobContext) Value(key any) any {
 		return info
 	case taskcontext.AwaitKey{}:
 		return func(ctx context.Context, what taskcontext.Awaited, refuse taskcontext.Refuse) func() {
-			return c.job.membership.worker.slots.await(ctx, c.job, what, refuse)
+			return c.job.await(ctx, what, refuse)
 		}
 	case taskcontext.ClientKey{}:
 		return taskcontext.ClientSource(&c.job.membership.worker.clients)

@@ -113,10 +113,13 @@ func (w *Worker) recordBegin(j *job) bool {
 		return true
 	}
 	j.membership.endings.watch(f)
+	j.suspicion.mu.Lock()
+	defer j.suspicion.mu.Unlock()
 	err := w.freeze.wait(j.membership.store)
 	if err == nil {
 		err = j.membership.reg.Begin(j.membership.store, f)
 	}
+	j.suspicion.recorded = err == nil
 	if err != nil {
 		w.options.Logger.Warn("a poison candidate is given back: its start could not be recorded", "future",
 			f.ID, "error", err)

@@ -201,6 +201,7 @@ func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.Record
 	if err := j.membership.stepWrites.write(ctx, e); err != nil {
 		return unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, err)}
 	}
+	j.prove()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.some = true
@@ -261,7 +262,7 @@ func (l *stepLog) Pause(ctx context.Context, d time.Duration) error {
 	if w.manual() { // nothing moves its clock meanwhile
 		return context.Cause(ctx)
 	}
-	defer w.slots.await(ctx, l.job, nil, nil)()
+	defer l.job.await(ctx, nil, nil)()
 	if err := clock.Sleep(ctx, w.cluster.Clock(), d); err != nil {
 		return context.Cause(ctx)
 	}

@@ -47,6 +47,7 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 	})
 	switch {
 	case err == nil:
+		j.prove()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.some = true

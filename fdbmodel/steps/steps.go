@@ -104,7 +104,8 @@ type Entry struct {
 
 // Write records steps of futures that the worker holds, at most MaxWrite of them, each one under
 // the fence of its claim, in one transaction that waits for the disk. It reads nothing but the
-// claims, and writes one key for each step, and another one for the first step of a future. It
+// claims, and writes one key for each step, and another one for the first step of a future. A poison candidate
+// that has recorded a step is none any more in this run; see Registration.Begin. It
 // reports which are recorded: the claims of others are lost. The numbers and names of the
 // steps of a claim must differ from each other and from those that were recorded before it. An
 // unknown commit is retried, and recognised even if the claim has ended meanwhile.
@@ -128,7 +129,7 @@ func (s *Steps) Write(ctx context.Context, r *fdbmodel.Registration, entries []E
 			recorded = held
 			for i := range entries {
 				if held[i] {
-					s.write(tx, &entries[i])
+					s.write(tx, r, &entries[i])
 				}
 			}
 			if !tx.MaybeCommitted {
@@ -153,7 +154,8 @@ func (e *Entry) check() error {
 	return e.Record.Check()
 }
 
-func (s *Steps) write(tx kv.Tx, e *Entry) {
+func (s *Steps) write(tx kv.Tx, r *fdbmodel.Registration, e *Entry) {
+	r.Trust(tx, e.Future)
 	tx.Set(s.keys.Step(e.Future.ID, e.Name), layout.Encode(&e.Record))
 	if e.First {
 		tx.Set(s.cluster.Keys().State(e.Future.ID, layout.StateSteps), layout.Mark())

@@ -50,7 +50,7 @@ func (s *Steps) WriteTx(ctx context.Context, r *fdbmodel.Registration, e Entry,
 					"what a step without a transaction makes of it", fdbmodel.ErrTooLarge, e.Name, e.Future.ID, n, MaxInline)
 			}
 			e.Record.Value, e.Record.Size = value, int64(len(value))
-			s.write(tx, &e)
+			s.write(tx, r, &e)
 			return nil
 		})
 	return value, version, err
