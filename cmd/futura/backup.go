@@ -22,7 +22,8 @@ func (a *app) backupCommand() *cobra.Command {
 		Short: "Write a whole cluster to a file",
 		Long: "backup writes futures, results, modules, counters and settings to a file with checksums. A cluster that " +
 			"can be read within five seconds may be in use, and is written as it was at one moment. A larger one must be " +
-			"quiet: it is read twice, and a change in between is an error. The file appears only once it is complete.",
+			"quiet: it is read twice, and a change in between is an error. The file appears only once it is complete. Rows " +
+			"that your programs write beside their futures are not in it.",
 		Example: "  futura backup monday.futura\n  futura backup monday.futura --store fdb:fdb.cluster --cluster reports",
 		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -42,7 +42,8 @@ func (a *app) migrateCommand() *cobra.Command {
 		Long: "migrate copies a cluster, compares the copy with the source, and checks its invariants; only then can the " +
 			"copy be opened. The source stays as it is. Stop the cluster's processes first: migrate refuses a cluster " +
 			"whose workers or clients run, and a source that changes meanwhile. The target must not hold this cluster " +
-			"yet; what an interrupted migrate or restore left is started over.",
+			"yet; what an interrupted migrate or restore left is started over. Rows that your programs write beside their " +
+			"futures stay behind.",
 		Example: "  futura migrate --from embedded:./.futura --to fdb:fdb.cluster\n" +
 			"  futura migrate --from fdb:fdb.cluster --to embedded:./copy --cluster reports --json",
 		Args: exactly(0),
@@ -161,6 +162,7 @@ func (a *app) printCopied(c copied) error {
 		{"keys", fmt.Sprint(c.Keys)}, {"bytes", fmt.Sprint(c.Bytes)}, {"sha256", c.SHA256},
 	}
 	rows.add(c.Consistent != "", "consistent", "%s", c.Consistent)
+	rows.add(c.Others, "left out", "the store has rows that belong to no cluster, such as those of your programs")
 	rows.add(true, "took", "%v", time.Duration(c.Elapsed)*time.Millisecond)
 	return a.show(&c, rows)
 }

@@ -65,6 +65,7 @@ func TestBackupFromTheCommandLine(t *testing.T) {
 	report := s.copied("backup", file)
 	require.Equal(t, int64(len(ids)), report.Futures)
 	require.True(t, report.OneVersion)
+	require.False(t, report.Others)
 	_, e := s.run(exitUsage, "", "backup", file)
 	require.Contains(t, e, "exists")
 	again := s.copied("backup", file, "--force")

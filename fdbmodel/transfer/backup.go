@@ -44,18 +44,24 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 	if err != nil {
 		return report, err
 	}
+	others, err := hasOthers(ctx, db)
+	if err != nil {
+		return report, err
+	}
 	head := archive.Head{Cluster: cluster, Futures: all, CreatedAt: layout.Millis(c.Clock().Now())}
 	source := newCopySource(c)
 	written, err := source.archiveAtOnce(ctx, file, head, o.reporter("copied", all))
 	if err == nil {
 		report = written.report(cluster)
-		report.OneVersion = true
+		report.OneVersion, report.Others = true, others
 		return report, nil
 	}
 	if !kv.Retryable(err) || ctx.Err() != nil {
 		return report, fmt.Errorf("back up cluster %q: %w", cluster, err)
 	}
-	return source.backUpTwice(ctx, file, head, o)
+	report, err = source.backUpTwice(ctx, file, head, o)
+	report.Others = others
+	return report, err
 }
 
 // archiveAtOnce reads everything at one version.

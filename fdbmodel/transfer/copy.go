@@ -64,6 +64,9 @@ type Report struct {
 	// Otherwise it read the cluster twice, as Migrate always does, and both
 	// reads agreed.
 	OneVersion bool `json:"one_version"`
+	// Others reports whether the source has keys that belong to no cluster, such as the rows that programs write
+	// beside their futures. No copy has them. Restore leaves it unset.
+	Others bool `json:"others"`
 }
 
 // movedItem is a key that is copied, without the cluster's prefix.

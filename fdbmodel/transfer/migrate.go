@@ -23,6 +23,8 @@ import (
 // one. Versionstamps inside records stay those of the old store. A client that
 // awaits a future awaits it again in the new cluster, by its id.
 //
+// What belongs to no cluster, such as rows of programs, is not copied; the report says whether there is any.
+//
 // Everything is read once, and once more after it was written; if the source
 // changed in between, Migrate returns ErrChanged. Until the copy is complete,
 // opening the target returns ErrIncomplete. Another Migrate or Restore starts
@@ -73,7 +75,11 @@ func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Option
 	if again.checksum() != copied.checksum() {
 		return report, fmt.Errorf("cluster %q: %w: stop its workers and clients, and start again", cluster, ErrChanged)
 	}
-	return copied.report(cluster), target.finish(ctx)
+	report = copied.report(cluster)
+	if report.Others, err = hasOthers(ctx, from); err != nil {
+		return report, err
+	}
+	return report, target.finish(ctx)
 }
 
 func newCopyTarget(db kv.Database, keys layout.Keyspace, clk clock.Clock, model fdbmodel.Options) *copyTarget {
