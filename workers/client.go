@@ -50,8 +50,8 @@ func (s *clientSource) Made(open func(*slog.Logger) (taskcontext.MadeClient, err
 }
 
 // close closes what was made, and with forGood also ends the source. A worker that
-// vanished tells the store nothing.
-func (s *clientSource) close(w *Worker, forGood bool) {
+// vanished tells the store nothing, nor one whose store is away.
+func (s *clientSource) close(w *Worker, forGood, away bool) {
 	s.mu.Lock()
 	made := s.made
 	s.made, s.closed = nil, forGood
@@ -61,6 +61,9 @@ func (s *clientSource) close(w *Worker, forGood bool) {
 	}
 	ctx, cancel := withTimeout(w.vanish, w.cluster.Clock(), leaveTimeout)
 	defer cancel()
+	if away {
+		cancel()
+	}
 	if err := made.Close(ctx); err != nil && !w.vanished() && !errors.Is(err, context.Canceled) {
 		w.options.Logger.Warn("the client of the functions could not be closed", "error", err)
 	}

@@ -20,7 +20,7 @@ import (
 // is lost with this worker otherwise.
 func (m *membership) handOver(by time.Time) {
 	w, k := m.worker, m.kept
-	if k == nil || m.broken() {
+	if k == nil || m.broken() || k.isEmpty() {
 		return
 	}
 	ctx, cancel := withTimeout(m.store, w.cluster.Clock(), by.Sub(w.cluster.Now()))
@@ -28,9 +28,11 @@ func (m *membership) handOver(by time.Time) {
 	if !w.manual() { // whose steps end with what they asked of the store
 		defer context.AfterFunc(w.vanish, cancel)()
 	}
-	listing, stop := withTimeout(m.store, w.cluster.Clock(), leaveTimeout)
-	defer stop()
-	sole, err := k.soleObjects(listing)
+	var sole []layout.Row
+	err := m.lastly(func(ctx context.Context) (err error) {
+		sole, err = k.soleObjects(ctx)
+		return err
+	})
 	if err == nil && len(sole) == 0 {
 		return
 	}
@@ -63,11 +65,16 @@ func (m *membership) stopHolding() {
 	if m.broken() {
 		return
 	}
-	ctx, cancel := withTimeout(m.store, m.worker.cluster.Clock(), leaveTimeout)
-	defer cancel()
-	if err := results.Of(m.worker.cluster).StopHolding(ctx, m.reg.ID()); err != nil {
+	stop := func(ctx context.Context) error { return results.Of(m.worker.cluster).StopHolding(ctx, m.reg.ID()) }
+	if err := m.lastly(stop); err != nil && !errors.Is(err, errAway) {
 		m.worker.options.Logger.Warn("objects that are put with the worker while it stops may be lost", "error", err)
 	}
+}
+
+func (k *keeper) isEmpty() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.held) == 0
 }
 
 // soleObjects returns the futures whose result is an object of which this worker has

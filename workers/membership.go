@@ -3,11 +3,13 @@ package workers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
@@ -49,6 +51,8 @@ type membership struct {
 	breakIt    sync.Once
 	cause      error // why it broke
 	others     company
+	away       bool // one of the last transactions got no answer in leaveTimeout
+	graceBy    time.Time
 	// circling is set while a search for functions that wait for each other is under way.
 	circling atomic.Bool
 }
@@ -82,7 +86,39 @@ func (m *membership) fail(err error) {
 const (
 	leaveTimeout = 10 * time.Second // the last transactions
 	returnGrace  = time.Second      // for functions whose contexts have ended
+	awayGrace    = 3 * time.Second  // for results and the leave, behind the drain, if the store was away before it
 )
+
+// errAway is why a worker did not leave.
+var errAway = fmt.Errorf("%w: it has not answered for %v, and the worker ends without leaving: what it holds goes "+
+	"back once the store is there and a janitor finds the worker dead", kv.ErrUnavailable, leaveTimeout)
+
+// lastly runs one of the last transactions. The first one that gets no answer in leaveTimeout finds that the store is
+// away, and those behind it are left out: a process that is told to stop has little time.
+func (m *membership) lastly(transact func(ctx context.Context) error) error {
+	if m.away {
+		return errAway
+	}
+	return m.within(leaveTimeout, transact)
+}
+
+func (m *membership) within(d time.Duration, transact func(ctx context.Context) error) error {
+	ctx, cancel := withTimeout(m.store, m.worker.cluster.Clock(), d)
+	defer cancel()
+	err := transact(ctx)
+	if err != nil && ctx.Err() != nil && m.store.Err() == nil {
+		m.away, err = true, errAway
+	}
+	return err
+}
+
+// patience is how long the store has for results, and then for the leave.
+func (m *membership) patience() time.Duration {
+	if m.away {
+		return m.graceBy.Sub(m.worker.cluster.Now())
+	}
+	return leaveTimeout
+}
 
 // run returns after ctx has ended or the membership broke, and says why it broke.
 func (m *membership) run(ctx context.Context) error {
@@ -120,8 +156,8 @@ func (m *membership) run(ctx context.Context) error {
 	if len(w.slots.runningOf(m)) > 0 {
 		signal.Send(m.drains)
 	}
-	m.stopHolding()
 	drainBy := w.cluster.Now().Add(w.options.DrainTimeout)
+	m.stopHolding()
 	w.freeze.end()
 	stopClaims()
 	claiming.Wait()
@@ -130,7 +166,8 @@ func (m *membership) run(ctx context.Context) error {
 	for _, j := range w.slots.unqueue(func(j *job) bool { return j.membership == m }) {
 		j.relinquish()
 	}
-	m.drain()
+	m.drain(drainBy)
+	m.graceBy = w.cluster.Now().Add(awayGrace)
 	m.awaitEndings()
 	m.handOver(drainBy)
 	m.endings.close()
@@ -148,9 +185,7 @@ func (m *membership) leaveRing() {
 	if m.broken() {
 		return
 	}
-	ctx, cancel := withTimeout(m.store, m.worker.cluster.Clock(), leaveTimeout)
-	defer cancel()
-	if err := m.reg.LeaveIdleRing(ctx); err != nil {
+	if err := m.lastly(m.reg.LeaveIdleRing); err != nil && !errors.Is(err, errAway) {
 		m.worker.options.Logger.Warn("the worker is still in the ring of idle workers", "error", err)
 	}
 }
@@ -161,18 +196,17 @@ func (m *membership) giveUpRole() {
 	if m.janitor == nil || m.lost() {
 		return
 	}
-	ctx, cancel := withTimeout(m.store, m.worker.cluster.Clock(), leaveTimeout)
-	defer cancel()
-	if err := maintenance.Of(m.worker.cluster).Release(ctx, m.reg.ID()); err != nil {
+	release := func(ctx context.Context) error { return maintenance.Of(m.worker.cluster).Release(ctx, m.reg.ID()) }
+	if err := m.lastly(release); err != nil && !errors.Is(err, errAway) {
 		m.worker.options.Logger.Warn("the janitor's role could not be given up", "error", err)
 	}
 }
 
-// drain lets what runs end, for a while. After it nothing of the membership runs
+// drain lets what runs end, until a time. After it nothing of the membership runs
 // with its claim.
-func (m *membership) drain() {
+func (m *membership) drain(by time.Time) {
 	w := m.worker
-	timer := w.cluster.Clock().At(w.cluster.Now().Add(w.options.DrainTimeout))
+	timer := w.cluster.Clock().At(by)
 	defer timer.Stop()
 	for timeout := false; !timeout && len(w.slots.runningOf(m)) > 0; {
 		select {
@@ -225,7 +259,7 @@ func (m *membership) lost() bool {
 // awaitEndings waits until what has ended is written. A membership that was reaped
 // writes it as well: where the claim still stands, the result counts.
 func (m *membership) awaitEndings() {
-	timer := m.worker.cluster.Clock().At(m.worker.cluster.Now().Add(leaveTimeout))
+	timer := m.worker.cluster.Clock().At(m.worker.cluster.Now().Add(m.patience()))
 	defer timer.Stop()
 	for !m.lost() && m.endings.open() > 0 {
 		select {
@@ -244,9 +278,7 @@ func (m *membership) leave() error {
 	if m.lost() {
 		return m.cause
 	}
-	ctx, cancel := withTimeout(m.store, m.worker.cluster.Clock(), leaveTimeout)
-	defer cancel()
-	err := m.reg.Leave(ctx)
+	err := m.within(m.patience(), m.reg.Leave)
 	if m.broken() {
 		return m.cause
 	}

@@ -197,7 +197,7 @@ func (w *Worker) leave(ctx context.Context) error {
 		return nil
 	}
 	defer w.stopReporting()
-	defer w.clients.close(w, false)
+	defer w.clients.close(w, false, false)
 	defer m.end()
 	m.stopHolding()
 	w.abandon((*job).relinquish)

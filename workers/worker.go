@@ -233,8 +233,9 @@ func (w *Worker) setPaused(paused bool) {
 // becomes a member again. Run returns nil after a graceful stop, also of a
 // worker that has not registered yet: if the commit of that is unknown, it may be
 // listed until a janitor finds it dead. It returns the store's error if the worker
-// can't go on. Functions that ignore their context are left running. It may be
-// called once.
+// can't go on, and kv.ErrUnavailable for a stop while the store is away, after ten
+// seconds or those of the drain, and a few more. Functions that ignore their context are
+// left running. It may be called once.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.manual() {
 		return errors.New("workers: a manual worker is driven by Step, not by Run")
@@ -256,7 +257,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	err := w.live(ctx)
 	w.slots.close()
 	w.awaitReturns()
-	w.clients.close(w, true)
+	w.clients.close(w, true, errors.Is(err, errAway))
 	w.stopReporting()
 	return err
 }
