@@ -59,6 +59,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists is returned by Store.Create for an id that is in use.
 	ErrExists = errors.New("a batch with this id exists")
+	// ErrBusy is returned while another call creates the same batch.
+	ErrBusy = errors.New("another request is creating the same batch: try again")
 	// ErrBadBatch is returned for an invalid batch.
 	ErrBadBatch = errors.New("bad batch")
 	// ErrState is returned when the state of a batch does not allow the operation.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
@@ -55,23 +56,33 @@ func testCreateRefusesAnIDInUse(f *fixture) {
 	require.ErrorIs(f, f.s.Create(f.Context(), again, lists(3)), batch.ErrExists)
 	require.Equal(f, 1, f.get(id).MaxAttempts)
 	f.requireProgress(id, batch.Progress{batch.Created: 2})
+}
 
-	contended := f.newBatch(5)
+// testCreateAtOnce has several calls create the same batch.
+func testCreateAtOnce(f *fixture) {
+	items := 1000
+	if f.h.Small {
+		items = 200
+	}
+	b := f.newBatch(5)
 	var made atomic.Int32
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			err := f.s.Create(f.Context(), contended, lists(20))
-			if err == nil {
+			switch err := f.s.Create(f.Context(), b, lists(items)); {
+			case err == nil:
 				made.Add(1)
-			} else if !errors.Is(err, batch.ErrExists) {
-				f.Error(err)
+			case errors.Is(err, batch.ErrExists):
+				_, err := f.s.Get(f.Context(), b.ID)
+				assert.NoError(f, err, "it exists, and is not there")
+			default:
+				assert.ErrorIs(f, err, batch.ErrBusy)
 			}
 		})
 	}
 	wg.Wait()
 	require.EqualValues(f, 1, made.Load())
-	f.requireProgress(contended.ID, batch.Progress{batch.Created: 20})
+	f.requireProgress(b.ID, batch.Progress{batch.Created: items})
 }
 
 func testCreateIsAllOrNothing(f *fixture) {

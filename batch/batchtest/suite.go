@@ -38,7 +38,7 @@ func Run(t *testing.T, h Harness) {
 		name string
 		run  func(*fixture)
 	}{
-		{"Create", testCreate}, {"CreateRefusesAnIDInUse", testCreateRefusesAnIDInUse},
+		{"Create", testCreate}, {"CreateRefusesAnIDInUse", testCreateRefusesAnIDInUse}, {"CreateAtOnce", testCreateAtOnce},
 		{"CreateIsAllOrNothing", testCreateIsAllOrNothing},
 		{"CreateGoesOn", testCreateGoesOn}, {"Large", testLarge},
 		{"IdenticalItems", testIdenticalItems}, {"UnknownBatch", testUnknownBatch}, {"List", testList},

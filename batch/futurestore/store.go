@@ -121,7 +121,11 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if err := s.submit(ctx, b, function, arguments); err != nil {
 		return translate(err)
 	}
-	return translate(s.batches.Finish(ctx, b.ID, record.Maker))
+	err = s.batches.Finish(ctx, b.ID, record.Maker)
+	if errors.Is(err, fdbmodel.ErrIDInUse) {
+		return fmt.Errorf("%w: %w", batch.ErrBusy, err)
+	}
+	return translate(err)
 }
 
 // Function returns the name of a template's function in a cluster. It returns

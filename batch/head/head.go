@@ -219,8 +219,9 @@ func (h *Head) forget(d *driver) (poked bool) {
 
 // Submit makes a batch durably and returns it. With a Key, the same request
 // again returns the same batch, which existed then. It returns
-// batch.ErrBadBatch for an invalid request, and batch.ErrExists for another
-// request with that key. If ctx ends before it returns, the batch may have been
+// batch.ErrBadBatch for an invalid request, batch.ErrExists for another request
+// with that key, and batch.ErrBusy if another call has been creating the same
+// batch for a minute. If ctx ends before it returns, the batch may have been
 // made. The items are part of the trace of ctx, by layout.TraceKey; if the store does not run
 // them itself, until this head ends.
 func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, existed bool, err error) {
@@ -243,10 +244,10 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 		}
 	}
 	err = h.options.Store.Create(ctx, &b, r.Arguments)
-	if errors.Is(err, batch.ErrExists) && r.Key != "" {
-		old, gone := h.options.Store.Get(ctx, b.ID)
-		if gone != nil {
-			return b, false, fmt.Errorf("%w: it is being created: try again", err)
+	if r.Key != "" && (errors.Is(err, batch.ErrExists) || errors.Is(err, batch.ErrBusy)) {
+		old, err := h.madeElsewhere(ctx, b.ID, err)
+		if err != nil {
+			return b, false, err
 		}
 		return old, true, h.same(ctx, &old, &b, r.Arguments)
 	}
@@ -261,6 +262,38 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 	trace, _ := ctx.Value(layout.TraceKey{}).(map[string]string)
 	h.driveItems(b.ID, items, false, trace)
 	return made, false, err
+}
+
+// How long a request waits for another one that creates the same batch, and when it first looks again.
+const (
+	createWait = time.Minute
+	firstLook  = 10 * time.Millisecond
+)
+
+// madeElsewhere returns the batch of another call, of which Create has returned why: with batch.ErrBusy it waits
+// for that call, while this head runs. One that runs in steps does not wait.
+func (h *Head) madeElsewhere(ctx context.Context, id string, why error) (batch.Batch, error) {
+	waiting, cancel := context.WithTimeout(ctx, createWait)
+	defer cancel()
+	h.mu.Lock()
+	if h.ctx != nil {
+		defer context.AfterFunc(h.ctx, cancel)()
+	}
+	h.mu.Unlock()
+	for wait := firstLook; ; wait = min(2*wait, h.options.Look) {
+		b, err := h.options.Store.Get(ctx, id)
+		switch {
+		case !errors.Is(err, batch.ErrNotFound):
+			return b, err
+		case !errors.Is(why, batch.ErrBusy):
+			return b, fmt.Errorf("%w: another request with this key has begun it: use another key", why)
+		case h.options.Seam == nil && pause(waiting, wait) == nil:
+		case errors.Is(ctx.Err(), context.Canceled):
+			return b, ctx.Err()
+		default:
+			return b, why
+		}
+	}
 }
 
 // keyedID is the id of a batch with an idempotency key, in the form of a version

@@ -102,7 +102,7 @@ func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, argu
 		if onlyDuplicates(err) && !takenOver {
 			// A caller that took this batch over meanwhile inserts the same.
 			if owned, gone := s.creates(ctx, d); gone == nil && !owned {
-				return fmt.Errorf("batch %s is being created by another request: %w", b.ID, batch.ErrExists)
+				return fmt.Errorf("batch %s: %w", b.ID, batch.ErrBusy)
 			}
 		} else if onlyDuplicates(err) {
 			err = nil
@@ -120,7 +120,7 @@ func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, argu
 		others, err := s.batches.CountDocuments(ctx,
 			bson.D{field("_id", b.ID), field("hidden", bson.D{field("$ne", deleting)})})
 		if err == nil && others > 0 {
-			return fmt.Errorf("batch %s is being created by another request: %w", b.ID, batch.ErrExists)
+			return fmt.Errorf("batch %s: %w", b.ID, batch.ErrBusy)
 		}
 		return fmt.Errorf("create batch %s: it took so long that a sweep removed it: try again", b.ID)
 	}

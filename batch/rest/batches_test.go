@@ -32,6 +32,18 @@ type view struct {
 	Finished *time.Time `json:"finished_at"`
 }
 
+// TestABusyBatch is one that another request creates.
+func TestABusyBatch(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	f.head.refuse = fmt.Errorf("%w: batch b", batch.ErrBusy)
+	const body = `{"template":{"function_id":"f","method":"m"},"arguments":[["a"]]}`
+	a := f.send("POST", submitPath, body, "Idempotency-Key", "k")
+	require.Equal(t, "1", a.Header.Get("Retry-After"))
+	require.Equal(t, http.StatusServiceUnavailable, a.Status)
+	require.Contains(t, string(a.Body), `"name":"busy"`)
+}
+
 // TestBatchesBeyondALimit are refused with when to come back.
 func TestBatchesBeyondALimit(t *testing.T) {
 	t.Parallel()

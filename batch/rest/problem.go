@@ -20,6 +20,7 @@ var errStopping = errors.New("the server stops: try again")
 func errorCodes() []stack.ErrorCode {
 	return append([]stack.ErrorCode{
 		{Err: batch.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},
+		{Err: batch.ErrBusy, Status: http.StatusServiceUnavailable, Code: "busy", Describe: soon},
 		{Err: batch.ErrExists, Status: http.StatusConflict, Code: "id_in_use"},
 		{Err: batch.ErrState, Status: http.StatusConflict, Code: "wrong_state"},
 		{Err: batch.ErrBadBatch, Status: http.StatusBadRequest, Code: "bad_batch"},
@@ -31,6 +32,9 @@ func errorCodes() []stack.ErrorCode {
 		{Err: errStopping, Status: http.StatusServiceUnavailable, Code: "stopping"},
 	}, httpapi.Errors()...)
 }
+
+// soon has a request repeated after a second.
+func soon(_ error, p *stack.Problem) { p.SetHeader("Retry-After", "1") }
 
 // legacyProblem is a problem as clients of b7s read it, and others too.
 type legacyProblem struct {

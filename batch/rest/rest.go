@@ -29,8 +29,8 @@ const (
 type Head interface {
 	// Submit makes a batch durably and returns it. With a Key, the same request
 	// again returns the same batch, which existed then; batch.ErrExists is
-	// returned for another request with that key, and batch.ErrBadBatch for an
-	// invalid one.
+	// returned for another request with that key, batch.ErrBusy while the batch is
+	// still being created, and batch.ErrBadBatch for an invalid request.
 	Submit(ctx context.Context, r batch.Request) (b batch.Batch, existed bool, err error)
 	// Cancel ends a batch. See batch.Store.
 	Cancel(ctx context.Context, id, reason string) error

@@ -136,7 +136,7 @@ func (w *world) drawBatch() *batchRequest {
 // submit submits a batch, again if no result of that is known.
 func (p *headProcess) submit(ctx context.Context, b *batchRequest) error {
 	made, _, err := p.head.Submit(ctx, b.request)
-	if errors.Is(err, batch.ErrExists) {
+	if errors.Is(err, batch.ErrBusy) {
 		return nil // it is being made; the next step asks again
 	}
 	if err == nil && b.id == "" {

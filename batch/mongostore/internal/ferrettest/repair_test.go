@@ -113,7 +113,7 @@ func TestTwoCreateTheSame(t *testing.T) {
 		err := s.meanwhileAt(at.n, at.name, at.collection, func() error { return s.create(1001) }, func() {
 			require.NoError(t, s.create(1001))
 		})
-		require.ErrorIs(t, err, batch.ErrExists)
+		require.ErrorIs(t, err, batch.ErrBusy)
 		s.wholeOrGone(1001)
 		_, err = s.s.Get(t.Context(), s.id)
 		require.NoError(t, err)
