@@ -43,7 +43,7 @@ type Log[J any] struct {
 }
 
 // NewLog returns the log of a name, 1 to 64 of A-Z, a-z, 0-9 and . _ -. It need not
-// exist: its first job makes it. The caller closes the log before the cluster's
+// exist: its first job makes it, unless the name is . or .. alone. The caller closes the log before the cluster's
 // store. NewLog returns layout.ErrBadName.
 func NewLog[J any](cluster *fdbmodel.Cluster, name string, o LogOptions[J]) (*Log[J], error) {
 	if err := layout.CheckName("queue", name); err != nil {

@@ -184,6 +184,25 @@ func TestAppendsOfAProducerHappenOnce(t *testing.T) {
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
 }
 
+// TestALogIsNoStepInAURL: one that has such a name already goes on.
+func TestALogIsNoStepInAURL(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	for _, queue := range []string{".", ".."} {
+		a := joblog.Append{Queue: queue, Producer: "p", Sequence: 1, Jobs: [][]byte{[]byte("1")}}
+		_, _, err := joblog.Of(s.C).Append(s.Ctx, a)
+		require.ErrorIs(t, err, layout.ErrBadName)
+		s.Store(joblog.Keys(s.C.Keys()).Head(queue), layout.Encode(&joblog.Head{Last: 7}))
+		first, appended, err := joblog.Of(s.C).Append(s.Ctx, a)
+		require.NoError(t, err)
+		require.True(t, appended)
+		require.EqualValues(t, 8, first)
+	}
+	a := joblog.Append{Queue: "...", Producer: "p", Sequence: 1, Jobs: [][]byte{[]byte("1")}}
+	_, _, err := joblog.Of(s.C).Append(s.Ctx, a)
+	require.NoError(t, err)
+}
+
 // TestALostLeaseChangesNothing has a second process take over from one that seemed
 // dead.
 func TestALostLeaseChangesNothing(t *testing.T) {

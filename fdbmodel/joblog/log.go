@@ -39,10 +39,10 @@ type Append struct {
 // transaction. It returns the index of the first one, and whether it appended
 // them: it does not if the producer has appended with this sequence before, whose
 // first index it then returns, or with a higher one, which is 0. It returns
-// ErrBadName, and fdbmodel.ErrTooLarge for more than MaxAppend jobs or MaxAppendBytes, or
-// for one of more than layout.MaxJob. Appends to one log conflict with each other,
-// and are repeated, so a process should gather them. An unknown commit is retried:
-// the record of the producer says whether it has committed.
+// ErrBadName, also for a new log named . or .., and fdbmodel.ErrTooLarge for more than
+// MaxAppend jobs or MaxAppendBytes, or for one of more than layout.MaxJob. Appends to one
+// log conflict with each other, and are repeated, so a process should gather them. An
+// unknown commit is retried: the record of the producer says whether it has committed.
 func (s *Logs) Append(ctx context.Context, a Append) (first int64, appended bool, err error) {
 	if err := errors.Join(layout.CheckName("queue", a.Queue), layout.CheckName("producer", a.Producer)); err != nil {
 		return 0, false, err
@@ -99,6 +99,14 @@ func checkJobs(jobs [][]byte) error {
 	return nil
 }
 
+// checkNew returns ErrBadName for a name that a URL can't have as its part.
+func checkNew(queue string) error {
+	if queue == "." || queue == ".." {
+		return fmt.Errorf("%w: queue %q is a step in the path of a URL: use another name", layout.ErrBadName, queue)
+	}
+	return nil
+}
+
 // appendTo appends jobs to a log whose head was requested.
 func (s *Logs) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pending[[]byte], jobs [][]byte,
 ) (first int64, err error) {
@@ -110,9 +118,12 @@ func (s *Logs) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pen
 	now := layout.Millis(s.cluster.Now())
 	end := Head{CreatedAt: now}
 	if value != nil {
-		if err := layout.Decode(key, value, &end); err != nil {
-			return 0, err
-		}
+		err = layout.Decode(key, value, &end)
+	} else {
+		err = checkNew(queue)
+	}
+	if err != nil {
+		return 0, err
 	}
 	first = end.Last + 1
 	for _, job := range jobs {
