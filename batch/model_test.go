@@ -82,6 +82,8 @@ func TestValidate(t *testing.T) {
 		"number_of_nodes": func(t *batch.Template, _ *[][]string) { t.Config.Nodes = -2 },
 		"at most 1000000": func(t *batch.Template, _ *[][]string) { t.Config.Nodes = math.MaxInt },
 		"concurrency":     func(t *batch.Template, _ *[][]string) { t.Config.Concurrency = math.MaxInt },
+		"is NaN":          func(t *batch.Template, _ *[][]string) { t.Config.RatePerHost = math.NaN() },
+		"is +Inf":         func(t *batch.Template, _ *[][]string) { t.Config.RatePerHost = math.Inf(1) },
 		"negative":        func(t *batch.Template, _ *[][]string) { t.Config.Timeout = -1 },
 		"arguments[1]": func(_ *batch.Template, a *[][]string) {
 			(*a)[1] = []string{strings.Repeat("x", batch.MaxArguments), "y"}

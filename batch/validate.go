@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -39,6 +40,8 @@ func (t *Template) mistakes() (wrong []string) {
 	bad(c.Concurrency > MaxItems, "concurrency is %d: at most %d", c.Concurrency, MaxItems)
 	bad(c.Timeout < 0 || c.Concurrency < 0 || c.RatePerHost < 0,
 		"timeout, concurrency and rate_per_host must not be negative")
+	bad(math.IsNaN(c.RatePerHost) || math.IsInf(c.RatePerHost, 1), "rate_per_host is %v: use a number, or 0 for no limit",
+		c.RatePerHost)
 	bad(c.RunTime < 0 || c.Memory < 0, "run_time and memory must not be negative")
 	bad(len(c.Queue) > maxQueueName, "the queue's name has %d bytes: at most %d", len(c.Queue), maxQueueName)
 	bad(c.Entry != "" && strings.HasPrefix(t.FunctionID, goPrefix),

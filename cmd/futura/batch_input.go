@@ -27,6 +27,9 @@ const (
 	tooManyItems = ": use several batches"
 )
 
+// byteOrderMark is how some programs begin a text in UTF-8; it is no part of that.
+var byteOrderMark = []byte("\ufeff")
+
 // maxArgumentLine is the longest line of NDJSON.
 const maxArgumentLine = 8 * batch.MaxArguments
 
@@ -135,6 +138,7 @@ func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		content = bytes.TrimPrefix(content, byteOrderMark)
 		format, err := formatOf(f.format, f.file, content)
 		if err != nil {
 			return nil, err

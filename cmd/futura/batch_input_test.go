@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/rest"
 )
 
@@ -49,6 +51,31 @@ func TestFilesOfArguments(t *testing.T) {
 	}
 	_, err = readArguments(formatCSV, []byte(`"a`))
 	require.ErrorAs(t, err, &usageError{})
+}
+
+// TestAByteOrderMarkIsNoArgument also where the format is seen by the content.
+func TestAByteOrderMarkIsNoArgument(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{"a,b\r\nc,d\r\n", "[\"a\",\"b\"]\n[\"c\",\"d\"]\n"} {
+		a := &app{in: strings.NewReader("\ufeff" + content)}
+		body, err := (&batchFlags{file: "-", function: "f"}).body(a, nil)
+		require.NoError(t, err)
+		require.Contains(t, string(body), `[["a","b"],["c","d"]]`)
+	}
+	whole := `{"template":{"function_id":"f"},"arguments":[["a"]]}`
+	body, err := (&batchFlags{file: "-"}).body(&app{in: strings.NewReader("\ufeff" + whole)}, nil)
+	require.NoError(t, err)
+	require.Equal(t, whole, string(body))
+}
+
+// TestARateIsANumber: the flag takes those that JSON has no place for.
+func TestARateIsANumber(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		_, err := (&batchFlags{function: "f", config: batch.Config{RatePerHost: rate}}).body(&app{}, []string{"a"})
+		require.ErrorContains(t, err, "rate_per_host")
+		require.ErrorAs(t, err, &usageError{})
+	}
 }
 
 func FuzzArguments(f *testing.F) {
