@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/futura-run/futura/batch"
@@ -31,8 +32,7 @@ func bodyProblem(err error) error {
 	case errors.As(err, &syntax):
 		return stack.BadRequest("the body is not valid JSON: %v (at byte %d)", syntax, syntax.Offset)
 	case errors.As(err, &mismatch):
-		return stack.BadRequest("%s: a JSON %s can't be %s", cmp.Or(mismatch.Field, "the body"), mismatch.Value,
-			mismatch.Type)
+		return misfit(cmp.Or(mismatch.Field, "the body"), mismatch)
 	default:
 		return stack.BadRequest("the body can't be read: %v", err)
 	}
@@ -120,9 +120,9 @@ func decodeFields(ctx context.Context, d *json.Decoder, request *batchRequest) e
 		case strings.EqualFold(key, "template"):
 			err = decodeTemplate(d, &request.Template)
 		case strings.EqualFold(key, "max_attempts"):
-			err = decodeAttempts(d, &request.MaxAttempts)
+			err = named("max_attempts", d.Decode(&request.MaxAttempts))
 		case strings.EqualFold(key, "topic"):
-			err = d.Decode(&request.Topic)
+			err = named("topic", d.Decode(&request.Topic))
 		default:
 			var unknown json.RawMessage
 			err = d.Decode(&unknown)
@@ -154,16 +154,6 @@ func decodeTemplate(d *json.Decoder, to *templateBody) error {
 	return named("template", stack.Unmarshal(raw, to))
 }
 
-func decodeAttempts(d *json.Decoder, to *uint64) error {
-	var mismatch *json.UnmarshalTypeError
-	if err := d.Decode(to); errors.As(err, &mismatch) {
-		return stack.BadRequest("max_attempts: %s is not between 0 and %d", mismatch.Value, ^uint64(0))
-	} else if err != nil {
-		return err
-	}
-	return nil
-}
-
 // named puts the name of the field before that of a wrong one inside it.
 func named(field string, err error) error {
 	var mismatch *json.UnmarshalTypeError
@@ -171,9 +161,38 @@ func named(field string, err error) error {
 		if mismatch.Field != "" {
 			field += "." + mismatch.Field
 		}
-		return stack.BadRequest("%s: a JSON %s can't be %s", field, mismatch.Value, mismatch.Type)
+		return misfit(field, mismatch)
 	}
 	return err
+}
+
+// misfit is the problem of a field that has, or of whose elements one has, JSON of another type.
+func misfit(field string, m *json.UnmarshalTypeError) error {
+	got := map[string]string{
+		"array": "a list", "object": "an object", "string": "a string", "bool": "true or false", "number": "a number",
+	}[m.Value]
+	number, _ := strings.CutPrefix(m.Value, "number ")
+	return stack.BadRequest("%s: use %s, not %s", field, wanted(m.Type), cmp.Or(got, number))
+}
+
+// wanted names the JSON that a type is.
+func wanted(t reflect.Type) string {
+	switch kind := t.Kind(); {
+	case kind == reflect.String:
+		return "a string"
+	case kind == reflect.Bool:
+		return "true or false"
+	case kind == reflect.Slice:
+		return "a list"
+	case kind >= reflect.Int && kind <= reflect.Int64:
+		return fmt.Sprintf("a whole number up to %d", uint64(1)<<(t.Bits()-1)-1)
+	case kind >= reflect.Uint && kind <= reflect.Uint64:
+		return fmt.Sprintf("a whole number from 0 to %d", uint64(1)<<t.Bits()-1)
+	case kind == reflect.Float64:
+		return "a number"
+	default:
+		return "an object"
+	}
 }
 
 func decodeLists(ctx context.Context, d *json.Decoder) ([][]string, error) {
@@ -202,7 +221,7 @@ func decodeLists(ctx context.Context, d *json.Decoder) ([][]string, error) {
 		}
 		var list []string
 		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, named(fmt.Sprintf("arguments[%d]", len(lists)), err)
+			return nil, stack.BadRequest("arguments[%d] must be a list of strings", len(lists))
 		}
 		if err := stack.Reserve(ctx, listBytes+stringBytes*int64(len(list))); err != nil {
 			return nil, err

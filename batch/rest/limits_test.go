@@ -120,6 +120,32 @@ func TestEveryFieldOfAConfigActsOrIsRefused(t *testing.T) {
 	require.Empty(t, f.head.request().Template.Config.Entry)
 }
 
+// TestWrongTypesAreNamedInJSON rather than in Go.
+func TestWrongTypesAreNamedInJSON(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{Client: newClient(t)})
+	batchOf := func(more string) string { return `{"template":{"function_id":"f"},"arguments":[["a"]],` + more + `}` }
+	const wholes = "max_attempts: use a whole number from 0 to 18446744073709551615, not "
+	for _, c := range []struct{ path, body, says string }{
+		{submitPath, batchOf(`"max_attempts":"3"`), wholes + "a string"},
+		{submitPath, batchOf(`"max_attempts":1e1`), wholes + "1e1"},
+		{submitPath, batchOf(`"max_attempts":[3]`), wholes + "a list"},
+		{submitPath, batchOf(`"topic":5`), "topic: use a string, not a number"},
+		{submitPath, batchOf(`"template":true`), "template: use an object, not true or false"},
+		{submitPath, batchOf(`"template":{"config":{"timeout":"1"}}`),
+			"template.config.timeout: use a whole number up to 9223372036854775807, not a string"},
+		{submitPath, batchOf(`"template":{"config":{"rate_per_host":{}}}`),
+			"template.config.rate_per_host: use a number, not an object"},
+		{submitPath, `{"arguments":["a"]}`, "arguments[0] must be a list of strings"},
+		{submitPath, `{"arguments":[[],[1]]}`, "arguments[1] must be a list of strings"},
+		{executePath, `{"parameters":"x"}`, "parameters: use a list, not a string"},
+		{executePath, `{"parameters":["x"]}`, "parameters: use an object, not a string"},
+		{executePath, `[]`, "the body: use an object, not a list"},
+	} {
+		f.send("POST", c.path, c.body).Problem(400, "bad_request", c.says)
+	}
+}
+
 func TestTheLargestMaxAttemptsIsAccepted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{})
@@ -131,6 +157,15 @@ func TestTheLargestMaxAttemptsIsAccepted(t *testing.T) {
 		require.Equal(t, want, f.head.request().MaxAttempts)
 		require.Len(t, f.head.request().Arguments, 2)
 	}
+}
+
+// TestNullIsNothing as for nodes of b7s.
+func TestNullIsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	body := `{"template":{"function_id":"f"},"arguments":[[null,"a"],null]}`
+	require.Equal(t, 200, f.send("POST", submitPath, body).Status)
+	require.Equal(t, [][]string{{"", "a"}, nil}, f.head.request().Arguments)
 }
 
 func TestAKeyMakesARequestRepeatable(t *testing.T) {
