@@ -172,7 +172,7 @@ func misfit(field string, m *json.UnmarshalTypeError) error {
 		"array": "a list", "object": "an object", "string": "a string", "bool": "true or false", "number": "a number",
 	}[m.Value]
 	number, _ := strings.CutPrefix(m.Value, "number ")
-	return stack.BadRequest("%s: use %s, not %s", field, wanted(m.Type), cmp.Or(got, number))
+	return stack.BadRequest("%s: use %s, not %.40s", field, wanted(m.Type), cmp.Or(got, number))
 }
 
 // wanted names the JSON that a type is.

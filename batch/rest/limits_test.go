@@ -129,6 +129,7 @@ func TestWrongTypesAreNamedInJSON(t *testing.T) {
 	for _, c := range []struct{ path, body, says string }{
 		{submitPath, batchOf(`"max_attempts":"3"`), wholes + "a string"},
 		{submitPath, batchOf(`"max_attempts":1e1`), wholes + "1e1"},
+		{submitPath, batchOf(`"max_attempts":` + strings.Repeat("7", 1000)), wholes + "7"},
 		{submitPath, batchOf(`"max_attempts":[3]`), wholes + "a list"},
 		{submitPath, batchOf(`"topic":5`), "topic: use a string, not a number"},
 		{submitPath, batchOf(`"template":true`), "template: use an object, not true or false"},
@@ -142,7 +143,9 @@ func TestWrongTypesAreNamedInJSON(t *testing.T) {
 		{executePath, `{"parameters":["x"]}`, "parameters: use an object, not a string"},
 		{executePath, `[]`, "the body: use an object, not a list"},
 	} {
-		f.send("POST", c.path, c.body).Problem(400, "bad_request", c.says)
+		answer := f.send("POST", c.path, c.body)
+		answer.Problem(400, "bad_request", c.says)
+		require.Less(t, len(answer.Body), 500, "a long number is not repeated")
 	}
 }
 
