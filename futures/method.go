@@ -43,8 +43,10 @@ func (m Method[In, Out]) Bind() (name string, run func(context.Context, []byte) 
 	return name, func(ctx context.Context, args []byte) ([]byte, error) {
 		lane, _ := ctx.Value(taskcontext.LaneKey{}).(layout.Lane)
 		if lane.Kind != actors.LaneKind(m.actor) { // before its arguments, which may be those of a reader
-			return nil, permanentError{fmt.Errorf("%w: go:%s is a method of actors, and no reader of them: submit it in the "+
-				"lane %s/KEY, or by Method.Call", layout.ErrBadSpec, m.Name(), actors.LaneKind(m.actor))}
+			// A worker of a newer version may have made a reader of it.
+			return nil, fmt.Errorf("%w: go:%s is a method of actors here, and no reader of them: submit it in the lane "+
+				"%s/KEY, or by Method.Call; if it has become a reader, run newer code", layout.ErrBadSpec, m.Name(),
+				actors.LaneKind(m.actor))
 		}
 		return call(ctx, args)
 	}

@@ -110,8 +110,8 @@ func TestReadersWithoutTheirType(t *testing.T) {
 	_, err = f.Await(t.Context())
 	var failed *futures.FailedError
 	require.ErrorAs(t, err, &failed)
-	require.Contains(t, failed.Message, "go:account.deposit is a method of actors, and no reader of them")
-	require.Equal(t, 1, failed.Attempt)
+	require.Contains(t, failed.Message, "go:account.deposit is a method of actors here, and no reader of them")
+	require.Equal(t, 4, failed.Attempt, "others may have newer code")
 	require.Equal(t, 3, b.balance(t, c, "bob"))
 }
 

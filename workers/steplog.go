@@ -229,15 +229,22 @@ func (l *stepLog) full() error {
 		"each part of its work", l.job.future.ID, steps.Max))
 }
 
-// SleepUntil implements taskcontext.Steps.
+// SleepUntil implements taskcontext.Steps. An attempt that began before its sleep was over, for a janitor whose clock
+// is ahead, waits a while here: it would be begun again at once.
 func (l *stepLog) SleepUntil(ctx context.Context, t time.Time) error {
 	w := l.job.membership.worker
-	left := t.Sub(w.cluster.Now())
-	switch {
-	case left <= 0:
-		return nil
-	case left <= shortSleep && !w.manual():
-		return l.Pause(ctx, left)
+	early := l.slept(t)
+	for left := t.Sub(w.cluster.Now()); ; left = t.Sub(w.cluster.Now()) {
+		if left <= 0 {
+			return nil
+		}
+		if w.manual() || left > shortSleep && !early {
+			break
+		}
+		early = false
+		if err := l.Pause(ctx, min(left, shortSleep)); err != nil {
+			return err
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,6 +252,18 @@ func (l *stepLog) SleepUntil(ctx context.Context, t time.Time) error {
 		l.wake = t
 	}
 	return l.asleep()
+}
+
+// slept reports whether an earlier attempt slept until a time.
+func (l *stepLog) slept(until time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, step := range l.earlier.Steps {
+		if step.Wake != 0 && step.Wake == layout.Millis(until) {
+			return true
+		}
+	}
+	return false
 }
 
 // asleep is the error that ends an attempt until the first sleep of it is over. It is called

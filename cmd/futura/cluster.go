@@ -190,6 +190,7 @@ func (a *app) clusterSetCommand() *cobra.Command {
 				if err != nil {
 					return copyMistake(err)
 				}
+				fmt.Fprintln(a.err, "futura: processes that run go on with the settings they found when they started: restart them")
 				return a.showCluster(cmd.Context(), c.Cluster(), config)
 			})
 		},
