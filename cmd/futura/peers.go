@@ -54,7 +54,7 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.anyone, "any-peer", false,
 		"let everyone who reaches the head be a worker: on loopback, every user of the machine")
 	flags.StringVar(&f.verify, "verify", "",
-		"M/K: run each item on K peers, and let it count when M have the same exit code and output (default: 1/1)")
+		"M/K: run each item on K peers, and let it count when M say the same (default: 1/1)")
 	flags.DurationVar(&f.keepLost, "keep-lost", time.Hour, "how long futura peers lists a peer that went")
 	flags.BoolVar(&f.clients, "peer-clients", false, "let peers that may connect ask for batches, without a token")
 	flags.BoolVar(&f.b7s, "b7s-workers", false, "take nodes of b7s as workers for modules, which they install by HTTP")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,8 +16,10 @@ import (
 )
 
 // Verify is how peers check each other: an item runs on Peers of them, and counts once
-// Agree have the same exit code and output. The others have 10 s more to answer, so that a
-// slow peer that says something else is counted. The zero value checks nothing.
+// Agree say the same: exit code, output, and whether and how it failed, sleeps, or is to be
+// repeated. Of the waits that they ask for the shortest counts; a message and standard error
+// are those of one of them. The others have 10 s more to answer, so that a slow peer that
+// says something else is counted. The zero value checks nothing.
 type Verify struct {
 	Peers, Agree int
 }
@@ -42,22 +43,19 @@ var errFewPeers = errors.New("too few peers can run it for its results to be com
 // digest is what has to agree of an outcome.
 type digest [sha256.Size]byte
 
+// digestOf covers all that decides what becomes of the attempt, but how long it waits: two
+// peers may tell that by different clocks.
 func digestOf(out *workers.RemoteOutcome) digest {
-	h := sha256.New()
-	var head [16]byte
-	binary.BigEndian.PutUint64(head[:], uint64(out.ExitCode))
-	binary.BigEndian.PutUint64(head[8:], uint64(len(out.Kind)))
-	h.Write(head[:])
-	h.Write([]byte(out.Kind))
-	content := sha256.Sum256(out.Value)
+	content, size := sha256.Sum256(out.Value), int64(len(out.Value))
 	if v, large := out.Large.(*blobValue); large {
 		var err error
 		if content, err = p2p.ParseBlobID(v.held[0].blob.ID); err != nil {
 			content = sha256.Sum256([]byte(v.held[0].blob.ID)) // it is not fetched either
 		}
+		size = v.Size()
 	}
-	h.Write(content[:])
-	return digest(h.Sum(nil))
+	return sha256.Sum256(fmt.Appendf(nil, "%d %q %t %t %t %d %x", out.ExitCode, out.Kind, out.Permanent,
+		out.RetryIn != nil, out.Snooze != nil, size, content))
 }
 
 // vote is what one peer says of an item.
@@ -117,7 +115,7 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 	}
 	h.rare.Warn("peers disagree about an item", "future", c.ID, "attempt", c.Attempt, "peers", len(heard))
 	return workers.RemoteOutcome{Kind: layout.KindError, Message: fmt.Sprintf(
-		"%d peers ran it, and no %d of them agree on its exit code and output", len(heard), v.Agree)}, nil
+		"%d peers ran it, and no %d of them agree on how it ended", len(heard), v.Agree)}, nil
 }
 
 // lateVotes is for how long those who have not answered are heard when others have agreed.
@@ -151,25 +149,35 @@ func (m *member) hearOut(votes <-chan vote, left int, b ballot, stop func()) {
 	}
 }
 
-// agreed returns the outcome that several peers agree on, with all that have its value.
-func agreed(heard []vote, on digest) (out workers.RemoteOutcome) {
-	var all *blobValue
+// agreed returns the outcome that several peers agree on: that of the first of them, with the
+// shortest waits of all. A value that is here is preferred to one that all of them have.
+func agreed(heard []vote, on digest) workers.RemoteOutcome {
+	var same []workers.RemoteOutcome
 	for _, one := range heard {
-		if digestOf(&one.end.out) != on {
-			continue
-		}
-		v, large := one.end.out.Large.(*blobValue)
-		switch {
-		case !large:
-			return one.end.out
-		case all == nil:
-			out, all = one.end.out, &blobValue{v.head, v.at, v.held}
-		default:
-			all.held = append(all.held[:len(all.held):len(all.held)], v.held...)
+		if digestOf(&one.end.out) == on {
+			same = append(same, one.end.out)
 		}
 	}
-	out.Large = all
+	out := same[max(0, slices.IndexFunc(same, func(o workers.RemoteOutcome) bool { return o.Large == nil }))]
+	var all []held
+	for _, o := range same {
+		out.Snooze, out.RetryIn = shorter(out.Snooze, o.Snooze), shorter(out.RetryIn, o.RetryIn)
+		if v, large := o.Large.(*blobValue); large {
+			all = append(all, v.held...)
+		}
+	}
+	if v, large := out.Large.(*blobValue); large {
+		out.Large = &blobValue{v.head, v.at, all}
+	}
 	return out
+}
+
+// shorter returns the shorter of two waits. Both are nil, or neither is.
+func shorter(a, b *time.Duration) *time.Duration {
+	if a == nil || *a < *b {
+		return a
+	}
+	return b
 }
 
 // noteDissent remembers the peers that said something else than what counts.

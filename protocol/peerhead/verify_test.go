@@ -73,3 +73,70 @@ func TestVerifyOptions(t *testing.T) {
 		inBadOptions(t, peerhead.Options{Verify: v})
 	}
 }
+
+// inVotes runs an item on three peers: one that answers first, and two that say something else.
+func inVotes(t *testing.T, first, others protocol.Outcome, check func(w *world, row layout.Row)) {
+	t.Helper()
+	inWorld(t, peerhead.Options{Verify: peerhead.Verify{Peers: 3, Agree: 2}}, func(w *world) {
+		w.blobs["b"] = []byte("value")
+		for i, x := range []protocol.Outcome{first, others, others} {
+			w.join([]string{"first", "second", "third"}[i], 8, func(p *fakePeer) {
+				p.takes = time.Duration(i+1) * 100 * time.Millisecond
+				p.run = func(_ *protocol.WorkOrderBatch, index int) protocol.Outcome {
+					x.Index = index
+					return x
+				}
+			})
+		}
+		ids := w.submit(1, func(s *layout.Spec) { s.MaxRetries = 3 })
+		w.settle(900 * time.Millisecond)
+		check(w, w.rows(ids)[0])
+	})
+}
+
+// isDue has a future wait for a time that is so far away.
+func isDue(within time.Duration) func(w *world, row layout.Row) {
+	return func(w *world, row layout.Row) {
+		require.Equal(w, layout.Delayed, row.State(), "%+v", row.Exception)
+		require.WithinDuration(w, time.Now().Add(within), time.UnixMilli(row.Attempts.Due), time.Second)
+	}
+}
+
+// TestTheFirstVoiceAlone has one of three peers answer first what looks like the answer of the
+// others, and means something else.
+func TestTheFirstVoiceAlone(t *testing.T) {
+	year, minute := (365 * 24 * time.Hour).Milliseconds(), time.Minute.Milliseconds()
+	fails := func(permanent bool, wait *int64) protocol.Outcome {
+		return protocol.Outcome{Code: protocol.CodeError, Kind: "error", Message: "no", Permanent: permanent, RetryMS: wait}
+	}
+	sleeps := func(millis int64) protocol.Outcome {
+		return protocol.Outcome{Code: protocol.CodeAccepted, SnoozeMS: millis}
+	}
+	has := func(size int64) protocol.Outcome {
+		return protocol.Outcome{Code: protocol.CodeOK, Blob: &protocol.Blob{ID: "b", Size: size}}
+	}
+	is := func(s layout.State) func(w *world, row layout.Row) {
+		return func(w *world, row layout.Row) { require.Equal(w, s, row.State(), "%+v", row.Exception) }
+	}
+	for name, c := range map[string]struct {
+		first, others protocol.Outcome
+		check         func(w *world, row layout.Row)
+		dissents      bool
+	}{
+		"permanent":            {fails(true, nil), fails(false, nil), isDue(time.Second), true},
+		"no permanent failure": {fails(false, nil), fails(true, nil), is(layout.Failed), true},
+		"again in a year":      {fails(false, &year), fails(false, nil), isDue(time.Second), true},
+		"again later":          {fails(false, &year), fails(false, &minute), isDue(time.Minute), false},
+		"asleep for a year":    {sleeps(year), protocol.Outcome{Code: protocol.CodeOK}, is(layout.Realized), true},
+		"asleep for longer":    {sleeps(year), sleeps(minute), isDue(time.Minute), false},
+		"a blob that is small": {has(1), has(5), is(layout.Realized), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inVotes(t, c.first, c.others, func(w *world, row layout.Row) {
+				c.check(w, row)
+				require.Equal(w, c.dissents, w.about("first").Disagreed > 0)
+				require.Zero(w, w.about("second").Disagreed+w.about("third").Disagreed)
+			})
+		})
+	}
+}
