@@ -57,6 +57,8 @@ func headMutants() []mutant {
 			old: "\t\tsize = v.Size()\n", new: ""},
 		{name: "the longest wait counts", file: verify, by: on("TestTheFirstVoice"),
 			old: "*a < *b", new: "*a > *b"},
+		{name: "a blob that no result can be ends the item", file: answer, by: on("TestABlobLarger"),
+			old: "\t\tif err != nil {\n\t\t\tp.refused", new: "\t\tif false {\n\t\t\tp.refused"},
 		{name: "places beyond the order count", file: answer, by: on("TestForeignResults"),
 			old: "x.Index < 0 || x.Index >= len(o.calls)", new: "x.Index < 0 || x.Index > len(o.calls)"},
 		{name: "a peer is not told of a limit", file: order, by: on("TestLimitsOfOwners"),

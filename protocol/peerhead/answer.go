@@ -200,7 +200,13 @@ func (m *member) take(o *order, outcomes []protocol.Outcome) (stored []<-chan st
 			continue
 		}
 		call := o.calls[x.Index]
-		out := p.head.outcome(p.id, attempt{call.ID, call.Attempt}, x)
+		out, err := p.head.outcome(p.id, attempt{call.ID, call.Attempt}, x)
+		if err != nil {
+			p.refused.Add(1)
+			tally.faults++
+			o.end(x.Index, workers.RemoteOutcome{}, err)
+			continue
+		}
 		m.bill(&out, o, &x.Usage)
 		tally.answers, tally.ran = tally.answers+1, out.RunTime
 		stored = append(stored, m.hand(o, x.Index, out))
@@ -264,12 +270,12 @@ func (m *member) awaitAcks(ctx context.Context, stored []<-chan struct{}) bool {
 
 // outcome is what an outcome of an attempt says on the wire. A value that the peer has as
 // a blob is fetched by the worker that has the attempt: it may take longer than any answer.
-func (h *Head) outcome(from PeerID, at attempt, x *protocol.Outcome) workers.RemoteOutcome {
-	out := workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode}
+// It returns an error for what no peer that runs the attempt says.
+func (h *Head) outcome(from PeerID, at attempt, x *protocol.Outcome) (out workers.RemoteOutcome, err error) {
+	out = workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode}
 	if x.Blob != nil {
 		if x.Blob.Size < 0 || x.Blob.Size > layout.MaxPut {
-			return workers.RemoteOutcome{Kind: layout.KindTooLarge, Message: fmt.Sprintf("a result of %d bytes: at most %d",
-				x.Blob.Size, layout.MaxPut)}
+			return out, fmt.Errorf("the peer says that it has a result of %d bytes: at most %d", x.Blob.Size, layout.MaxPut)
 		}
 		out.Large = &blobValue{h, at, []held{{from, *x.Blob}}}
 	}
@@ -278,10 +284,10 @@ func (h *Head) outcome(from PeerID, at attempt, x *protocol.Outcome) workers.Rem
 	}
 	switch {
 	case x.OK():
-		return out
+		return out, nil
 	case x.Code == protocol.CodeAccepted:
 		wait := bounded(x.SnoozeMS)
-		return workers.RemoteOutcome{Snooze: &wait}
+		return workers.RemoteOutcome{Snooze: &wait}, nil
 	}
 	out.Truncated, out.Large = out.Truncated || out.Large != nil, nil
 	out.Kind, out.Message, out.Permanent = layout.FailureKind(x.Kind), x.Message, x.Permanent
@@ -298,7 +304,7 @@ func (h *Head) outcome(from PeerID, at attempt, x *protocol.Outcome) workers.Rem
 	if out.Message == "" {
 		out.Message = fmt.Sprintf("the peer answered code %q, exit code %d", x.Code, x.ExitCode)
 	}
-	return out
+	return out, nil
 }
 
 // longestWait is the longest that a peer may ask an attempt to wait.

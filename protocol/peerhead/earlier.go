@@ -119,7 +119,12 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 			continue // what failed is run again
 		}
 		at := attempt{row.ID, number}
-		out := h.outcome(p.id, at, x)
+		out, err := h.outcome(p.id, at, x)
+		if err != nil {
+			p.refused.Add(1)
+			p.fault(1)
+			continue
+		}
 		large = large || out.Large != nil
 		if !h.cache.put(at, p.id, out) {
 			return protocol.CodeUnavailable, fmt.Sprintf(

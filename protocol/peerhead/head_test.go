@@ -55,9 +55,6 @@ func TestEndingsOfItems(t *testing.T) {
 		}},
 		"a kind that is no failure of a function": {protocol.Outcome{Code: protocol.CodeError, Kind: "cancelled"},
 			func(w *world, row layout.Row) { require.Equal(w, layout.KindError, row.Exception.Kind) }},
-		"a blob that is too large": {
-			protocol.Outcome{Code: protocol.CodeOK, Blob: &protocol.Blob{ID: "b", Size: layout.MaxPut + 1}},
-			func(w *world, row layout.Row) { require.Equal(w, layout.KindTooLarge, row.Exception.Kind) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, peerhead.Options{}, func(w *world) {

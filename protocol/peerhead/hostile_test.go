@@ -161,3 +161,25 @@ func TestBlobsThatNeverCome(t *testing.T) {
 		require.Equal(w, layout.Realized, row.State())
 	})
 }
+
+// TestABlobLargerThanResults has a peer say that it has more than a result may be. Each answer
+// is a fault of it, and another peer runs the item.
+func TestABlobLargerThanResults(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		w.join("liar", 4, func(p *fakePeer) {
+			p.run = func(_ *protocol.WorkOrderBatch, i int) protocol.Outcome {
+				return protocol.Outcome{Index: i, Code: protocol.CodeOK, Blob: &protocol.Blob{ID: "b", Size: layout.MaxPut + 1}}
+			}
+		})
+		ids := w.submit(4, func(s *layout.Spec) { s.MaxRetries = 0 })
+		w.settle(time.Second)
+		require.NotZero(w, w.about("liar").Refused)
+		require.Less(w, w.about("liar").Score, 1.0)
+		w.join("honest", 4)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+		for _, row := range w.rows(ids) {
+			require.Zero(w, row.Attempts.Failed)
+		}
+	})
+}
