@@ -4,6 +4,7 @@ package mutants
 func hostMutants() []mutant {
 	const send, receive, table, watch = "protocol/p2p/send.go", "protocol/p2p/receive.go", "protocol/p2p/table.go",
 		"protocol/p2p/watch.go"
+	const room = "protocol/p2p/room.go"
 	const gossip, blob, fetch = "protocol/p2p/gossip.go", "protocol/p2p/blob.go", "protocol/p2p/fetch.go"
 	on := func(tests string) suites { return suites{{of: "protocol/p2p", run: tests}} }
 	return []mutant{
@@ -13,11 +14,21 @@ func hostMutants() []mutant {
 			by:  suites{{of: "cmd/futura", run: "TestPeersFlags"}},
 			old: "if isLoopback(address) {\n\t\t\twho =", new: "if isLoopback(address) {\n\t\t\tcontinue\n\t\t\twho ="},
 		{name: "a message grows without asking", file: "protocol/p2p/frame.go", by: on("FuzzReadMessage|TestReadMessage"),
-			old: "if cap(message) >= small && more != nil {", new: "if cap(message) > 4*small && more != nil {"},
+			old: "if size > small {", new: "if size > 4*small {"},
 		{name: "memory of a message is kept", file: receive, by: on("TestOversizedFrames"),
-			old: "\t\t\theld += more\n", new: ""},
+			old: "\tdefer giveBack()\n", new: "\t_ = giveBack\n"},
+		{name: "memory of a message that is cut off is kept", file: room, by: on("TestOversizedFrames"),
+			old: "\t\theld.giveBack()\n", new: ""},
+		{name: "a message keeps its turn", file: room, by: on("TestRoom"),
+			old: "if m.inTurn && m.tryGrow(n) {", new: "if false {"},
+		{name: "a peer has as many turns as all", file: room, by: on("TestRoom"),
+			old: "take(ctx, m.own.turns, m.all.turns, 1)", new: "take(ctx, m.all.free, m.all.turns, 1)"},
+		{name: "a large message may stop", file: "protocol/p2p/pace.go", by: on("TestLargeMessagesThatStop"),
+			old: "p.silence > 0", new: "p.silence < 0"},
+		{name: "a turn never ends", file: "protocol/p2p/pace.go", by: on("TestATurnEnds"),
+			old: "clock.Earlier(due, p.last)", new: "due"},
 		{name: "a peer has all handlers", file: table, by: on("TestFlood$"),
-			old: "take(ctx, s.handlers, t.all.handlers, 1)", new: "take(ctx, t.all.memory, t.all.handlers, 1)"},
+			old: "take(ctx, s.handlers, t.all.handlers, 1)", new: "take(ctx, t.all.handlers, t.all.handlers, 1)"},
 		{name: "a refused wait takes a turn", file: table, by: on("TestRateOfAPeer"),
 			old: "\t\tturn.CancelAt(now)\n", new: ""},
 		{name: "each byte begins a deadline anew", file: "protocol/p2p/pace.go", by: on("TestTrickle"),

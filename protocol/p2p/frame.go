@@ -11,20 +11,20 @@ import (
 const small = 32 << 10
 
 // readMessage reads up to the end of r, or to the first newline if that ends a
-// message. It calls more once, before it holds more than small bytes, and returns
-// more's error. It returns ErrTooLarge after limit bytes.
-func readMessage(r io.Reader, limit int, newline bool, more func() error) ([]byte, error) {
+// message. Before it holds more than small bytes, it calls grow with how many more it is
+// going to hold in all, and returns grow's error. It returns ErrTooLarge after limit bytes.
+func readMessage(r io.Reader, limit int, newline bool, grow func(n int64) error) ([]byte, error) {
 	const first = 4 << 10
 	message := make([]byte, 0, min(first, limit+1))
 	for {
 		if len(message) == cap(message) {
-			if cap(message) >= small && more != nil {
-				if err := more(); err != nil {
+			size := min(2*cap(message), limit+1)
+			if size > small {
+				if err := grow(int64(size) - small); err != nil {
 					return nil, err
 				}
-				more = nil
 			}
-			message = append(make([]byte, 0, min(2*cap(message), limit+1)), message...)
+			message = append(make([]byte, 0, size), message...)
 		}
 		n, err := r.Read(message[len(message):cap(message)])
 		read := message[len(message) : len(message)+n]

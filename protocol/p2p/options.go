@@ -83,7 +83,8 @@ type Limits struct {
 	// MaxMessage is the size of a message and an answer, in bytes.
 	MaxMessage int
 	// Memory bounds the bytes of messages that are being received or handled, and
-	// PeerMemory those of one peer: at least MaxMessage and 32 KiB for each of PeerStreams.
+	// PeerMemory those of one peer, both at least MaxMessage. 32 KiB of each message are not
+	// counted: streams bound those.
 	Memory, PeerMemory int64
 	// Handlers run at once, PeerHandlers of them for one peer.
 	Handlers, PeerHandlers int
@@ -184,11 +185,9 @@ func (l *Limits) check() error {
 	if !(l.PeerRate > 0) || !(l.AuthorRate > 0) {
 		return fmt.Errorf("%w: Limits.PeerRate and Limits.AuthorRate must be above 0", ErrOptions)
 	}
-	// Streams that wait for the memory of a large message each hold that of a small one.
-	if least := int64(l.MaxMessage) + int64(l.PeerStreams)*small; l.PeerMemory < least || l.Memory < l.PeerMemory {
-		return fmt.Errorf("%w: Limits.PeerMemory is %d and Limits.Memory %d; MaxMessage of %d and PeerStreams of %d want at "+
-			"least %d for both, and no peer may have more than all together", ErrOptions, l.PeerMemory, l.Memory,
-			l.MaxMessage, l.PeerStreams, least)
+	if l.PeerMemory < int64(l.MaxMessage) || l.Memory < l.PeerMemory {
+		return fmt.Errorf("%w: Limits.PeerMemory is %d and Limits.Memory %d; MaxMessage of %d is the least for both, and no "+
+			"peer may have more than all together", ErrOptions, l.PeerMemory, l.Memory, l.MaxMessage)
 	}
 	if l.GossipMemory < int64(l.MaxGossip) {
 		return fmt.Errorf("%w: Limits.GossipMemory is %d, at least MaxGossip, which is %d", ErrOptions, l.GossipMemory,

@@ -75,28 +75,11 @@ func (h *Host) receiveWith(s network.Stream, share *share, newline bool, handle 
 	if err := h.table.pass(h.ctx, share, h.limits.MessageTimeout); err != nil {
 		return err
 	}
-	p := h.newPace(s)
-	giveBack, err := h.holdMemory(h.ctx, share, small, p)
+	message, giveBack, err := h.readMessage(share, h.newPace(s), newline)
 	if err != nil {
 		return err
 	}
-	held := int64(small)
-	defer func() { giveBack(held) }()
-	message, err := readMessage(p, h.limits.MaxMessage, newline, func() error {
-		more := int64(h.limits.MaxMessage)
-		_, err := h.holdMemory(h.ctx, share, more, p)
-		if err == nil {
-			held += more
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if surplus := held - int64(cap(message)); surplus > 0 {
-		giveBack(surplus)
-		held -= surplus
-	}
+	defer giveBack()
 	if len(message) == 0 {
 		return fmt.Errorf("an empty message: %w", io.ErrUnexpectedEOF)
 	}

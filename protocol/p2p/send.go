@@ -51,18 +51,15 @@ func (h *Host) readAnswer(s network.Stream, p *pace) ([]byte, error) {
 	share, release := h.table.use(s.Conn().RemotePeer())
 	defer release()
 	p.allow(h.limits.AnswerTimeout)
-	var held int64
-	giveBack := func(int64) {}
-	defer func() { giveBack(held) }()
-	answer, err := readMessage(p, h.limits.MaxMessage, false, func() (err error) {
-		held = int64(h.limits.MaxMessage)
-		giveBack, err = h.holdMemory(h.ctx, share, held, p)
-		return err
-	})
-	if err == nil && len(answer) == 0 {
+	answer, giveBack, err := h.readMessage(share, p, false)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	if len(answer) == 0 {
 		return nil, ErrNoAnswer
 	}
-	return answer, err
+	return answer, nil
 }
 
 // exchange sends a message over a stream of its own, and returns what read makes of
@@ -182,18 +179,4 @@ func (h *Host) awaitProtocol(ctx context.Context, p peer.ID, name protocol.ID, n
 func isUnsupported(err error) bool {
 	var unsupported multistream.ErrNotSupported[protocol.ID]
 	return errors.As(err, &unsupported)
-}
-
-// holdMemory takes memory for a message, waiting at the stream's expense no longer than
-// a message may take.
-func (h *Host) holdMemory(ctx context.Context, s *share, n int64, p *pace) (giveBack func(int64), err error) {
-	ctx, cancel := context.WithTimeout(ctx, h.limits.MessageTimeout)
-	defer cancel()
-	begin := h.clock.Now()
-	defer func() { p.allow(h.clock.Now().Sub(begin)) }()
-	giveBack, err = h.table.hold(ctx, s, n)
-	if err != nil {
-		return func(int64) {}, fmt.Errorf("%w: %w", ErrBusy, err)
-	}
-	return giveBack, nil
 }

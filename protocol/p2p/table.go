@@ -14,12 +14,13 @@ import (
 
 // shares are what one peer has, or all have together.
 type shares struct {
-	memory, handlers *budget.Bytes
-	blobs, fetches   *turns
+	room           room
+	handlers       *budget.Bytes
+	blobs, fetches *turns
 }
 
-func newShares(memory int64, handlers, blobs int) shares {
-	return shares{budget.New(memory), budget.New(int64(handlers)), newTurns(blobs), newTurns(blobs)}
+func newShares(r room, handlers, blobs int) shares {
+	return shares{r, budget.New(int64(handlers)), newTurns(blobs), newTurns(blobs)}
 }
 
 // share is what a peer may use, and uses.
@@ -45,7 +46,7 @@ type table struct {
 func newTable(l Limits, c clock.Clock) *table {
 	return &table{
 		limits: l, clock: c, shares: map[peer.ID]*share{},
-		all: newShares(l.Memory, l.Handlers, l.Blobs),
+		all: newShares(newRoomOfAll(&l), l.Handlers, l.Blobs),
 	}
 }
 
@@ -60,7 +61,7 @@ func (t *table) use(p peer.ID) (s *share, release func()) {
 		}
 		s = &share{
 			sending:  budget.New(int64(max(1, t.limits.PeerStreams/2))), // the peer's own limit may be no higher
-			shares:   newShares(t.limits.PeerMemory, t.limits.PeerHandlers, t.limits.PeerBlobs),
+			shares:   newShares(newRoom(t.limits.PeerMemory, 1, t.limits.MaxMessage), t.limits.PeerHandlers, t.limits.PeerBlobs),
 			messages: rate.NewLimiter(rate.Limit(t.limits.PeerRate), t.limits.PeerBurst),
 			relayed:  rate.NewLimiter(rate.Limit(t.limits.PeerRate), t.limits.PeerBurst),
 		}
@@ -103,12 +104,6 @@ func (t *table) pass(ctx context.Context, s *share, longest time.Duration) error
 		return ErrBusy
 	}
 	return clock.Wait(ctx, t.clock, now.Add(wait))
-}
-
-// hold takes memory of the peer's share and of all, and returns what gives n bytes
-// of it back.
-func (t *table) hold(ctx context.Context, s *share, n int64) (giveBack func(n int64), err error) {
-	return take(ctx, s.memory, t.all.memory, n)
 }
 
 // run takes a handler of the peer's share and of all.

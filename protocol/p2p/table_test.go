@@ -1,7 +1,6 @@
 package p2p
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -41,29 +40,6 @@ func TestRateOfAPeer(t *testing.T) {
 	other, done := table.use("b")
 	defer done()
 	require.NoError(t, table.pass(t.Context(), other, 0))
-}
-
-// TestSharesOfMemory takes all of a peer's memory: others have theirs.
-func TestSharesOfMemory(t *testing.T) {
-	t.Parallel()
-	table, _ := testTable(t, Limits{})
-	evil, release := table.use("evil")
-	defer release()
-	giveBack, err := table.hold(t.Context(), evil, table.limits.PeerMemory)
-	require.NoError(t, err)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = table.hold(over, evil, 1)
-	require.ErrorIs(t, err, context.Canceled)
-	friend, done := table.use("friend")
-	defer done()
-	_, err = table.hold(t.Context(), friend, table.limits.PeerMemory)
-	require.NoError(t, err)
-	giveBack(1)
-	_, err = table.hold(over, evil, 1)
-	require.NoError(t, err)
-	_, err = table.hold(t.Context(), friend, table.limits.PeerMemory+1)
-	require.Error(t, err, "more than there is at all")
 }
 
 func TestSharesAreForgotten(t *testing.T) {
