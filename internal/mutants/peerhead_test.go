@@ -28,7 +28,7 @@ func headMutants() []mutant {
 			by:  suites{{of: "protocol/p2p", run: "TestOptionsThatAreRefused"}},
 			old: "l.Memory < l.PeerMemory", new: "l.Memory <= l.PeerMemory"},
 		{name: "the last answer counts", file: answer, by: on("TestTheFirstAnswerCounts"),
-			old: "\t\tif ended {\n", new: "\t\tif ended && landing == nil {\n"},
+			old: "\t\tif ended {\n", new: "\t\tif ended && unacked == nil {\n"},
 		{name: "failures of earlier memberships count", file: earlier, by: on("TestLateFailures"),
 			old: " || !x.OK() {", new: " {"},
 		{name: "a restart is not noticed", file: peer, by: on("TestARestartedPeer"),

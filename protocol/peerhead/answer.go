@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// landTime is how long the answer to results waits until they are stored.
+// ackTime is how long the answer to results waits until they are stored.
 const ackTime = 20 * time.Second
 
 // HandleCall answers a message that a peer sent on a stream of Futura. It returns once
