@@ -33,6 +33,7 @@ type process struct {
 	t    *testing.T
 	out  *bufio.Scanner
 	told []string
+	link string // the last one that a person got
 }
 
 func start(t *testing.T, store string) *process {
@@ -52,6 +53,9 @@ func start(t *testing.T, store string) *process {
 func (p *process) next() (line string, more bool) {
 	if more = p.out.Scan(); more {
 		line = p.out.Text()
+		if strings.HasPrefix(line, "answer at ") {
+			p.link = line
+		}
 		of, _, _ := strings.Cut(line, " of ")
 		p.told = append(p.told, strings.Split(of, " http")[0])
 	}
@@ -77,13 +81,13 @@ func (p *process) end() {
 	require.NoError(p.t, p.Wait())
 }
 
-// kill is kill -9. It returns once the process is gone.
+// kill is kill -9. It returns once the process is gone, which may have ended before.
 func (p *process) kill() {
-	require.NoError(p.t, p.Process.Kill())
+	_ = p.Process.Kill()
 	for more := true; more; {
 		_, more = p.next()
 	}
-	require.Error(p.t, p.Wait())
+	_ = p.Wait()
 }
 
 // answer presses a button of the page of a token, and returns the status.
@@ -95,10 +99,12 @@ func (p *process) answer(site, token, action, form string) (status int) {
 	return answer.StatusCode
 }
 
-// token returns the token that a person gets.
+// token returns the token that a person gets, or has got.
 func (p *process) token() string {
-	link := p.until("answer at ")
-	return link[strings.LastIndex(link, "/")+1:]
+	if p.link == "" {
+		p.until("answer at ")
+	}
+	return p.link[strings.LastIndex(p.link, "/")+1:]
 }
 
 func (p *process) site() string { return strings.TrimPrefix(p.until("listening at "), "listening at ") }
@@ -123,8 +129,9 @@ func TestKilledTrip(t *testing.T) {
 	first.kill()
 	second := start(t, store)
 	site := second.site()
-	if second.answer(site, token, ":reject", "message=too+dear") == http.StatusNotFound {
+	if status := second.answer(site, token, ":reject", "message=too+dear"); status != http.StatusOK {
 		// It was killed before the step was on record that sent the token, so that another one was drawn.
+		require.Equal(t, http.StatusNotFound, status)
 		require.Equal(t, http.StatusOK, second.answer(site, second.token(), ":reject", "message=too+dear"))
 	}
 	second.until("cancel room")
@@ -134,7 +141,7 @@ func TestKilledTrip(t *testing.T) {
 	told := strings.Join(append(append(first.told, second.told...), third.told...), ", ")
 	require.Equal(t, 1, strings.Count(told, "book flight"), told)
 	require.Equal(t, 1, strings.Count(told, "book room"), told)
-	require.Equal(t, 1, strings.Count(told, "approval: too dear"), told)
+	require.Contains(t, third.told, "approval: too dear", told)
 	require.NotContains(t, told, "pay")
 	require.LessOrEqual(t, strings.Count(told, "cancel room"), 2, "it may be killed before its step is on record")
 	require.GreaterOrEqual(t, strings.Count(told, "cancel flight"), 1, told)
