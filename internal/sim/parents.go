@@ -29,6 +29,9 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 			w.lanes.ask(r.submission.ID)
 		}
 	}
+	if w.client.pausedUntil.Equal(never) {
+		return nil, errInterrupted // it may be stopped in a submit, whose turn this one would wait for
+	}
 	if _, err := w.client.cluster.Submit(ctx, missing); err != nil {
 		return nil, err
 	}
