@@ -56,7 +56,7 @@ func (r *Registration) Gather(ctx context.Context, bundle *ClaimedFuture, most i
 		}
 	}
 	if len(taken) > 0 {
-		r.hold(token.Sequence, taken)
+		r.held.Hold(token.Sequence, taken)
 	}
 	r.cluster.follow(ctx, result.Version, g.then)
 	return g.got, nil

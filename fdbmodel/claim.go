@@ -137,7 +137,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 		return ClaimAnswer{Conflicts: answer.Conflicts}, err
 	}
 	if len(taken) > 0 {
-		r.hold(token.Sequence, taken)
+		r.held.Hold(token.Sequence, taken)
 		r.cluster.claims.Tell(len(taken), result.Version)
 		r.wakes.Left()
 	}

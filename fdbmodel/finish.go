@@ -402,15 +402,6 @@ func (r *Registration) presentFor(ctx context.Context, tx kv.Reader, completions
 	return value != nil, err
 }
 
-// hold records the futures that a claim took.
-func (r *Registration) hold(sequence int64, taken []layout.ReadyEntry) {
-	ids := make([]layout.ID, len(taken))
-	for i := range taken {
-		ids[i] = taken[i].ID
-	}
-	r.held.Hold(sequence, ids)
-}
-
 func endedBy(completions []Completion) []claim.Ended {
 	ended := make([]claim.Ended, len(completions))
 	for i := range completions {

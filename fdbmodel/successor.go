@@ -242,7 +242,7 @@ func (s *succession) end(ctx context.Context, result kv.Result, err error) []Cla
 	for i := range s.taken {
 		futures[i].inRow = s.taken[i].inRow
 	}
-	r.hold(s.token.Sequence, taken)
+	r.held.Hold(s.token.Sequence, taken)
 	r.cluster.claims.Tell(len(taken), result.Version)
 	return futures
 }

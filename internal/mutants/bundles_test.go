@@ -40,7 +40,7 @@ func bundleMutants() []mutant {
 			old: "\t\tr.doubt(token)\n",
 			new: ""},
 		{name: "claims of members stay on the list", file: file, by: bundles(),
-			old: "\t\tr.hold(token.Sequence, taken)\n",
+			old: "\t\tr.held.Hold(token.Sequence, taken)\n",
 			new: "\t\t_ = taken\n"},
 		{name: "a member is admitted without a bundle", file: "fdbmodel/internal/lane/admission.go", by: bundles(),
 			old: "if err == nil && row.Spec != nil && row.Spec.Member && row.Line != nil {",

@@ -22,8 +22,12 @@ type Ended struct {
 	Sequence int64
 }
 
-// Hold adds a claim and what it took. It keeps ids.
-func (b *Batches) Hold(sequence int64, ids []layout.ID) {
+// Hold adds a claim and what it took.
+func (b *Batches) Hold(sequence int64, taken []layout.ReadyEntry) {
+	ids := make([]layout.ID, len(taken))
+	for i := range taken {
+		ids[i] = taken[i].ID
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held == nil {

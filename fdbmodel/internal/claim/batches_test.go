@@ -14,8 +14,8 @@ func TestBatchesAreExhaustedOnce(t *testing.T) {
 	id := func(n byte) layout.ID { return layout.ID{n} }
 	var b Batches
 	require.Empty(t, b.Exhausted([]Ended{{id(1), 1}}), "of a claim that is not held")
-	b.Hold(1, []layout.ID{id(1), id(2)})
-	b.Hold(2, []layout.ID{id(3), id(4), id(5)})
+	b.Hold(1, []layout.ReadyEntry{{ID: id(1)}, {ID: id(2)}})
+	b.Hold(2, []layout.ReadyEntry{{ID: id(3)}, {ID: id(4)}, {ID: id(5)}})
 	require.ElementsMatch(t, []layout.ID{id(1), id(2), id(3), id(4), id(5)}, b.All())
 
 	both := []Ended{{id(4), 2}, {id(2), 1}, {id(1), 1}}
