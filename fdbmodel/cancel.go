@@ -121,11 +121,8 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e state.Event
 
 // Retry is Retry of a Cluster in the transaction, for a future that was read in it: Applied, or Refused.
 func (w *WriteSet) Retry(ctx context.Context, row *layout.Row) (Outcome, error) {
-	after, outcome := state.Next(*row, state.Event{Kind: state.EventRetry, Now: w.cluster.clock.Now()})
-	if outcome == Refused {
-		return outcome, nil
-	}
-	return outcome, w.applyAsked(ctx, row, &after, outcome)
+	_, outcome, err := w.ask(ctx, row, state.Event{Kind: state.EventRetry, Now: w.cluster.clock.Now()})
+	return outcome, err
 }
 
 // RetryMany is RetryMany of a Cluster in the transaction, for at most MaxAssign futures.
@@ -148,34 +145,35 @@ func (w *WriteSet) changeMany(ctx context.Context, ids []layout.ID, e state.Even
 		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
-		after, outcome := state.Next(row, e)
-		if outcomes[i] = outcome; outcome == Refused || outcome == Already {
-			continue
-		}
-		if outcome == Requested && after.Claim != nil {
-			asked[id] = after.Claim.Worker
-		}
-		switch err := w.applyAsked(ctx, &row, &after, outcome); {
+		after, outcome, err := w.ask(ctx, &row, e)
+		switch outcomes[i] = outcome; {
 		case errors.Is(err, ErrNotUnique):
 			outcomes[i] = Refused
 		case err != nil:
 			return nil, nil, err
+		case outcome == Requested && after.Claim != nil:
+			asked[id] = after.Claim.Worker
 		}
 	}
 	return outcomes, asked, nil
 }
 
-// applyAsked writes a change that does not come from a worker. The holder of a claim is told
+// ask applies an event that does not come from a worker, if it is possible. The holder of a claim is told
 // of a cancellation, and a unique future that starts again needs its name.
-func (w *WriteSet) applyAsked(ctx context.Context, before, after *layout.Row, outcome Outcome) error {
+func (w *WriteSet) ask(ctx context.Context, before *layout.Row, e state.Event,
+) (after layout.Row, outcome Outcome, err error) {
+	after, outcome = state.Next(*before, e)
+	if outcome == Refused || outcome == Already {
+		return after, outcome, nil
+	}
 	if outcome == Requested && after.Claim != nil {
 		w.Tx.Set(w.Keys.Cancelled(after.Claim.Worker, after.ID), layout.Mark())
 	}
-	if err := w.requireName(ctx, before, after); err != nil {
-		return err
+	if err := w.requireName(ctx, before, &after); err != nil {
+		return after, outcome, err
 	}
-	w.Apply(before, after)
-	return nil
+	w.Apply(before, &after)
+	return after, outcome, nil
 }
 
 // Discard removes a finished future with its result. It returns ErrTransition
@@ -229,16 +227,13 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e state.Event,
 		if e.Kind == state.EventRetry && row.Spec.Held() {
 			return driven("retry", &row)
 		}
-		after, outcome = state.Next(row, e)
+		after, outcome, err = w.ask(ctx, &row, e)
 		// Only an event that is possible is committed: one that is refused after
 		// that has committed.
 		if tx.MaybeCommitted && outcome == Refused {
 			outcome = Already
 		}
-		if outcome == Refused || outcome == Already {
-			return nil
-		}
-		return w.applyAsked(ctx, &row, &after, outcome)
+		return err
 	})
 	return outcome, after, err
 }

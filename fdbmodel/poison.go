@@ -16,7 +16,7 @@ import (
 // was declared dead; then the future is not to be run. Finish, Absolve and Trust remove the record.
 // An unknown commit is retried and harmless.
 func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
-	if !f.begun {
+	if !f.begun { // others may read it by the time of a second Begin
 		f.begun = true
 	}
 	value := layout.Encode(&layout.SuspectRecord{Sequence: f.Token.Sequence, Deaths: f.Attempts.Suspicion()})
@@ -24,7 +24,8 @@ func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 }
 
 // Absolve removes what Begin has recorded, while the function does nothing that could end its process: a death
-// of the worker does not count as a crash of the future until the next Begin. It returns what Begin returns.
+// of the worker does not count as a crash of the future until the next Begin. It returns what Begin returns. An
+// unknown commit is retried and harmless.
 func (r *Registration) Absolve(ctx context.Context, f *ClaimedFuture) error {
 	return r.suspect(ctx, f, func(tx kv.Tx, key []byte) { tx.Clear(key) })
 }

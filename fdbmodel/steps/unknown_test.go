@@ -41,6 +41,20 @@ func TestUnknownResultsOfSteps(t *testing.T) {
 			require.Equal(s.T, recorded[0], len(names(s, id)) == 1, "what it says, and what is there")
 			require.Equal(s.T, layout.Ready, s.State(id))
 		},
+		"futura-step of a poison candidate": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit()
+			f := s.Claim(s.Worker)[0]
+			require.NoError(s.T, s.Worker.Begin(s.Ctx, &f))
+			strike()
+			require.Equal(s.T, []bool{true}, write(s, entry(&f, 1, "charge", true)))
+			s.Faults.Flush()
+			_, err := s.C.Register(s.Ctx, s.Info())
+			require.NoError(s.T, err)
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, 1, row.Attempts.Suspicion())
+			require.Zero(s.T, row.Attempts.Crashes, "it got further")
+		},
 		"futura-startover of one that failed": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			f := s.Claim(s.Worker)[0]

@@ -44,12 +44,12 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 	if err != nil {
 		return report, err
 	}
-	others, err := hasOthers(ctx, db)
+	source := newCopySource(c)
+	others, err := source.hasOthers(ctx)
 	if err != nil {
 		return report, err
 	}
 	head := archive.Head{Cluster: cluster, Futures: all, CreatedAt: layout.Millis(c.Clock().Now())}
-	source := newCopySource(c)
 	written, err := source.archiveAtOnce(ctx, file, head, o.reporter("copied", all))
 	if err == nil {
 		report = written.report(cluster)

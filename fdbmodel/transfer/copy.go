@@ -188,6 +188,18 @@ func (s *copySource) page(ctx context.Context, r kv.Range, limit int) (page kv.P
 	return page, err
 }
 
+// hasOthers reports whether the store has keys outside of all clusters.
+func (s *copySource) hasOthers(ctx context.Context) (bool, error) {
+	clusters := layout.AllClusters()
+	for _, r := range []kv.Range{{Begin: []byte{}, End: clusters.Begin}, {Begin: clusters.End, End: []byte{0xff}}} {
+		page, err := s.page(ctx, r, 1)
+		if err != nil || len(page.Items) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // pin makes all reads use the store's present version, until the returned
 // function is called.
 func (s *copySource) pin(ctx context.Context) (release func(), err error) {

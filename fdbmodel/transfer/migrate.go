@@ -48,11 +48,15 @@ func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Option
 	if err != nil {
 		return report, err
 	}
+	source := newCopySource(c)
+	others, err := source.hasOthers(ctx)
+	if err != nil {
+		return report, err
+	}
 	target := newCopyTarget(to, c.Keys(), c.Clock(), o.Model)
 	if err := target.begin(ctx); err != nil {
 		return report, fmt.Errorf("cluster %q: %w", cluster, err)
 	}
-	source := newCopySource(c)
 	progress, copied := o.reporter("copied", all), newTally()
 	err = source.each(ctx, func(item movedItem) error {
 		copied.add(item)
@@ -76,9 +80,7 @@ func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Option
 		return report, fmt.Errorf("cluster %q: %w: stop its workers and clients, and start again", cluster, ErrChanged)
 	}
 	report = copied.report(cluster)
-	if report.Others, err = hasOthers(ctx, from); err != nil {
-		return report, err
-	}
+	report.Others = others
 	return report, target.finish(ctx)
 }
 

@@ -110,17 +110,14 @@ func TestSlowStreams(t *testing.T) {
 	requireNothingHeld(t, h)
 }
 
-// TestTrickle writes a byte now and then: each comes in time for itself alone.
-func TestTrickle(t *testing.T) {
-	t.Parallel()
-	h, _ := start(t, func(o *Options) { o.Limits.MessageTimeout = 300 * time.Millisecond })
-	s := hostile(t, h).stream(t, h, ProtocolB7s)
+// trickle writes a byte now and then, until the stream is reset.
+func trickle(t *testing.T, s network.Stream) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for ctx := soon(t); ; {
 		if _, err := s.Write([]byte("x")); err != nil {
 			require.ErrorIs(t, err, network.ErrReset)
-			break
+			return
 		}
 		select {
 		case <-tick.C:
@@ -128,6 +125,14 @@ func TestTrickle(t *testing.T) {
 			require.FailNow(t, "the stream lives for ever")
 		}
 	}
+}
+
+// TestTrickle writes a byte now and then: each comes in time for itself alone.
+func TestTrickle(t *testing.T) {
+	t.Parallel()
+	h, _ := start(t, func(o *Options) { o.Limits.MessageTimeout = 300 * time.Millisecond })
+	s := hostile(t, h).stream(t, h, ProtocolB7s)
+	trickle(t, s)
 	require.Equal(t, int64(1), h.Stats().RefusedSlow)
 }
 

@@ -158,19 +158,7 @@ func TestATurnEnds(t *testing.T) {
 	all := h.table.all.room
 	require.True(t, all.free.TryAcquire(all.free.Total()))
 	s := stop(t, hostile(t, h), h, small+1)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := soon(t); ; {
-		if _, err := s.Write([]byte("x")); err != nil {
-			require.ErrorIs(t, err, network.ErrReset)
-			break
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			require.FailNow(t, "the turn never ends")
-		}
-	}
+	trickle(t, s)
 	require.Equal(t, int64(1), h.Stats().RefusedSlow)
 	all.free.Release(all.free.Total())
 	requireNothingHeld(t, h)
