@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -241,7 +240,7 @@ func (w *Worker) endMember(m *job, end MemberEnd) fdbmodel.Completion {
 func callBundle(ctx context.Context, fn BundleFunction, key string, members []Member) (ends []MemberEnd, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &panicError{fmt.Sprintf("panic: %v%s%s", p, stackMark, trimStack(string(debug.Stack())))}
+			err = panicked(p)
 		}
 	}()
 	return fn(ctx, key, members)

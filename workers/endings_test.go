@@ -57,7 +57,7 @@ func TestErrorsAfterAStop(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{ErrStopping, ErrCancelled, fdbmodel.ErrReaped} {
 		ctx, cancel := context.WithCancelCause(context.Background())
-		j := &job{ctx: ctx, cancel: cancel}
+		j := &job{ctx: ctx, cancel: cancel, membership: &membership{worker: &Worker{}}}
 		require.False(t, j.failure(errors.New("no")).Relinquish)
 		cancel(cause)
 		stopped := j.failure(errors.New("the context ended"))

@@ -197,7 +197,7 @@ func (w *Worker) withoutArgs(j *job, err error) fdbmodel.Completion {
 func call(j *job, fn Function, args []byte) (value []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &panicError{fmt.Sprintf("panic: %v%s%s", p, stackMark, trimStack(string(debug.Stack())))}
+			err = panicked(p)
 		}
 	}()
 	value, err = fn(jobContext{j.ctx, j}, args)
@@ -225,6 +225,11 @@ func trimStack(stack string) string {
 
 type panicError struct{ text string }
 
+// panicked returns the error of a panic, with the stack of whoever recovers it.
+func panicked(value any) error {
+	return &panicError{fmt.Sprintf("panic: %v%s%s", value, stackMark, trimStack(string(debug.Stack())))}
+}
+
 // Error implements error.
 func (e *panicError) Error() string { return e.text }
 
@@ -238,7 +243,11 @@ func (j *job) failure(err error) fdbmodel.Completion {
 	var unrecorded unrecordedError
 	switch {
 	case errors.As(err, &panicked):
-		c.Exception = &layout.Exception{Kind: layout.KindPanic, Message: panicked.text}
+		text := panicked.text
+		if j.membership.worker.manual() {
+			text, _, _ = strings.Cut(text, stackMark) // paths would make a simulation differ between folders
+		}
+		c.Exception = &layout.Exception{Kind: layout.KindPanic, Message: text}
 	case cause != nil:
 		c.Relinquish = true // a requested cancel ends the future with it
 	case errors.As(err, &unrecorded):

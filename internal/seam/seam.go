@@ -42,7 +42,8 @@ type Head struct {
 // Worker gives access to a worker's inside. Options of package workers take it,
 // and the worker sets what can be called when it is made.
 type Worker struct {
-	// Manual makes the worker run without goroutines, in Step.
+	// Manual makes the worker run without goroutines, in Step, and leaves stacks out of the
+	// messages of panics: a run repeats wherever its source lies.
 	Manual bool
 	// AllLabels gives the worker every label.
 	AllLabels bool

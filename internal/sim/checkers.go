@@ -332,6 +332,8 @@ func (w *world) checkFailed(r *request, row *layout.Row, missing bool) error {
 		return fmt.Errorf("future %s failed after %d of %d attempts", id, row.Attempts.Failed, spec.MaxRetries+1)
 	case kind == layout.KindError && function == fnUpper:
 		return fmt.Errorf("future %s of a function that can't fail failed: %s", id, row.Exception.Message)
+	case kind == layout.KindPanic && row.Exception.Message != "panic: simulated":
+		return fmt.Errorf("future %s panicked, and its message is %q", id, row.Exception.Message)
 	}
 	return r.checkOver(row.Exception)
 }

@@ -256,12 +256,10 @@ func (w *world) crash(ctx context.Context) error {
 		w.faults.Recover()
 		return w.boot(ctx, w.disk)
 	}
-	lost := vfs.CrashCloneCfg{UnsyncedDataPercent: w.random.IntN(100), RNG: w.random}
-	if w.options.Memory > 0 {
-		// How much is drawn depends on the files, which depend on the memory.
-		lost.RNG = rand.New(rand.NewPCG(w.random.Uint64(), 0))
-	}
-	clone := w.disk.CrashClone(lost)
+	clone := w.disk.CrashClone(vfs.CrashCloneCfg{
+		UnsyncedDataPercent: w.random.IntN(100),
+		RNG:                 rand.New(rand.NewPCG(w.random.Uint64(), 0)), // files say how much is drawn
+	})
 	_ = w.store.Close()
 	return w.boot(ctx, clone)
 }

@@ -21,7 +21,7 @@ var (
 )
 
 // shortSeeds is how many seeds a short run has, from 1 on.
-const shortSeeds = 20
+const shortSeeds = 25
 
 // seedRange returns the first seed to run and how many.
 func seedRange(t *testing.T) (from, n uint64) {
@@ -56,6 +56,7 @@ func (s *totals) add(r Report) {
 }
 
 func TestSim(t *testing.T) {
+	t.Parallel()
 	if *seed != 0 {
 		report, err := Run(context.Background(), Options{Seed: *seed, Log: t.Logf})
 		t.Logf("%+v", report)
@@ -64,25 +65,25 @@ func TestSim(t *testing.T) {
 	}
 	from, n := seedRange(t)
 	all := totals{sums: map[string]int{}}
-	t.Cleanup(func() {
-		if t.Log(all.sums); n < shortSeeds {
-			return
+	t.Run("seeds", func(t *testing.T) {
+		for i := range n {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				report, err := Run(context.Background(), Options{Seed: from + i})
+				require.NoErrorf(t, err, "go test ./internal/sim -run TestSim -seed=%d -v", from+i)
+				require.Positive(t, report.Realized)
+				all.add(report)
+			})
 		}
-		for name, sum := range all.sums {
-			require.Positivef(t, sum, "no seed has any: %s", name)
-		}
-		require.Greater(t, all.sums["Charged"], all.sums["Lost"])
-		require.Greater(t, all.sums["Elsewhere"], all.sums["Again"])
 	})
-	for i := range n {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			report, err := Run(context.Background(), Options{Seed: from + i})
-			require.NoErrorf(t, err, "go test ./internal/sim -run TestSim -seed=%d -v", from+i)
-			require.Positive(t, report.Realized)
-			all.add(report)
-		})
+	if t.Log(all.sums); n < shortSeeds {
+		return
 	}
+	for name, sum := range all.sums {
+		require.Positivef(t, sum, "no seed has any: %s", name)
+	}
+	require.Greater(t, all.sums["Charged"], all.sums["Lost"])
+	require.Greater(t, all.sums["Elsewhere"], all.sums["Again"])
 }
 
 // TestFewWorkersRebuild has one worker, and then two, which die and come back. At the
