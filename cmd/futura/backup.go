@@ -11,30 +11,56 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/fdbmodel/transfer/archive"
 )
 
 func (a *app) backupCommand() *cobra.Command {
 	var force bool
+	var rows []string
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a whole cluster to a file",
 		Long: "backup writes futures, results, modules, counters and settings to a file with checksums. A cluster that " +
 			"can be read within five seconds may be in use, and is written as it was at one moment. A larger one must be " +
-			"quiet: it is read twice, and a change in between is an error. The file appears only once it is complete. Rows " +
-			"that your programs write beside their futures are not in it.",
-		Example: "  futura backup monday.futura\n  futura backup monday.futura --store fdb:fdb.cluster --cluster reports",
-		Args:    exactly(1),
+			"quiet: it is read twice, and a change in between is an error. The file appears only once it is complete. Of the " +
+			"rows that your programs write beside their futures, those are in it whose prefix --rows names.",
+		Example: "  futura backup monday.futura\n  futura backup monday.futura --store fdb:fdb.cluster --cluster reports\n" +
+			"  futura backup monday.futura --rows app/ --rows '\\x02orders\\x00'",
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.backup(cmd.Context(), args[0], force)
+			o := transfer.Options{Progress: a.stages()}
+			var err error
+			if o.Rows, err = rowPrefixes(rows); err != nil {
+				return err
+			}
+			return a.backup(cmd.Context(), args[0], force, o)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it exists")
+	rowsFlag(cmd, &rows)
 	return cmd
 }
 
-func (a *app) backup(ctx context.Context, name string, force bool) (err error) {
+// rowsFlag adds the flag that names the rows of programs which a copy has.
+func rowsFlag(cmd *cobra.Command, rows *[]string) {
+	cmd.Flags().StringArrayVar(rows, "rows", nil, "also copy rows that belong to no cluster and whose keys begin with "+
+		"this, as fdbcli prints keys; '' for all, and several times for several")
+}
+
+func rowPrefixes(flags []string) (prefixes [][]byte, err error) {
+	for _, flag := range flags {
+		prefix, err := layout.UnescapeKey(flag)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--rows: %w", err)}
+		}
+		prefixes = append(prefixes, prefix)
+	}
+	return prefixes, nil
+}
+
+func (a *app) backup(ctx context.Context, name string, force bool, o transfer.Options) (err error) {
 	if _, err := os.Lstat(name); err == nil && !force {
 		return usageError{fmt.Errorf("%s exists: name another file, or use --force", name)}
 	}
@@ -53,12 +79,12 @@ func (a *app) backup(ctx context.Context, name string, force bool) (err error) {
 	// Nothing is there to be removed once the file has its name.
 	defer os.Remove(file.Name())
 	began := time.Now()
-	report, err := transfer.Backup(ctx, db, a.cluster, file, transfer.Options{Progress: a.stages()})
+	report, err := transfer.Backup(ctx, db, a.cluster, file, o)
 	if err == nil {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
-		return err
+		return copyMistake(err)
 	}
 	if err := os.Rename(file.Name(), name); err != nil {
 		return err
@@ -85,13 +111,15 @@ func syncDirectory(dir string) error {
 }
 
 func (a *app) restoreCommand() *cobra.Command {
-	return &cobra.Command{
+	var o transfer.Options
+	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Write a cluster from a backup into a store",
 		Long: "restore reads the whole file first, and writes nothing if the file is damaged. It then writes the cluster, " +
 			"compares it with the file and checks its invariants; only then can it be opened. The cluster keeps its " +
 			"name, or gets that of --cluster; under another name, idempotency keys stand for other futures than before. " +
-			"The store must not hold this cluster yet; what an interrupted restore or migrate left is started over.",
+			"The store must not hold this cluster yet; what an interrupted restore or migrate left is started over. Rows of " +
+			"the backup that belong to no cluster are written too, and overwrite none.",
 		Example: "  futura restore monday.futura --store embedded:./restored\n" +
 			"  futura restore monday.futura --cluster rehearsal --store fdb:fdb.cluster",
 		Args: exactly(1),
@@ -100,12 +128,15 @@ func (a *app) restoreCommand() *cobra.Command {
 			if cmd.Flags().Changed("cluster") {
 				cluster = a.cluster
 			}
-			return a.restore(cmd.Context(), args[0], cluster)
+			o.Progress = a.stages()
+			return a.restore(cmd.Context(), args[0], cluster, o)
 		},
 	}
+	cmd.Flags().BoolVar(&o.WithoutRows, "without-rows", false, "leave out rows of the backup that belong to no cluster")
+	return cmd
 }
 
-func (a *app) restore(ctx context.Context, name, cluster string) (err error) {
+func (a *app) restore(ctx context.Context, name, cluster string, o transfer.Options) (err error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return usageError{err}
@@ -128,7 +159,7 @@ func (a *app) restore(ctx context.Context, name, cluster string) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	began := time.Now()
-	report, err := transfer.Restore(ctx, db, cluster, file, transfer.Options{Progress: a.stages()})
+	report, err := transfer.Restore(ctx, db, cluster, file, o)
 	if err != nil {
 		return copyMistake(err)
 	}

@@ -35,6 +35,7 @@ const (
 
 func (a *app) migrateCommand() *cobra.Command {
 	var from, to string
+	var rows []string
 	var o transfer.Options
 	cmd := &cobra.Command{
 		Use:   "migrate --from STORE --to STORE",
@@ -42,13 +43,16 @@ func (a *app) migrateCommand() *cobra.Command {
 		Long: "migrate copies a cluster, compares the copy with the source, and checks its invariants; only then can the " +
 			"copy be opened. The source stays as it is. Stop the cluster's processes first: migrate refuses a cluster " +
 			"whose workers or clients run, and a source that changes meanwhile. The target must not hold this cluster " +
-			"yet; what an interrupted migrate or restore left is started over. Rows that your programs write beside their " +
-			"futures stay behind.",
+			"yet; what an interrupted migrate or restore left is started over. Of the rows that your programs write beside " +
+			"their futures, those are copied whose prefix --rows names; none is overwritten.",
 		Example: "  futura migrate --from embedded:./.futura --to fdb:fdb.cluster\n" +
 			"  futura migrate --from fdb:fdb.cluster --to embedded:./copy --cluster reports --json",
 		Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := checkStores(from, to); err != nil {
+				return err
+			}
+			if o.Rows, err = rowPrefixes(rows); err != nil {
 				return err
 			}
 			return a.migrate(cmd.Context(), from, to, o)
@@ -58,6 +62,7 @@ func (a *app) migrateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&to, "to", "", "the store to copy to")
 	cmd.Flags().BoolVar(&o.IgnoreLive, "live", false,
 		"copy even while workers or clients run; what they do afterwards is not in the copy")
+	rowsFlag(cmd, &rows)
 	return cmd
 }
 
@@ -137,7 +142,7 @@ func (a *app) openNamed(ctx context.Context, name string) (kv.Database, error) {
 
 // copyMistake marks what the caller can cure by calling otherwise.
 func copyMistake(err error) error {
-	if errors.Is(err, transfer.ErrNotEmpty) || errors.Is(err, fdbmodel.ErrLive) {
+	if errors.Is(err, transfer.ErrNotEmpty) || errors.Is(err, transfer.ErrBadRows) || errors.Is(err, fdbmodel.ErrLive) {
 		return usageError{err}
 	}
 	return err
@@ -162,7 +167,8 @@ func (a *app) printCopied(c copied) error {
 		{"keys", fmt.Sprint(c.Keys)}, {"bytes", fmt.Sprint(c.Bytes)}, {"sha256", c.SHA256},
 	}
 	rows.add(c.Consistent != "", "consistent", "%s", c.Consistent)
-	rows.add(c.Others, "left out", "the store has rows that belong to no cluster, such as those of your programs")
+	rows.add(c.Rows > 0, "rows", "%d of the keys belong to no cluster", c.Rows)
+	rows.add(c.Others, "left out", "rows that belong to no cluster, such as those of your programs")
 	rows.add(true, "took", "%v", time.Duration(c.Elapsed)*time.Millisecond)
 	return a.show(&c, rows)
 }

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 )
 
 // fill puts futures of several states into the shell's store and returns their
@@ -83,6 +88,48 @@ func TestBackupFromTheCommandLine(t *testing.T) {
 	_, e = restored.run(exitOK, "", "restore", file, "--cluster", "rehearsal")
 	require.Contains(t, e, "idempotency keys")
 	require.Contains(t, restored.ok("check", "--cluster", "rehearsal"), " 0 problems")
+}
+
+// TestRowsOfProgramsFromTheCommandLine has rows in a store that belong to no cluster.
+func TestRowsOfProgramsFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.fill()
+	put := func(s *shell, keys ...string) {
+		db, err := kvopen.Open(context.Background(), s.store, kvopen.Options{Exclusive: true})
+		require.NoError(t, err)
+		_, err = kv.Transact(context.Background(), db, kv.Retry{}, func(tx kv.Attempt) error {
+			for _, key := range keys {
+				tx.Set([]byte(key), []byte("of a program"))
+			}
+			return nil
+		})
+		require.NoError(t, errors.Join(err, db.Close()))
+	}
+	put(s, "app/1", "app/2", "\x00")
+	dir := t.TempDir()
+	some, all, none := filepath.Join(dir, "some"), filepath.Join(dir, "all"), filepath.Join(dir, "none")
+	rowsOf := func(r copied) [2]any { return [2]any{r.Rows, r.Others} }
+	require.Equal(t, [2]any{int64(2), true}, rowsOf(s.copied("backup", some, "--rows", "app/")))
+	require.Equal(t, [2]any{int64(3), false}, rowsOf(s.copied("backup", all, "--rows", `\x00`, "--rows", "app")))
+	require.Equal(t, [2]any{int64(0), true}, rowsOf(s.copied("backup", none)))
+	for _, bad := range []string{`\xff`, `\x02futura\x00`, `\`} {
+		_, e := s.run(exitUsage, "", "backup", filepath.Join(dir, "bad"), "--rows", bad)
+		require.NotEmpty(t, e)
+	}
+
+	restored := newShell(t)
+	require.Equal(t, [2]any{int64(3), false}, rowsOf(restored.copied("restore", all)))
+	_, e := restored.run(exitUsage, "", "restore", all, "--cluster", "rehearsal")
+	require.Contains(t, e, "outside of clusters")
+	rehearsal := restored.copied("restore", all, "--cluster", "rehearsal", "--without-rows")
+	require.Equal(t, [2]any{int64(0), true}, rowsOf(rehearsal))
+	require.Contains(t, restored.ok("check", "--cluster", "rehearsal"), " 0 problems")
+
+	moved := newShell(t)
+	migrated := s.copied("migrate", "--from", s.store, "--to", moved.store, "--rows", "")
+	require.Equal(t, [2]any{int64(3), false}, rowsOf(migrated))
+	s.run(exitUsage, "", "migrate", "--from", s.store, "--to", moved.store+"2", "--rows", `\x0`)
 }
 
 func TestRestoreOfADamagedFile(t *testing.T) {

@@ -23,7 +23,7 @@ type BackupFile interface {
 }
 
 // Backup writes a whole cluster into a file, in the format of package archive.
-// It copies the same keys as Migrate.
+// It copies the same keys as Migrate, and the same rows.
 //
 // A store keeps a version readable for five seconds. A cluster that can be read
 // within that time is written as it was at one version, even if it is in use.
@@ -32,10 +32,14 @@ type BackupFile interface {
 // must be quiet; otherwise it is unharmed, but the file is invalid.
 //
 // It returns ErrNotFound if the cluster does not exist, ErrIncomplete if it is
-// itself an unfinished copy, and ErrBadRecord for keys that this version does
-// not know.
+// itself an unfinished copy, ErrBadRows, and ErrBadRecord for keys that this version
+// does not know.
 func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile, o Options) (Report, error) {
 	report := Report{Cluster: cluster}
+	rows, err := rowsUnder(o.Rows)
+	if err != nil {
+		return report, err
+	}
 	c, err := openExisting(ctx, db, cluster, o.Model)
 	if err != nil {
 		return report, err
@@ -44,12 +48,14 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 	if err != nil {
 		return report, err
 	}
-	source := newCopySource(c)
+	source := newCopySource(c, rows)
 	others, err := source.hasOthers(ctx)
 	if err != nil {
 		return report, err
 	}
-	head := archive.Head{Cluster: cluster, Futures: all, CreatedAt: layout.Millis(c.Clock().Now())}
+	head := archive.Head{
+		Cluster: cluster, Futures: all, CreatedAt: layout.Millis(c.Clock().Now()), Rows: namesOf(o.Rows),
+	}
 	written, err := source.archiveAtOnce(ctx, file, head, o.reporter("copied", all))
 	if err == nil {
 		report = written.report(cluster)
@@ -129,6 +135,9 @@ func (s *copySource) archive(ctx context.Context, w io.Writer, head archive.Head
 // to be damaged leaves it so. archive.Verify finds damage before anything is
 // written.
 //
+// Rows of the file that belong to no cluster are written too, unless o says that they are left out. They
+// overwrite none, as those of Migrate.
+//
 // It returns the errors of package archive, ErrNotEmpty, ErrBadCopy,
 // ErrCopyReplaced, and ErrBadRecord for keys that this version does not know.
 func Restore(ctx context.Context, db kv.Database, cluster string, r io.Reader, o Options) (Report, error) {
@@ -148,21 +157,35 @@ func Restore(ctx context.Context, db kv.Database, cluster string, r io.Reader, o
 		clk = o.Model.Clock
 	}
 	target := newCopyTarget(db, layout.NewKeyspace(cluster), clk, o.Model)
+	prefixes, err := prefixesOf(file.Head().Rows)
+	if err == nil {
+		target.rows, err = rowsUnder(prefixes)
+	}
+	if err != nil {
+		return report, fmt.Errorf("restore cluster %q: %w: %w", cluster, layout.ErrBadRecord, err)
+	}
+	leftOut := o.WithoutRows && len(target.rows) > 0
+	if o.WithoutRows {
+		target.rows = nil
+	}
 	if err := target.begin(ctx); err != nil {
 		return report, fmt.Errorf("cluster %q: %w", cluster, err)
 	}
-	copied, err := target.unpack(ctx, file, o.reporter("copied", file.Head().Futures))
+	copied, err := target.unpack(ctx, file, o.WithoutRows, o.reporter("copied", file.Head().Futures))
 	if err != nil {
 		return report, fmt.Errorf("restore cluster %q: %w", cluster, err)
 	}
 	if err := target.verify(ctx, copied, o.Model, o.reporter("verified", copied.futures)); err != nil {
 		return report, fmt.Errorf("verify cluster %q: %w", cluster, err)
 	}
-	return copied.report(cluster), target.finish(ctx)
+	report = copied.report(cluster)
+	report.Others = leftOut
+	return report, target.finish(ctx)
 }
 
-// unpack writes everything that a file holds.
-func (t *copyTarget) unpack(ctx context.Context, file *archive.Reader, progress func(int64)) (*tally, error) {
+// unpack writes everything that a file holds, its rows too unless they are left out.
+func (t *copyTarget) unpack(ctx context.Context, file *archive.Reader, withoutRows bool, progress func(int64),
+) (*tally, error) {
 	copied := newTally()
 	for {
 		key, value, err := file.Next()
@@ -172,22 +195,17 @@ func (t *copyTarget) unpack(ctx context.Context, file *archive.Reader, progress 
 		if err != nil {
 			return nil, err
 		}
-		whole := append(slices.Clone(t.keys.Prefix), key...)
-		kind := keyspace.Table().Parse(whole).Kind
-		if kind == nil || kind.Moves == layout.LeftOut {
-			return nil, fmt.Errorf("%s: %w: not a key of a backup", layout.EscapeKey(whole), layout.ErrBadRecord)
-		}
-		if kind.Subspace == layout.SubConfig {
-			var config layout.Config
-			if err := layout.Decode(whole, value, &config); err != nil {
-				return nil, err
+		item := movedItem{key: slices.Clone(key), value: slices.Clone(value)}
+		if len(key) > 0 && key[0] == rowMark {
+			if withoutRows {
+				continue
 			}
-			if err := config.Validate(); err != nil {
-				return nil, err
+			if !holdsRow(t.rows, key[1:]) {
+				return nil, fmt.Errorf("%w: %s is not a row of this backup", layout.ErrBadRecord, layout.EscapeKey(key[1:]))
 			}
-			t.keys.Shards = config.Shards
+		} else if item.kind, err = t.kindOf(key, value); err != nil {
+			return nil, err
 		}
-		item := movedItem{kind, slices.Clone(key), slices.Clone(value)}
 		copied.add(item)
 		progress(copied.futures)
 		if err := t.add(ctx, item); err != nil {
@@ -198,4 +216,25 @@ func (t *copyTarget) unpack(ctx context.Context, file *archive.Reader, progress 
 		return nil, fmt.Errorf("%w: the backup lacks the cluster's settings", layout.ErrBadRecord)
 	}
 	return copied, t.flush(ctx)
+}
+
+// kindOf returns the kind of a key of a cluster in a backup, and takes the cluster's number of shards from
+// its settings.
+func (t *copyTarget) kindOf(key, value []byte) (*layout.KeyKind, error) {
+	whole := append(slices.Clone(t.keys.Prefix), key...)
+	kind := keyspace.Table().Parse(whole).Kind
+	if kind == nil || kind.Moves == layout.LeftOut {
+		return nil, fmt.Errorf("%s: %w: not a key of a backup", layout.EscapeKey(whole), layout.ErrBadRecord)
+	}
+	if kind.Subspace == layout.SubConfig {
+		var config layout.Config
+		if err := layout.Decode(whole, value, &config); err != nil {
+			return nil, err
+		}
+		if err := config.Validate(); err != nil {
+			return nil, err
+		}
+		t.keys.Shards = config.Shards
+	}
+	return kind, nil
 }

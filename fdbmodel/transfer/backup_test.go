@@ -56,35 +56,6 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// TestRowsOutsideOfClustersAreReported has a program keep rows of its own, before and behind those of clusters.
-func TestRowsOutsideOfClustersAreReported(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := modeltest.Populate(t)
-	p.Leave(t)
-	o := transfer.Options{Model: fdbmodel.Options{Clock: p.C.Clock()}}
-	others := func() (all [2]bool) {
-		backedUp, err := transfer.Backup(ctx, p.DB, "check", &memoryFile{}, o)
-		require.NoError(t, err)
-		moved, err := transfer.Migrate(ctx, p.DB, modeltest.OpenMemory(t), "check", o)
-		require.NoError(t, err)
-		return [2]bool{backedUp.Others, moved.Others}
-	}
-	require.Equal(t, [2]bool{}, others())
-	for _, row := range []string{"\x00", "n/1/book"} {
-		write := func(change func(tx kv.Tx)) {
-			_, err := kv.Transact(ctx, p.DB, kv.Retry{}, func(tx kv.Attempt) error {
-				change(tx)
-				return nil
-			})
-			require.NoError(t, err)
-		}
-		write(func(tx kv.Tx) { tx.Set([]byte(row), nil) })
-		require.Equal(t, [2]bool{true, true}, others(), row)
-		write(func(tx kv.Tx) { tx.Clear([]byte(row)) })
-	}
-}
-
 // oldStore fails every read at a chosen version as too old, as if the version
 // had been chosen more than five seconds ago.
 type oldStore struct {
@@ -244,6 +215,9 @@ func FuzzRestore(f *testing.F) {
 		}
 	}
 	f.Add([]byte("x"), []byte{}, uint8(3))
+	for _, row := range []string{"\xffapp/1", "\xff", "\xff\xff/status", "\xff" + string(k.Prefix) + "x"} {
+		f.Add([]byte(row), []byte("row"), uint8(3))
+	}
 	f.Fuzz(func(t *testing.T, key, value []byte, shards uint8) {
 		if len(key) > 200 || len(value) > 1000 {
 			return
@@ -251,7 +225,7 @@ func FuzzRestore(f *testing.F) {
 		settings := layout.Config{Shards: int(shards)}.WithDefaults()
 		config := layout.Encode(&settings)
 		var file bytes.Buffer
-		w, err := archive.NewWriter(&file, archive.Head{Cluster: "c"})
+		w, err := archive.NewWriter(&file, archive.Head{Cluster: "c", Rows: []string{""}})
 		require.NoError(t, err)
 		configKey := k.Config()[len(k.Prefix):]
 		items := []kv.KeyValue{{Key: configKey, Value: config}, {Key: key, Value: value}}

@@ -39,6 +39,13 @@ type Options struct {
 	// Changes that they make during the copy end it with ErrChanged; later
 	// changes are not in it. Defaults to false.
 	IgnoreLive bool
+	// Rows has Migrate and Backup copy rows that belong to no cluster, such as those that programs
+	// write beside their futures: those whose keys begin with one of these prefixes, all of
+	// them for an empty one. ErrBadRows is returned for a prefix of clusters, and of keys from \xff on.
+	// Defaults to none.
+	Rows [][]byte
+	// WithoutRows has Restore leave out such rows of a file. Defaults to false.
+	WithoutRows bool
 	// Progress receives the number of futures that a stage, "copied" or
 	// "verified", has processed, and the approximate total. It is called for
 	// each key, so it should be quick. Defaults to none.
@@ -52,10 +59,11 @@ type Options struct {
 type Report struct {
 	Cluster string `json:"cluster"`
 	Futures int64  `json:"futures"`
-	// Keys and Bytes count the copied keys and their bytes. Those of workers,
-	// sessions and mailboxes are not among them.
+	// Keys and Bytes count the copied keys and their bytes, and Rows those keys that belong to no
+	// cluster. Those of workers, sessions and mailboxes are not among them.
 	Keys  int64 `json:"keys"`
 	Bytes int64 `json:"bytes"`
+	Rows  int64 `json:"rows"`
 	// SHA256 is over all keys and values that were copied, without the
 	// versionstamps of lists of finished futures. It is the same for the same
 	// cluster in every store.
@@ -64,12 +72,12 @@ type Report struct {
 	// Otherwise it read the cluster twice, as Migrate always does, and both
 	// reads agreed.
 	OneVersion bool `json:"one_version"`
-	// Others reports whether the source has keys that belong to no cluster, such as the rows that programs write
-	// beside their futures. No copy has them. Restore leaves it unset.
+	// Others reports whether the source has keys that belong to no cluster and that Options.Rows does not name: they
+	// are not in the copy. Restore sets it if it was told to leave out rows of the file.
 	Others bool `json:"others"`
 }
 
-// movedItem is a key that is copied, without the cluster's prefix.
+// movedItem is a key that is copied, without the cluster's prefix, or with that of rows.
 type movedItem struct {
 	kind       *layout.KeyKind
 	key, value []byte
@@ -77,8 +85,8 @@ type movedItem struct {
 
 // tally sums up the copied keys.
 type tally struct {
-	sum                  hash.Hash
-	futures, keys, bytes int64
+	sum                        hash.Hash
+	futures, keys, bytes, rows int64
 }
 
 func newTally() *tally { return &tally{sum: sha256.New()} }
@@ -87,11 +95,14 @@ func (t *tally) add(item movedItem) {
 	value := sameInCopies(item)
 	t.keys++
 	t.bytes += int64(len(item.key) + len(value))
-	if item.kind.Name == layout.RowSpec {
+	switch {
+	case item.isRow():
+		t.rows++
+	case item.kind.Name == layout.RowSpec:
 		t.futures++
 	}
 	key := item.key
-	if item.kind.Moves == layout.Restamped {
+	if item.isRestamped() {
 		key = key[:len(key)-layout.StampLength]
 	}
 	var lengths [2 * binary.MaxVarintLen64]byte
@@ -104,7 +115,7 @@ func (t *tally) add(item movedItem) {
 // sameInCopies returns the value of an item as all copies of a cluster have it.
 func sameInCopies(item movedItem) []byte {
 	var config layout.Config
-	if item.kind.Name != layout.KeyConfig || layout.Decode(item.key, item.value, &config) != nil {
+	if item.isRow() || item.kind.Name != layout.KeyConfig || layout.Decode(item.key, item.value, &config) != nil {
 		return item.value
 	}
 	config.Incarnation = 0
@@ -114,7 +125,7 @@ func sameInCopies(item movedItem) []byte {
 func (t *tally) checksum() string { return hex.EncodeToString(t.sum.Sum(nil)) }
 
 func (t *tally) report(cluster string) Report {
-	return Report{Cluster: cluster, Futures: t.futures, Keys: t.keys, Bytes: t.bytes, SHA256: t.checksum()}
+	return Report{Cluster: cluster, Futures: t.futures, Keys: t.keys, Bytes: t.bytes, Rows: t.rows, SHA256: t.checksum()}
 }
 
 // reporter reports progress, one stage at a time.
@@ -129,17 +140,20 @@ func (o *Options) reporter(stage string, all int64) func(done int64) {
 type copySource struct {
 	db   kv.Database
 	keys layout.Keyspace
+	rows []kv.Range // outside of clusters, that are copied too
 	// version is the version of all reads, NoVersion to read each page at its
 	// own.
 	version kv.Version
 	sleep   func(context.Context, time.Duration) error
 }
 
-func newCopySource(c *fdbmodel.Cluster) *copySource {
-	return &copySource{db: c.Database(), keys: c.Keys(), version: kv.NoVersion, sleep: c.RetryPolicy(kv.Options{}).Sleep}
+func newCopySource(c *fdbmodel.Cluster, rows []kv.Range) *copySource {
+	return &copySource{
+		db: c.Database(), keys: c.Keys(), rows: rows, version: kv.NoVersion, sleep: c.RetryPolicy(kv.Options{}).Sleep,
+	}
 }
 
-// each calls fn with everything that is copied, in the order of the keys. It
+// each calls fn with everything that is copied, in the order of the keys, rows last. It
 // returns ErrBadRecord for a key of an unknown kind.
 func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
 	for _, span := range keyspace.Table().Spans(s.keys) {
@@ -147,7 +161,7 @@ func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
 			continue // mailboxes can be long and are not copied
 		}
 		for r := span.Range; !r.Empty(); {
-			page, err := s.page(ctx, r, span.Page)
+			page, err := s.page(ctx, r, kv.RangeOptions{Limit: span.Page})
 			if err != nil {
 				return err
 			}
@@ -169,35 +183,23 @@ func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
 			r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
 		}
 	}
-	return nil
+	return s.eachRow(ctx, fn)
 }
 
-func (s *copySource) page(ctx context.Context, r kv.Range, limit int) (page kv.Page, err error) {
+func (s *copySource) page(ctx context.Context, r kv.Range, limits kv.RangeOptions) (page kv.Page, err error) {
 	options := kv.Options{Tag: "futura-copy"}
 	if s.version != kv.NoVersion {
 		tx := s.db.Begin(options)
 		defer tx.Cancel()
 		tx.SetReadVersion(s.version)
-		return tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		return tx.Snapshot().GetRange(r, limits).Wait(ctx)
 	}
 	_, err = kv.Transact(ctx, s.db, kv.Retry{Options: options, Sleep: s.sleep}, func(tx kv.Attempt) error {
 		var err error
-		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		page, err = tx.Snapshot().GetRange(r, limits).Wait(ctx)
 		return err
 	})
 	return page, err
-}
-
-// hasOthers reports whether the store has keys outside of all clusters.
-func (s *copySource) hasOthers(ctx context.Context) (bool, error) {
-	clusters := layout.AllClusters()
-	for _, r := range []kv.Range{{Begin: []byte{}, End: clusters.Begin}, {Begin: clusters.End, End: []byte{0xff}}} {
-		page, err := s.page(ctx, r, 1)
-		if err != nil || len(page.Items) > 0 {
-			return err == nil, err
-		}
-	}
-	return false, nil
 }
 
 // pin makes all reads use the store's present version, until the returned

@@ -285,7 +285,8 @@ func (h *hookedTx) Commit(ctx context.Context) (kv.Committed, error) {
 func TestMigrateStartsOver(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p, o := modeltest.Populate(t), transfer.Options{IgnoreLive: true}
+	p, o := modeltest.Populate(t), transfer.Options{IgnoreLive: true, Rows: everyRow()}
+	putRows(t, p.DB, someRows())
 	cut, pace := errors.New("cut off"), 6
 	if storetest.OnServer || testing.Short() {
 		pace = 1
@@ -310,6 +311,7 @@ func TestMigrateStartsOver(t *testing.T) {
 		}
 		_, err = transfer.Migrate(ctx, p.DB, db, "check", o)
 		require.NoError(t, err, "%d", at)
+		require.Equal(t, someRows(), rowsIn(t, db), "%d", at)
 		c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
 		require.NoError(t, err)
 		requireSameCluster(t, p.C, c)
@@ -372,14 +374,19 @@ func TestMigrateUnderFaults(t *testing.T) {
 	if testing.Short() {
 		seeds = 8
 	}
+	putRows(t, p.DB, someRows())
 	for seed := range seeds {
-		faults := faultkv.Wrap(modeltest.OpenMemory(t), faultkv.Everywhere(seed, 0.1))
+		db := modeltest.OpenMemory(t)
+		faults := faultkv.Wrap(db, faultkv.Everywhere(seed, 0.1))
 		from := faultkv.Wrap(p.DB, faultkv.Everywhere(seed, 0.05))
 		sleep := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-		o := transfer.Options{IgnoreLive: true, Model: fdbmodel.Options{Sleep: sleep, Clock: p.C.Clock()}}
+		o := transfer.Options{
+			IgnoreLive: true, Rows: everyRow(), Model: fdbmodel.Options{Sleep: sleep, Clock: p.C.Clock()},
+		}
 		_, err := transfer.Migrate(ctx, from, faults, "check", o)
 		require.NoError(t, err, "seed %d", seed)
 		faults.Flush()
+		require.Equal(t, someRows(), rowsIn(t, db), "seed %d", seed)
 		c, err := fdbmodel.Open(ctx, faults, "check", fdbmodel.Options{Sleep: sleep, Clock: p.C.Clock()})
 		require.NoError(t, err)
 		requireSameCluster(t, p.C, c)

@@ -8,7 +8,7 @@ import (
 
 // Checksum returns the checksum of a copy of the cluster in its present state.
 func Checksum(ctx context.Context, c *fdbmodel.Cluster) (string, error) {
-	tally, err := newCopySource(c).tally(ctx, func(int64) {})
+	tally, err := newCopySource(c, nil).tally(ctx, func(int64) {})
 	if err != nil {
 		return "", err
 	}

@@ -23,7 +23,9 @@ import (
 // one. Versionstamps inside records stay those of the old store. A client that
 // awaits a future awaits it again in the new cluster, by its id.
 //
-// What belongs to no cluster, such as rows of programs, is not copied; the report says whether there is any.
+// Of what belongs to no cluster, such as rows of programs, Options.Rows says what is copied; the report says whether
+// there is more. Rows of the target are never overwritten: ErrNotEmpty says that it has any under these prefixes, or
+// got them while an interrupted copy was started over.
 //
 // Everything is read once, and once more after it was written; if the source
 // changed in between, Migrate returns ErrChanged. Until the copy is complete,
@@ -31,10 +33,14 @@ import (
 // an interrupted copy over.
 //
 // It returns ErrNotFound if the cluster does not exist, ErrLive, ErrNotEmpty,
-// ErrChanged, ErrBadCopy, ErrCopyReplaced, and ErrBadRecord for keys that this
+// ErrChanged, ErrBadCopy, ErrCopyReplaced, ErrBadRows, and ErrBadRecord for keys that this
 // version does not know.
 func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Options) (Report, error) {
 	report := Report{Cluster: cluster}
+	rows, err := rowsUnder(o.Rows)
+	if err != nil {
+		return report, err
+	}
 	c, err := openExisting(ctx, from, cluster, o.Model)
 	if err != nil {
 		return report, err
@@ -48,12 +54,13 @@ func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Option
 	if err != nil {
 		return report, err
 	}
-	source := newCopySource(c)
+	source := newCopySource(c, rows)
 	others, err := source.hasOthers(ctx)
 	if err != nil {
 		return report, err
 	}
 	target := newCopyTarget(to, c.Keys(), c.Clock(), o.Model)
+	target.rows = rows
 	if err := target.begin(ctx); err != nil {
 		return report, fmt.Errorf("cluster %q: %w", cluster, err)
 	}

@@ -25,6 +25,7 @@ const (
 type copyTarget struct {
 	db     kv.Database
 	keys   layout.Keyspace
+	rows   []kv.Range // outside of clusters, that it gets
 	record layout.IncomingRecord
 	sleep  func(context.Context, time.Duration) error
 
@@ -39,8 +40,8 @@ func (t *copyTarget) transact(ctx context.Context, fn func(kv.Attempt) error) er
 }
 
 // begin marks the cluster as incomplete. The remains of an earlier copy are
-// removed; anything else is ErrNotEmpty, except a cluster that was opened and
-// never used. An unknown commit is retried and harmless.
+// removed, but for rows outside of clusters, which may be others' by now; anything else
+// is ErrNotEmpty, except a cluster that was opened and never used. An unknown commit is retried and harmless.
 func (t *copyTarget) begin(ctx context.Context) error {
 	return t.transact(ctx, func(tx kv.Attempt) error {
 		marked, err := tx.Get(t.keys.Incoming()).Wait(ctx)
@@ -56,6 +57,9 @@ func (t *copyTarget) begin(ctx context.Context) error {
 				if !bytes.Equal(item.Key, t.keys.Config()) {
 					return fmt.Errorf("%w: it has %s, and more: use another store or name", ErrNotEmpty, tuple.String(item.Key))
 				}
+			}
+			if err := t.requireNoRows(ctx, tx); err != nil {
+				return err
 			}
 		}
 		tx.ClearRange(t.keys.All())
@@ -98,9 +102,15 @@ func (t *copyTarget) flush(ctx context.Context) error {
 		if batch != before {
 			return fmt.Errorf("%w: its batch is %d instead of %d", ErrCopyReplaced, batch, before)
 		}
+		if err := t.writeRows(ctx, tx); err != nil {
+			return err
+		}
 		for i, item := range t.items {
+			if item.isRow() {
+				continue
+			}
 			key := append(slices.Clone(t.keys.Prefix), item.key...)
-			if item.kind.Moves != layout.Restamped {
+			if !item.isRestamped() {
 				tx.Set(key, item.value)
 				continue
 			}
@@ -134,10 +144,14 @@ func (t *copyTarget) marked(ctx context.Context, tx kv.Reader) (int64, error) {
 
 // verify compares the copy with the source, and checks every invariant.
 func (t *copyTarget) verify(ctx context.Context, want *tally, model fdbmodel.Options, progress func(done int64)) error {
-	source := &copySource{db: t.db, keys: t.keys, version: kv.NoVersion, sleep: t.sleep}
+	source := &copySource{db: t.db, keys: t.keys, rows: t.rows, version: kv.NoVersion, sleep: t.sleep}
 	got, err := source.tally(ctx, progress)
 	if err != nil {
 		return err
+	}
+	if got.rows > want.rows {
+		return fmt.Errorf("%w: it has %d rows outside of clusters, where %d were written: use another store, or leave out "+
+			"the rows", ErrNotEmpty, got.rows, want.rows)
 	}
 	if got.checksum() != want.checksum() {
 		return fmt.Errorf("%w: it has %d keys of %d futures, and should have %d of %d, with the same content",

@@ -30,8 +30,8 @@ const Version = 1
 const (
 	// MaxFrame bounds the payload of a frame.
 	MaxFrame = 1 << 20
-	// MaxKey and MaxValue bound an item.
-	MaxKey   = 10_000
+	// MaxKey and MaxValue bound an item: a key of a store, with a byte before it.
+	MaxKey   = 10_001
 	MaxValue = 100_000
 )
 
@@ -70,6 +70,9 @@ type Head struct {
 	Futures int64 `json:"futures"`
 	// CreatedAt is when the backup began, in milliseconds of Unix time.
 	CreatedAt int64 `json:"created_at_ms"`
+	// Rows are the prefixes of rows that belong to no cluster and are in the file, as fdbcli prints them. The keys
+	// of such items begin with the byte FF, those of a cluster's items lack its prefix and begin with a smaller one.
+	Rows []string `json:"rows,omitempty"`
 }
 
 // End closes a file.
