@@ -162,3 +162,19 @@ func TestUnknownResultsOfPauses(t *testing.T) {
 		})
 	}
 }
+
+// TestOneOfTwoResumes has another process end a pause first: it alone hears that there was one.
+func TestOneOfTwoResumes(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	_, err := pauses.Of(s.C).Pause(s.Ctx, pause.Queue, "q", "")
+	require.NoError(t, err)
+	c := s.Interrupted("futura-pause", func() {
+		was, err := pauses.Of(s.C).Resume(s.Ctx, pause.Queue, "q")
+		require.NoError(t, err)
+		require.True(t, was)
+	})
+	was, err := pauses.Of(c).Resume(s.Ctx, pause.Queue, "q")
+	require.NoError(t, err)
+	require.False(t, was)
+}
