@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 
+	"github.com/futura-run/futura/fdbmodel/internal/member"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
@@ -20,27 +21,29 @@ func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
 		f.begun = true
 	}
 	value := layout.Encode(&layout.SuspectRecord{Sequence: f.Token.Sequence, Deaths: f.Attempts.Suspicion()})
-	return r.suspect(ctx, f, func(tx kv.Tx, key []byte) { tx.Set(key, value) })
+	return r.suspect(ctx, f, func(tx kv.Tx, key []byte) error {
+		// The late twin of an attempt with an unknown result can't commit once the
+		// record has been written or removed.
+		tx.AddReadConflictKey(key)
+		tx.Set(key, value)
+		return nil
+	})
 }
 
 // Absolve removes what Begin has recorded, while the function does nothing that could end its process: a death
-// of the worker does not count as a crash of the future until the next Begin. It returns what Begin returns. An
-// unknown commit is retried and harmless.
+// of the worker does not count as a crash of the future until the next Begin. What is recorded under a later claim
+// stays. It returns what Begin returns. An unknown commit is retried and harmless.
 func (r *Registration) Absolve(ctx context.Context, f *ClaimedFuture) error {
-	return r.suspect(ctx, f, func(tx kv.Tx, key []byte) { tx.Clear(key) })
+	return r.suspect(ctx, f, func(tx kv.Tx, key []byte) error { return member.Absolve(ctx, tx, key, f.Token.Sequence) })
 }
 
-func (r *Registration) suspect(ctx context.Context, f *ClaimedFuture, write func(tx kv.Tx, key []byte)) error {
+func (r *Registration) suspect(ctx context.Context, f *ClaimedFuture, write func(tx kv.Tx, key []byte) error) error {
 	key := r.cluster.keys.Suspect(r.info.ID, f.ID)
 	_, err := Patient{r.cluster}.Transact(ctx, kv.Options{Tag: "futura-begin"}, func(tx kv.Attempt) error {
 		if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {
 			return err
 		}
-		// The late twin of an attempt with an unknown result can't commit once the
-		// record has been written or removed.
-		tx.AddReadConflictKey(key)
-		write(tx, key)
-		return nil
+		return write(tx, key)
 	})
 	return err
 }

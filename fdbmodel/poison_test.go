@@ -109,6 +109,23 @@ func TestWhoIsAbsolvedIsNotCharged(t *testing.T) {
 	require.ErrorIs(t, s.Worker.Absolve(s.Ctx, &held[0]), fdbmodel.ErrReaped)
 }
 
+// TestAbsolvingAnEarlierRunChangesNothing: the worker has the future again, and it runs.
+func TestAbsolvingAnEarlierRunChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	earlier := s.Claim(s.Worker)
+	require.NoError(t, s.Worker.Begin(s.Ctx, &earlier[0]))
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &earlier[0], Relinquish: true})
+	held := s.Claim(s.Worker)
+	require.NoError(t, s.Worker.Begin(s.Ctx, &held[0]))
+	require.NoError(t, s.Worker.Absolve(s.Ctx, &earlier[0]))
+	forceReap(s, s.Worker.ID())
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, 1, row.Attempts.Crashes)
+}
+
 // TestAWorkerThatComesBackUndoesItsDeath: for what it still thinks that it holds,
 // and for what it tried to end meanwhile.
 func TestAWorkerThatComesBackUndoesItsDeath(t *testing.T) {

@@ -167,7 +167,7 @@ func TestUnknownResultsOfPauses(t *testing.T) {
 func TestOneOfTwoResumes(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	_, err := pauses.Of(s.C).Pause(s.Ctx, pause.Queue, "q", "")
+	_, err := pauses.Of(s.C).Pause(s.Ctx, pause.Queue, "q", strings.Repeat("x", layout.MaxPauseReason))
 	require.NoError(t, err)
 	c := s.Interrupted("futura-pause", func() {
 		was, err := pauses.Of(s.C).Resume(s.Ctx, pause.Queue, "q")

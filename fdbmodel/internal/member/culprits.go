@@ -40,3 +40,17 @@ func Culprits(ctx context.Context, tx kv.Reader, keys layout.Keyspace, worker la
 	}
 	return culprits, nil
 }
+
+// Absolve removes the record of a run under a claim, and leaves that of a later claim.
+func Absolve(ctx context.Context, tx kv.Tx, key []byte, sequence int64) error {
+	value, err := tx.Get(key).Wait(ctx)
+	if err != nil || value == nil {
+		return err
+	}
+	var begun layout.SuspectRecord
+	if err := layout.Decode(key, value, &begun); err == nil && begun.Sequence != sequence {
+		return nil
+	}
+	tx.Clear(key)
+	return nil
+}
