@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/fdbmodel/names"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -153,6 +154,35 @@ func TestUniqueByParts(t *testing.T) {
 			require.Equal(t, layout.Ready, s.State(first))
 			s.RequireSound()
 		}
+	}
+}
+
+// TestOfIsTheNameThatASubmitTakes, with what a submission leaves open, and for an alias.
+func TestOfIsTheNameThatASubmitTakes(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	_, err := modules.Of(s.C).Put(s.Ctx, []byte("module"), "shout")
+	require.NoError(t, err)
+	for i, change := range []func(*fdbmodel.Submission){
+		func(*fdbmodel.Submission) {},
+		func(sub *fdbmodel.Submission) { sub.Spec.Queue = "q" },
+		func(sub *fdbmodel.Submission) { sub.Spec.Codec = layout.CodecMsgpack },
+		func(sub *fdbmodel.Submission) { sub.Spec.Function = "wasm:shout" },
+	} {
+		sub := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f", Session: "session"}, Args: []byte("x")}
+		change(&sub)
+		sub.Unique = &fdbmodel.Unique{By: []fdbmodel.UniquePart{
+			fdbmodel.UniqueFunction, fdbmodel.UniqueQueue, fdbmodel.UniqueArguments,
+		}}
+		name, err := names.Of(s.C).Of(s.Ctx, sub)
+		require.NoError(t, err, i)
+		_, err = names.Of(s.C).Holder(s.Ctx, name)
+		require.ErrorIs(t, err, fdbmodel.ErrNotFound, i)
+		got, err := s.C.Submit(s.Ctx, []fdbmodel.Submission{sub})
+		require.NoError(t, err, i)
+		holder, err := names.Of(s.C).Holder(s.Ctx, name)
+		require.NoError(t, err, i)
+		require.Equal(t, got[0].ID, holder.ID, i)
 	}
 }
 
