@@ -57,7 +57,8 @@ func (t *Tx) end(ctx context.Context, version kv.Version, committed bool) {
 // fn runs again if its reads conflict with another transaction, so it must have no effects but those. It has
 // five seconds, when its context ends, and 10 MB of writes, in keys of at most 10,000 bytes and values of at most
 // 100,000, as every transaction of FoundationDB; the value that it returns has at most 4 KiB, encoded. More
-// fails the attempt for good. What fn submits does not exist before the step is recorded, so that fn can't await
+// fails the future for good; of five seconds, the third time in succession, since the store or the process may have
+// stood still. What fn submits does not exist before the step is recorded, so that fn can't await
 // it. An error of fn is returned, and nothing is written. A commit with an unknown result is
 // tried again, unless the step turns out to be on record. Otherwise it is as Step: also its
 // options, of which StepRetries makes a new transaction each time, and ErrStepLost. The worker must have access to

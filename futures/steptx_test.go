@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -163,22 +164,40 @@ func TestAStepInAStepWithEffects(t *testing.T) {
 	require.ErrorContains(t, err, "a step in a step")
 }
 
-// TestAStepThatKeepsItsTransactionForTooLong is told how long a store keeps it.
+// TestAStepThatKeepsItsTransactionForTooLong runs again, since its process or the store may have stood still, and
+// is told how long a store keeps it when that happens each time.
 func TestAStepThatKeepsItsTransactionForTooLong(t *testing.T) {
 	t.Parallel()
-	var count counter
-	var cluster *futurestest.Cluster
-	cluster = futurestest.New(t)
-	cluster.Register(durable.Bind(func(ctx context.Context, _ int) (string, error) {
-		count.add("attempt")
-		return futures.StepTx(ctx, "order", func(ctx context.Context, tx *futures.Tx) (string, error) {
-			cluster.Elapse(kv.TxLifetime)
-			return "", ctx.Err()
-		})
-	}))
-	_, err := durable.Call(t.Context(), cluster.Client, 1)
-	require.ErrorContains(t, err, "took 5s with its transaction, which the store keeps for 5s")
-	require.Equal(t, 1, count.runs("attempt"))
+	for _, long := range []int{1, 2, 3} {
+		for name, end := range map[string]func(context.Context) error{
+			"that its context has ended": context.Context.Err, "nothing": func(context.Context) error { return nil },
+		} {
+			t.Run(fmt.Sprint(long, " times, and says ", name), func(t *testing.T) {
+				t.Parallel()
+				var count counter
+				var cluster *futurestest.Cluster
+				cluster = futurestest.New(t)
+				cluster.Register(durable.Bind(func(ctx context.Context, _ int) (string, error) {
+					count.add("attempt")
+					return futures.StepTx(ctx, "order", func(ctx context.Context, tx *futures.Tx) (string, error) {
+						tx.Set(stepTxOrder, []byte("placed"))
+						if count.add("step"); count.runs("step") <= long {
+							cluster.Elapse(kv.TxLifetime)
+						}
+						return "placed", end(ctx)
+					})
+				}))
+				out, err := durable.Call(t.Context(), cluster.Client, 1)
+				require.Equal(t, [2]int{1, min(long+1, 3)}, [2]int{count.runs("attempt"), count.runs("step")})
+				if long < 3 {
+					require.NoError(t, err)
+					require.Equal(t, "placed", out)
+					return
+				}
+				require.ErrorContains(t, err, "took 5s with its transaction, and as long 2 times before; the store keeps it")
+			})
+		}
+	}
 }
 
 // TestAStepWithEffectsCallsATypeThatIsNew submits the first call of a type of actors, whose lanes there are not yet.

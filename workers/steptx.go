@@ -13,6 +13,10 @@ import (
 	"github.com/futura-run/futura/internal/taskcontext"
 )
 
+// maxOverruns is how often the transaction of a step may take longer than its store keeps it. Each time the store
+// has just answered, so that a store or a process that stood still overruns once.
+const maxOverruns = 3
+
 // RecordTx implements taskcontext.Steps.
 func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.RecordedStep,
 	fn func(context.Context, kv.Tx) ([]byte, error),
@@ -30,6 +34,7 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 		return nil, kv.NoVersion, unrecordedError{err}
 	}
 	var own error // of the function
+	overruns := 0
 	value, version, err = l.rooms().WriteTx(ctx, m.reg, e, func(ctx context.Context, tx kv.Tx) (value []byte, err error) {
 		clk := m.worker.cluster.Clock()
 		began := clk.Now()
@@ -39,11 +44,18 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 		if local := kv.LocalOf(tx); own == nil && local != nil {
 			own = local.Failed() // fn went on although a submit was refused
 		}
-		if took := clk.Now().Sub(began); took >= kv.TxLifetime {
-			own = Permanent(fmt.Errorf("step %s of future %s took %v with its transaction, which the store keeps for %v: have "+
-				"it do less, or do what takes long in a step before", step, f.ID, took.Round(time.Millisecond), kv.TxLifetime))
+		took := clk.Now().Sub(began)
+		if took < kv.TxLifetime {
+			return value, own
 		}
-		return value, own
+		if overruns++; overruns < maxOverruns {
+			own = nil
+			return nil, fmt.Errorf("step %s of future %s took %v: %w", step, f.ID, took, kv.ErrTooOld)
+		}
+		own = Permanent(fmt.Errorf("step %s of future %s took %v with its transaction, and as long %d times before; the "+
+			"store keeps it for %v: have it do less, or do what takes long in a step before", step, f.ID,
+			took.Round(time.Millisecond), overruns-1, kv.TxLifetime))
+		return nil, own
 	})
 	switch {
 	case err == nil:

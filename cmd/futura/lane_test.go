@@ -30,6 +30,11 @@ func TestLanesFromTheCommandLine(t *testing.T) {
 	}
 	require.Regexp(t, `(?m)^in line 1 +`+second+`$`, s.ok("lane", "show", "mail", "acme/eu"))
 	require.Regexp(t, `(?m)^lane +acme/eu: 1 admitted, others in line$`, s.ok("lane", "show", "mail"))
+	s.ok("submit", "go:send", "--lane", "mail/none")
+	s.ok("cancel", s.ok("submit", "go:send", "--lane", "mail/none"))
+	require.Regexp(t, `(?m)^lane +none: 1 admitted$`, s.ok("lane", "show", "mail"), "the one in line was cancelled")
+	require.Regexp(t, `(?m)^state +1 admitted$`, s.ok("lane", "show", "mail", "none"))
+	s.ok("cancel", "--lane", "mail/none")
 	require.Equal(t, "mail: width 1, at most 1 in line", s.ok("lane", "set", "mail", "--max-waiting", "1"))
 	_, e = s.run(exitStore, "", "submit", "go:send", "--lane", "mail/acme/eu")
 	require.Contains(t, e, "--max-waiting")

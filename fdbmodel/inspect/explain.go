@@ -121,48 +121,61 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 	case layout.Delayed:
 		e.Reason, e.Text = ReasonDelayed, textDelayed(c, &row)
 	default:
-		counts, err := c.Counts(ctx)
-		if err != nil {
-			return e, err
-		}
-		for k, n := range counts {
-			if k.Queue == row.Spec.Queue && k.State == layout.Ready {
-				e.Ahead += n
-			}
-		}
-		if row.InLine() {
-			return e, explainInLine(ctx, c, &e)
-		}
-		if row.Attempts.Unplaceable {
-			return e, explainUnplaceable(ctx, c, &e, &row, members)
-		}
-		explainWaiting(c, &e, &row, members)
-		if err := explainLimit(ctx, c, &e, counts); err != nil {
-			return e, err
-		}
-		return e, explainPause(ctx, c, &e, &row)
+		return e, explainOpen(ctx, c, &e, &row, members)
 	}
 	return e, nil
 }
 
-// explainPause says that no worker takes what is paused, even if one could.
-func explainPause(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row) error {
-	list, err := pauses.Of(c).List(ctx)
+// explainOpen says why a future that is ready does not run.
+func explainOpen(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row, members []fdbmodel.Member,
+) error {
+	counts, err := c.Counts(ctx)
 	if err != nil {
 		return err
 	}
+	for k, n := range counts {
+		if k.Queue == row.Spec.Queue && k.State == layout.Ready {
+			e.Ahead += n
+		}
+	}
+	paused, err := textPaused(ctx, c, row)
+	if err != nil {
+		return err
+	}
+	switch {
+	case row.InLine():
+		err = explainInLine(ctx, c, e)
+	case row.Attempts.Unplaceable:
+		err = explainUnplaceable(ctx, c, e, row, members)
+	default:
+		explainWaiting(c, e, row, members)
+		if err = explainLimit(ctx, c, e, counts); paused != "" { // even if a worker could take it
+			e.Reason, e.Text = ReasonPaused, paused
+		}
+		return err
+	}
+	if paused != "" {
+		e.Text += " " + paused
+	}
+	return err
+}
+
+// textPaused says that the queue or the function of a future is paused, if it is.
+func textPaused(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (string, error) {
+	list, err := pauses.Of(c).List(ctx)
+	if err != nil {
+		return "", err
+	}
 	p, is := pauses.Find(list, row.Spec.Queue, row.Spec.Function)
 	if !is {
-		return nil
+		return "", nil
 	}
-	e.Reason = ReasonPaused
 	why := ""
 	if p.Reason != "" {
 		why = fmt.Sprintf(" (%s)", p.Reason)
 	}
-	e.Text = fmt.Sprintf("Its %s %s has been paused since %s%s: futura resume %s %s ends that.", p.What, p.Name,
-		time.UnixMilli(p.At).UTC().Format(time.RFC3339), why, p.What, p.Name)
-	return nil
+	return fmt.Sprintf("Its %s %s has been paused since %s%s: futura resume %s %s ends that.", p.What, p.Name,
+		time.UnixMilli(p.At).UTC().Format(time.RFC3339), why, p.What, p.Name), nil
 }
 
 func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, members []fdbmodel.Member) {

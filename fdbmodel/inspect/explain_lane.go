@@ -69,6 +69,9 @@ func textInLine(where *lanes.InLine) string {
 func laneWaits(where *lanes.InLine, now time.Time) string {
 	k, r := &where.Settings, &where.Record
 	switch {
+	case k.Paused && r.Paused:
+		return fmt.Sprintf(" The kind and the lane are paused: futura lane resume %s, and futura lane resume %s %q, end "+
+			"that.", where.Lane.Kind, where.Lane.Kind, where.Lane.Key)
 	case k.Paused:
 		return fmt.Sprintf(" The kind is paused: futura lane resume %s ends that.", where.Lane.Kind)
 	case r.Paused:

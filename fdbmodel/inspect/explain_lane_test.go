@@ -9,9 +9,11 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 )
 
 // TestExplainOfLanes says where in line a future is, and what its lane waits for.
@@ -39,7 +41,16 @@ func TestExplainOfLanes(t *testing.T) {
 	require.NoError(t, lanes.Of(s.C).Pause(s.Ctx, layout.Lane{Kind: "mail", Key: "acme"}, true))
 	require.Contains(t, why(ids[2]), `The lane is paused: futura lane resume mail "acme" ends that.`)
 	require.NoError(t, lanes.Of(s.C).PauseKind(s.Ctx, "mail", true))
+	require.Contains(t, why(ids[2]), `The kind and the lane are paused: futura lane resume mail, and futura `+
+		`lane resume mail "acme", end that.`)
+	require.NoError(t, lanes.Of(s.C).Pause(s.Ctx, layout.Lane{Kind: "mail", Key: "acme"}, false))
 	require.Contains(t, why(ids[2]), "The kind is paused: futura lane resume mail ends that.")
+	_, err := pauses.Of(s.C).Pause(s.Ctx, pause.Function, "go:f", "a bad release")
+	require.NoError(t, err)
+	require.Regexp(t, `first in line of lane mail/acme.* Its function go:f has been paused since .* \(a bad release\): `+
+		`futura resume function go:f ends that.$`, why(ids[2]))
+	_, err = pauses.Of(s.C).Resume(s.Ctx, pause.Function, "go:f")
+	require.NoError(t, err)
 
 	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "slow", layout.LaneKind{Width: 9, Rate: 1, Every: time.Minute}))
 	slow := func() layout.ID {

@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// View is what is known of a lane.
+// View is what is known of a lane. Lined says whether futures are in line.
 type View struct {
 	Lane layout.Lane
 	layout.LaneRecord
@@ -46,7 +46,7 @@ func (l *Lanes) View(ctx context.Context, lane layout.Lane, limit int) (View, er
 			}
 			v.Line = append(v.Line, entry.ID)
 		}
-		v.More = len(page.Items) > limit
+		v.Lined, v.More = len(page.Items) > 0, len(page.Items) > limit
 		return nil
 	})
 	return v, err
@@ -81,9 +81,30 @@ func (l *Lanes) List(ctx context.Context, kind, after string, limit int) ([]View
 				views = append(views, v)
 			}
 		}
-		return nil
+		return l.seeLines(ctx, tx.Snapshot(), views)
 	})
 	return views, err
+}
+
+// seeLines looks whether futures are in line where some may be.
+func (l *Lanes) seeLines(ctx context.Context, tx kv.Reader, views []View) error {
+	first := make([]kv.Pending[kv.Page], len(views))
+	for i := range views {
+		if views[i].Lined {
+			first[i] = tx.GetRange(kv.Prefix(l.keys.LineOf(views[i].Lane)), kv.RangeOptions{Limit: 1})
+		}
+	}
+	for i := range views {
+		if !views[i].Lined {
+			continue
+		}
+		page, err := first[i].Wait(ctx)
+		if err != nil {
+			return err
+		}
+		views[i].Lined = len(page.Items) > 0
+	}
+	return nil
 }
 
 // namedAhead is how many futures ahead of another one are named.

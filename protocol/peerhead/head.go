@@ -44,8 +44,9 @@ type Head struct {
 	wanted    wanted
 	lives     sync.WaitGroup // memberships
 	recruits  sync.WaitGroup // of nodes, and looks for workers
-	nodes     chan struct{}  // has room for one signal: look for nodes to recruit
-	ready     chan struct{}  // closed once it takes peers
+	undecided undecided
+	nodes     chan struct{} // has room for one signal: look for nodes to recruit
+	ready     chan struct{} // closed once it takes peers
 }
 
 // New returns a head's side of peers, which takes peers while it runs.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -64,39 +65,51 @@ type vote struct {
 	end  ending
 }
 
+// maxAsked bounds, in Verify.Peers, how many peers are asked about one attempt: those that don't answer are replaced.
+const maxAsked = 2
+
 // runVerified runs an attempt on several peers, this one first, and returns what enough of
-// them agree on. Those that say something else are remembered. If too few agree, the
-// attempt has failed.
+// them agree on. Those that say something else are remembered. Another peer is asked in place of one
+// that is lost. If too few can agree, the attempt has failed; if those that are missing could
+// decide it, it is rejected, and waits for as many peers as are to run it.
 func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers.RemoteOutcome, error) {
 	h := m.peer.head
 	v := h.options.Verify
-	voters := append([]*member{m}, h.others(m, c.Function, v.Peers-1)...)
-	if len(voters) < v.Agree {
+	voters := append([]*member{m}, h.others([]*member{m}, c.Function, v.Peers-1)...)
+	if len(voters) < h.undecided.needs(c.ID, v) {
 		return workers.RemoteOutcome{}, errFewPeers
 	}
-	over := ctx.Done()
 	voting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	bound := context.AfterFunc(ctx, stop)
-	votes := make(chan vote, len(voters))
-	for _, voter := range voters {
-		go func() {
-			out, err := voter.run(voting, c, over)
-			votes <- vote{voter.peer, ending{out, err}}
-		}()
+	votes := make(chan vote, maxAsked*v.Peers)
+	ask := func(voters []*member) {
+		for _, voter := range voters {
+			go func() {
+				out, err := voter.run(voting, c, ctx.Done())
+				votes <- vote{voter.peer, ending{out, err}}
+			}()
+		}
 	}
+	ask(voters)
 	var heard []vote
-	count := map[digest]int{}
-	for left := len(voters) - 1; left >= 0; left-- {
+	count, most := map[digest]int{}, 0
+	for left := len(voters); left > 0; {
 		one := <-votes
+		left--
 		if ctx.Err() != nil {
 			return workers.RemoteOutcome{}, context.Cause(ctx)
 		}
 		if one.end.err != nil {
+			instead := h.others(voters, c.Function, min(1, maxAsked*v.Peers-len(voters)))
+			voters, left = append(voters, instead...), left+len(instead)
+			ask(instead)
 			continue
 		}
 		d := digestOf(&one.end.out)
 		heard = append(heard, one)
-		if count[d]++; count[d] >= v.Agree {
+		count[d]++
+		if most = max(most, count[d]); most >= v.Agree {
+			h.undecided.forget(c.ID)
 			b := ballot{d, c.ID, c.Attempt}
 			h.noteDissent(heard, b)
 			if bound() {
@@ -106,9 +119,11 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 		}
 	}
 	stop()
-	if len(heard) < v.Agree {
+	if most+v.Peers-len(heard) >= v.Agree {
+		h.undecided.note(c.ID)
 		return workers.RemoteOutcome{}, errFewPeers
 	}
+	h.undecided.forget(c.ID)
 	for _, one := range heard {
 		one.peer.disagreed.Add(1)
 		one.peer.fault(1)
@@ -116,6 +131,41 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 	h.rare.Warn("peers disagree about an item", "future", c.ID, "attempt", c.Attempt, "peers", len(heard))
 	return workers.RemoteOutcome{Kind: layout.KindError, Message: fmt.Sprintf(
 		"%d peers ran it, and no %d of them agree on how it ended", len(heard), v.Agree)}, nil
+}
+
+// undecided are futures about which too few peers answered to decide.
+type undecided struct {
+	mu  sync.Mutex
+	ids map[layout.ID]bool
+}
+
+// maxUndecided is how many are remembered: one that is forgotten may be run by too few once more.
+const maxUndecided = 10_000
+
+func (u *undecided) note(id layout.ID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ids == nil || len(u.ids) == maxUndecided {
+		u.ids = map[layout.ID]bool{}
+	}
+	u.ids[id] = true
+}
+
+func (u *undecided) forget(id layout.ID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.ids, id)
+}
+
+// needs is how many peers have to be there for a future to be run: as many as have to agree, and all
+// once fewer could not decide.
+func (u *undecided) needs(id layout.ID, v Verify) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ids[id] {
+		return v.Peers
+	}
+	return v.Agree
 }
 
 // lateVotes is for how long those who have not answered are heard when others have agreed.
@@ -194,12 +244,12 @@ func (h *Head) noteDissent(heard []vote, b ballot) {
 
 // others returns up to n further members that can run a function, those with the highest
 // rank, in a random order among equals.
-func (h *Head) others(than *member, function string, n int) []*member {
+func (h *Head) others(than []*member, function string, n int) []*member {
 	var able []*member
 	ranks, now := map[*member]float64{}, h.clock.Now()
 	for _, p := range h.all() {
 		m := p.membership()
-		if m == nil || m == than || !p.isConnected() || !m.runs(function) {
+		if m == nil || slices.Contains(than, m) || !p.isConnected() || !m.runs(function) {
 			continue
 		}
 		able = append(able, m)

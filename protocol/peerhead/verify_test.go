@@ -67,6 +67,53 @@ func TestTooFewPeersToCompare(t *testing.T) {
 	})
 }
 
+// inDispute has an honest peer and a liar run an item, with a third one that is lost before it ends.
+func inDispute(t *testing.T, check func(w *world, honest *fakePeer, ids []layout.ID)) {
+	t.Helper()
+	inWorld(t, peerhead.Options{Verify: peerhead.Verify{Peers: 3, Agree: 2}}, func(w *world) {
+		honest := w.join("honest", 8)
+		w.join("liar", 8, func(p *fakePeer) { p.run = lie })
+		third := w.join("third", 1, func(p *fakePeer) { p.takes = time.Hour })
+		ids := w.submit(8, func(s *layout.Spec) { s.MaxRetries = 0 })
+		w.settle(10 * time.Second)
+		require.Equal(w, layout.Claimed, w.stateOf(ids[7]))
+		third.setAway(true)
+		check(w, honest, ids)
+		for _, row := range w.rows(ids) {
+			require.Zero(w, row.Attempts.Failed)
+		}
+		require.Zero(w, w.about("honest").Disagreed)
+	})
+}
+
+// TestAnotherPeerDecides in place of one that is lost.
+func TestAnotherPeerDecides(t *testing.T) {
+	inDispute(t, func(w *world, honest *fakePeer, ids []layout.ID) {
+		w.join("fourth", 8)
+		w.settle(10 * time.Minute)
+		w.requireEchoes(ids)
+		require.LessOrEqual(w, honest.items(), len(ids)+1, "it is not asked again, but for what the third one had claimed")
+		require.NotZero(w, w.about("liar").Disagreed)
+	})
+}
+
+// TestADisputeWaitsForAPeer that decides it: those who disagree don't run it over and over.
+func TestADisputeWaitsForAPeer(t *testing.T) {
+	inDispute(t, func(w *world, honest *fakePeer, ids []layout.ID) {
+		w.settle(5 * time.Minute)
+		for _, row := range w.rows(ids) {
+			require.False(w, row.State().Terminal())
+		}
+		ran := honest.items()
+		require.LessOrEqual(w, ran, 2*len(ids))
+		w.settle(time.Hour)
+		require.Equal(w, ran, honest.items())
+		w.join("fourth", 8)
+		w.settle(10 * time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
 func TestVerifyOptions(t *testing.T) {
 	t.Parallel()
 	for _, v := range []peerhead.Verify{{Peers: 2, Agree: 1}, {Peers: 2, Agree: 3}, {Peers: -1}, {Peers: 17, Agree: 17}} {
