@@ -44,7 +44,8 @@ func (f *batchStoreFlags) add(flags *pflag.FlagSet, patience time.Duration) {
 		"where batches are kept: futures, mongo or memory (default: mongo with --batch-db-server, else futures)")
 	flags.StringVar(&f.server, "batch-db-server", "", "a MongoDB server for batches, such as mongodb://127.0.0.1:27017/")
 	flags.StringVar(&f.name, "batch-db-name", mongostore.DefaultDatabase, "the database on that server")
-	flags.DurationVar(&f.requeue, "batch-requeue-interval", time.Hour, "how often to look for batches that others left")
+	flags.DurationVar(&f.requeue, "batch-requeue-interval", time.Hour,
+		"how often to look for batches that are not over, also those of other heads")
 	flags.DurationVar(&f.boot, "batch-resume-delay", patience,
 		"how long after its start the head has batches that it finds wait for the workers they ask for")
 	flags.DurationVar(&f.workers, "batch-worker-wait", patience,
