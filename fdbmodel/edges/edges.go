@@ -78,12 +78,12 @@ func (e Edges) WaitsFor(ctx context.Context, id layout.ID, limit int) (ids []lay
 func (e Edges) list(ctx context.Context, r kv.Range, limit int, other func(*layout.Key) layout.ID,
 ) (ids []layout.ID, more bool, err error) {
 	err = e.c.View(ctx, func(tx kv.Attempt) error {
-		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit + 1}).Wait(ctx)
 		if err != nil {
 			return err
 		}
-		ids, more = nil, page.More
-		for _, item := range page.Items {
+		ids, more = nil, len(page.Items) > limit
+		for _, item := range page.Items[:min(limit, len(page.Items))] {
 			if key := layout.ParseKey(item.Key); key.Kind != nil {
 				ids = append(ids, other(&key))
 			}
