@@ -47,7 +47,8 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 		"a file with this head's libp2p key, made if it is missing (default: peer.key in the store's directory)")
 	flags.StringSliceVar(&f.bootNodes, "boot-node", nil, "a multiaddr with /p2p/ID to stay connected to; may be repeated")
 	flags.StringVar(&f.discover, "discover", "",
-		"with --peers: announce this head to workers of this group in the local network: up to 15 of a-z, 0-9 and hyphens")
+		"with --peers on /tcp without /ws: announce this head to workers of this group in the local network: "+
+			"up to 15 of a-z, 0-9 and hyphens")
 	flags.StringSliceVar(&f.allow, "allow-peer", nil,
 		"the id of a peer that may connect, and whose name and labels count; a worker prints its own; may be repeated")
 	flags.StringSliceVar(&f.deny, "deny-peer", nil, "the id of a peer that may not connect; may be repeated")

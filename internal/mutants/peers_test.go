@@ -4,7 +4,7 @@ package mutants
 func hostMutants() []mutant {
 	const send, receive, table, watch = "protocol/p2p/send.go", "protocol/p2p/receive.go", "protocol/p2p/table.go",
 		"protocol/p2p/watch.go"
-	const room = "protocol/p2p/room.go"
+	const room, beacon = "protocol/p2p/room.go", "protocol/p2p/beacon.go"
 	const gossip, blob, fetch = "protocol/p2p/gossip.go", "protocol/p2p/blob.go", "protocol/p2p/fetch.go"
 	on := func(tests string) suites { return suites{{of: "protocol/p2p", run: tests}} }
 	return []mutant{
@@ -51,6 +51,12 @@ func hostMutants() []mutant {
 			old: "[sha256.Size]byte(f.hash.Sum(nil)) != want", new: "len(f.hash.Sum(nil)) != len(want)"},
 		{name: "a blob has two names", file: blob, by: on("TestBlobIDs"),
 			old: "|| BlobID(hash) != id ", new: ""},
+		{name: "an old address is announced on", file: beacon, by: on("TestAnnouncementsFollowTheHost"),
+			old: "a.service != nil && a.at == at", new: "a.service != nil"},
+		{name: "an address of a minute ago is announced", file: beacon, by: on("TestAnnouncedAddresses"),
+			old: "return n.addresses, nil", new: "return n.Network.InterfaceListenAddresses()"},
+		{name: "none is told of a head on /ws alone", file: beacon, by: on("TestWebSocketsAreNotAnnounced"),
+			old: "\t\terr = errWebSockets\n", new: "\t\terr = errNoMulticast\n"},
 		{name: "a dead connection is kept", file: "protocol/p2p/stale.go", by: on("TestPeerThatLostItsWay"),
 			old: "\t\t\t\t_ = c.Close()\n", new: ""},
 		{name: "a key file is for everyone", file: "protocol/p2p/identity.go", by: on("TestKeysThatAreRefused"),

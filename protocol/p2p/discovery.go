@@ -2,14 +2,12 @@ package p2p
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/p2p/discovery/mdns"
 	"github.com/libp2p/zeroconf/v2"
 	"github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -27,26 +25,15 @@ type discovery struct {
 var groupName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$`)
 
 // discover announces the host in the local network if it listens, and dials others of its
-// group, until stop is called.
-func (h *Host) discover(group string) (stop func(), err error) {
+// group, until the host closes.
+func (h *Host) discover(group string) {
 	const dials = 4
 	d := &discovery{host: h, slot: make(chan struct{}, dials), dialing: map[peer.ID]bool{}}
 	name := "_" + group + "._udp"
-	ctx, cancel := context.WithCancel(h.ctx)
-	stop = cancel
-	if len(h.node.Addrs()) > 0 {
-		service := mdns.NewMdnsService(h.node, name, d)
-		if err := service.Start(); err != nil {
-			cancel()
-			return nil, fmt.Errorf("%w: local discovery: %w", ErrAddress, err)
-		}
-		stop = func() {
-			cancel()
-			_ = service.Close()
-		}
+	if len(h.listen) > 0 {
+		h.work.Go(func() { d.announce(h.ctx, name) })
 	}
-	h.work.Go(func() { d.browse(ctx, name) })
-	return stop, nil
+	h.work.Go(func() { d.browse(h.ctx, name) })
 }
 
 // browseRound is how long one search lasts: each names a peer once, which may have gone and

@@ -50,7 +50,7 @@ type Host struct {
 	onCall    atomic.Pointer[CallHandler]
 	blobs     atomic.Pointer[BlobSource]
 
-	stopDiscovery func() // nil without it
+	beacon beacon
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -76,6 +76,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{options: o, log: o.Logger, clock: o.Clock}
+	h.beacon = beacon{site: h.site, serve: h.serve}
 	key, err := h.prepare()
 	if err != nil {
 		return nil, err
@@ -174,9 +175,9 @@ func (h *Host) OnCall(f CallHandler) {
 }
 
 // Start makes the host listen, and dial its boot nodes until it is closed. Boot nodes
-// that can't be reached are no error. It returns ErrAddress if it can't listen on
-// one of the addresses, for example because another process does, or can't announce
-// itself; the host is of no use then but to be closed.
+// that can't be reached are no error, nor is a local network that is not there yet. It
+// returns ErrAddress if it can't listen on one of the addresses, for example because
+// another process does; the host is of no use then but to be closed.
 func (h *Host) Start() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -190,11 +191,7 @@ func (h *Host) Start() error {
 		}
 	}
 	if group := h.options.LocalDiscovery; group != "" {
-		stop, err := h.discover(group)
-		if err != nil {
-			return err
-		}
-		h.stopDiscovery = stop
+		h.discover(group)
 	}
 	for _, p := range h.boot {
 		h.work.Go(func() { h.keepConnected(p) })
@@ -214,9 +211,6 @@ func (h *Host) Close() error {
 		return nil
 	}
 	h.cancel()
-	if h.stopDiscovery != nil {
-		h.stopDiscovery()
-	}
 	h.gossip.close()
 	err := h.node.Close()
 	h.work.Wait()

@@ -46,9 +46,12 @@ type Options struct {
 	NoGeneral bool
 	// LocalDiscovery names a group, such as "futura": the host looks for others of the group
 	// in the local network, by multicast DNS, and connects to them. If it listens it
-	// announces itself too; others reach it by addresses that are not loopback. Names have up
-	// to 15 letters a to z, digits and hyphens, and are no secret: Allow says who may
-	// connect. Nothing is announced or looked for without it.
+	// announces itself too; others reach it by addresses that are not loopback. Those with
+	// /ws are left out, so a host that is to be found listens on one without it. A host that
+	// can't be announced, such as one whose network is not up yet, warns of that once and
+	// tries again about every ten seconds. Within that time it announces changed addresses.
+	// Names have up to 15 letters a to z, digits and hyphens, and are no secret: Allow says
+	// who may connect. Nothing is announced or looked for without it.
 	LocalDiscovery string
 	// Version is announced to peers, as futura/<version>. The default is "dev".
 	Version string
