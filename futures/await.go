@@ -103,8 +103,12 @@ func (f *Future) unsettled(ctx context.Context, cause error) error {
 	defer c.explaining.Unlock()
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTime)
 	defer cancel()
-	if explanation, err := c.Explain(looking, f.id); err == nil {
+	explanation, err := c.Explain(looking, f.id)
+	switch {
+	case err == nil:
 		e.State, e.Reason = explanation.State, explanation.Text
+	case looking.Err() != nil:
+		e.Reason = fmt.Sprintf("the store has not said in %v what it waits for", explainTime)
 	}
 	return e
 }

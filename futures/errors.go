@@ -67,7 +67,7 @@ type WaitError struct {
 	// time.
 	State State
 	// Reason is a sentence that says why the future is not running, or where it
-	// runs.
+	// runs; or that the store has not answered.
 	Reason string
 	// Cause is the reason why the await ended.
 	Cause error
@@ -75,8 +75,11 @@ type WaitError struct {
 
 // Error implements error.
 func (e *WaitError) Error() string {
-	if e.State == 0 {
+	switch {
+	case e.State == 0 && e.Reason == "":
 		return fmt.Sprintf("await of future %s: %v", e.ID, e.Cause)
+	case e.State == 0:
+		return fmt.Sprintf("await of future %s: %v; %s", e.ID, e.Cause, e.Reason)
 	}
 	return fmt.Sprintf("await of future %s: %v; it is %s: %s", e.ID, e.Cause, e.State, e.Reason)
 }
