@@ -26,6 +26,12 @@ func operation(method, path, tag, id, summary, text string, parameters ...*huma.
 	}
 }
 
+// large has a route wait longer for the store: it reads or writes as many records as a batch has items.
+func large(rt stack.Route) stack.Route {
+	rt.Operation.Metadata = map[string]any{stack.Patience: stack.Large}
+	return rt
+}
+
 // parameter describes one of the query or the header.
 func parameter(in, name, kind, about string) *huma.Param {
 	return &huma.Param{Name: name, In: in, Description: about, Schema: &huma.Schema{Type: kind}}
@@ -43,7 +49,7 @@ func (s *server) registerLegacy() {
 		"The same key with the same content is the same request; at most 1,024 bytes")
 	answers := parameter("query", "answer", "string", "id answers at once; chunks, or strands as older nodes call them, "+
 		"wait for the end and answer with the results. Default: the server's")
-	s.Handle(legacy(stack.Route{
+	s.Handle(legacy(large(stack.Route{
 		Permission: stack.Submit, Handle: s.submitBatch, In: batchRequest{}, Out: batchMade{},
 		Operation: operation(http.MethodPost, functionsPath+"/execute/batch", "b7s", "submit-batch",
 			"Run a function on many lists of arguments",
@@ -52,14 +58,14 @@ func (s *server) registerLegacy() {
 			parameter("header", traceParent, "string", "The trace that the items are part of, as W3C's Trace Context has it"),
 			parameter("header", traceState, "string", "With traceparent; left out if it has more than 512 bytes"),
 			parameter("query", "wait", "string", "With answer=chunks or strands: the longest wait. Default and most 1m")),
-	}, MaxBody))
-	s.Handle(legacy(stack.Route{
+	}), MaxBody))
+	s.Handle(legacy(large(stack.Route{
 		Permission: stack.Read, Handle: s.batchResult, In: idBody{}, Out: chunksBody{},
 		Operation: operation(http.MethodPost, functionsPath+"/execute/batch/result", "b7s", "batch-result",
 			"Get the results of a batch by chunk",
 			"All results so far. Items of a chunk that run the same have the keys MD5, MD5#2 and so on. "+
 				"Code and message describe the state of the batch.", answers),
-	}, smallBody))
+	}), smallBody))
 	s.Handle(legacy(stack.Route{
 		Permission: stack.Submit, Handle: s.execute, In: executeRequest{}, Out: executeAnswer{},
 		Operation: operation(http.MethodPost, functionsPath+"/execute", "b7s", "execute", "Run a function once",
@@ -70,7 +76,7 @@ func (s *server) registerLegacy() {
 		Operation: operation(http.MethodPost, functionsPath+"/requests/result", "b7s", "execute-result",
 			"Get the result of a single run", ""),
 	}, smallBody))
-	s.Handle(legacy(stack.Route{
+	s.Handle(legacy(large(stack.Route{
 		Permission: stack.Admin, Handle: s.install, In: installRequest{}, Out: installed{},
 		InBytes: []string{"application/wasm", "application/gzip"},
 		Operation: operation(http.MethodPost, functionsPath+"/install", "b7s", "install", "Install a function",
@@ -78,7 +84,7 @@ func (s *server) registerLegacy() {
 				"archive (.tar.gz) itself, of at most 64 MiB.",
 			parameter("query", "function_id", "string", "With a module or archive: the function's id"),
 			parameter("query", "method", "string", "With a module: the method's name, such as echo.wasm")),
-	}, source.MaxArchive))
+	}), source.MaxArchive))
 	s.Handle(legacy(stack.Route{
 		Permission: stack.Public, Handle: s.health, Out: healthView{},
 		Operation: operation(http.MethodGet, healthPath, "health", "health", "Check that the stores answer", ""),
@@ -102,7 +108,7 @@ func (s *server) registerBatches() {
 			"With counts by state, rate, and an estimate of the time left.",
 			parameter("query", "wait", "string", "How long to wait for its end, such as 30s; at most 1m")),
 	})
-	s.Handle(stack.Route{
+	s.Handle(large(stack.Route{
 		Permission: stack.Read, Handle: ofBatch(s.results), Out: itemList{}, OutStream: map[string]any{ndjson: ItemView{}},
 		Operation: operation(http.MethodGet, one+"/results", tag, "batch-results",
 			"Get the items of a batch with their results",
@@ -112,7 +118,7 @@ func (s *server) registerBatches() {
 			parameter("query", "limit", "integer", "Of a page 1 to 500, default 100; of a stream all"),
 			parameter("query", "state", "string", "States, separated by commas: created, in_progress, done, failed, "+
 				"permanently_failed, or their numbers")),
-	})
+	}))
 	s.Handle(stack.Route{
 		Permission: stack.Read, Handle: ofBatch(s.listChunks), Out: ChunkList{},
 		Operation: operation(http.MethodGet, one+"/chunks", tag, "batch-chunks", "List the chunks of a batch",
@@ -126,19 +132,19 @@ func (s *server) registerBatches() {
 		Operation: operation(http.MethodGet, one+"/events", tag, "batch-events", "Follow a batch by server-sent events",
 			`"progress" events when it has changed, and "over" at its end, each with the batch as data.`),
 	})
-	s.Handle(stack.Route{
+	s.Handle(large(stack.Route{
 		Permission: stack.Submit, Handle: ofBatch(s.cancelBatch), In: reasonBody{}, Optional: true, Out: BatchView{},
 		Operation: operation(http.MethodPost, one+":cancel", tag, "cancel-batch", "Cancel a batch",
 			"Waiting items fail for good, running ones too unless they succeed."),
-	})
-	s.Handle(stack.Route{
+	}))
+	s.Handle(large(stack.Route{
 		Permission: stack.Submit, Handle: ofBatch(s.retryBatch), Out: retried{},
 		Operation: operation(http.MethodPost, one+":retry", tag, "retry-batch",
 			"Run the items that failed for good again", ""),
-	})
+	}))
 	remove := operation(http.MethodDelete, one, tag, "delete-batch", "Remove a batch that is over, with its results", "")
 	remove.DefaultStatus = http.StatusNoContent
-	s.Handle(stack.Route{Permission: stack.Admin, Handle: ofBatch(s.deleteBatch), Operation: remove})
+	s.Handle(large(stack.Route{Permission: stack.Admin, Handle: ofBatch(s.deleteBatch), Operation: remove}))
 }
 
 // ofBatch answers requests that have the id of a batch in their path.

@@ -32,6 +32,7 @@ func (s *server) registerFunctions() {
 		"The body is the module, up to 64 MiB. It is stored under its content id; storing it again changes nothing.")
 	put.MaxBodyBytes = modules.MaxSize + 1
 	put.DefaultStatus = http.StatusCreated
+	put.Metadata = map[string]any{stack.Patience: stack.Large}
 	stack.Register(s.Stack, stack.Admin, put, s.putFunction)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, functionsPath, "list-functions",
 		"List the stored modules", "Go functions are the workers': see /workers."), s.listFunctions)

@@ -21,6 +21,7 @@ func (s *server) registerPut() {
 		"The body is the value, up to 64 GiB. Up to 1 MiB, or with stored up to 8 MiB, are stored with the cluster; more is "+
 			"held by a worker. With a key it can be repeated.")
 	op.MaxBodyBytes, op.DefaultStatus = MaxUpload, http.StatusCreated
+	op.Metadata = map[string]any{stack.Patience: stack.Endless} // where it is held may be slow
 	op.Parameters = []*huma.Param{
 		{Name: "codec", In: "query", Description: "raw, json or msgpack; default raw", Schema: text},
 		{Name: "key", In: "query", Description: "Idempotency key, at most 1,024 bytes", Schema: text},

@@ -65,6 +65,7 @@ func (s *server) result(w http.ResponseWriter, r *http.Request) error {
 	if err := stack.Reserve(r.Context(), min(2*e.Result.Size, futures.StreamMemory)); err != nil {
 		return err
 	}
+	defer stack.Aside(r.Context())() // it may come from a worker
 	if err := s.canRead(r.Context(), id, e.Result); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 const (
@@ -66,6 +68,9 @@ func (s *shared[T]) look(ctx context.Context, r *reading[T]) {
 	defer cancel()
 	start := time.Now()
 	r.found, r.err = s.from(ctx)
+	if r.err != nil && ctx.Err() != nil {
+		r.err = stack.Unanswered(r.err, collectTime, false)
+	}
 	r.ended, r.took = time.Now(), time.Since(start)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,9 @@ func (b *body) Read(p []byte) (int, error) {
 	start := time.Now()
 	limited := b.control.SetReadDeadline(b.pace.deadline(start)) == nil // some connections have no deadlines
 	b.request.pause()                                                   // the client may not send
+	b.request.bound.hold()
 	n, err := b.ReadCloser.Read(p)
+	b.request.bound.resume()
 	b.pace.did(n, start)
 	b.request.give(b.held * int64(len(p)-n))
 	if failed := b.request.work(b.context, int64(n)); failed != nil {

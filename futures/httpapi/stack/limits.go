@@ -36,6 +36,9 @@ type Limits struct {
 	// A connection of Serve that has shown no valid token has it once, for all of
 	// its answers together. Defaults to 30 s.
 	AnswerSlack time.Duration
+	// StoreTime bounds how long a request waits for the store, unless its route says otherwise. Defaults to
+	// the constant of this name.
+	StoreTime time.Duration
 	// Streams and ClientStreams bound the streams of events, of all clients and
 	// of one. Default to 256 and 32.
 	Streams, ClientStreams int
@@ -72,6 +75,7 @@ func (l Limits) withDefaults() Limits {
 	l.ClientTurns = cmp.Or(l.ClientTurns, max(1, runtime.GOMAXPROCS(0)/4))
 	l.BodySlack = cmp.Or(l.BodySlack, 10*time.Second)
 	l.AnswerSlack = cmp.Or(l.AnswerSlack, 30*time.Second)
+	l.StoreTime = cmp.Or(l.StoreTime, StoreTime)
 	l.Streams = cmp.Or(l.Streams, 256)
 	l.ClientStreams = cmp.Or(l.ClientStreams, 32)
 	l.OpenRequests = cmp.Or(l.OpenRequests, 1200)
@@ -153,6 +157,8 @@ type request struct {
 	used    int64
 	held    int64
 	turn    turn
+	bound   *bound // nil for none
+	changes bool   // what its route may do
 	// failure is the problem of a body that could not be read.
 	failure *Problem
 	traced  func(status int) // what Options.Trace returned, nil for none
@@ -225,6 +231,8 @@ func (q *request) take(ctx context.Context, n int64) error {
 	more := (q.used - q.held + step - 1) / step * step
 	ctx, cancel := context.WithTimeout(ctx, m.limits.MemoryWait)
 	defer cancel()
+	q.bound.hold()
+	defer q.bound.resume()
 	if err := q.client.share.Acquire(ctx, more); err != nil {
 		return q.noRoom(http.StatusTooManyRequests, "the requests of this client hold", m.limits.ClientMemory, err)
 	}

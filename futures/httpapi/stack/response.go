@@ -74,6 +74,8 @@ func (o *response) Write(b []byte) (n int, err error) {
 		o.WriteHeader(http.StatusOK)
 	}
 	o.state.pause() // the client may not read
+	o.state.bound.hold()
+	defer o.state.bound.resume()
 	for first := true; err == nil && (first || n < len(b)); first = false {
 		start, wrote := time.Now(), 0
 		o.limit()
@@ -91,6 +93,8 @@ func (o *response) Write(b []byte) (n int, err error) {
 // FlushError sends the bytes that were written so far.
 func (o *response) FlushError() error {
 	o.state.pause()
+	o.state.bound.hold()
+	defer o.state.bound.resume()
 	start := time.Now()
 	o.limit()
 	err := o.control.Flush()

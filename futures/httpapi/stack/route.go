@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -23,7 +24,7 @@ type Route struct {
 	Permission Permission
 	// Operation describes the route: method, path (an action follows an id by a
 	// colon, as in /api/v1/batches/{id}:cancel), id, summary, parameters.
-	// MaxBodyBytes bounds its body, 1 MiB by default.
+	// MaxBodyBytes bounds its body, 1 MiB by default. Its Metadata may have a Patience.
 	Operation huma.Operation
 	// In and Out are values of the bodies' types, nil for none. InBytes are the
 	// media types of other request bodies, OutStream describes other answers by
@@ -56,6 +57,8 @@ type route struct {
 	// buffered is set if the framework reads the body.
 	buffered bool
 	stream   bool
+	// patience is how many times Limits.StoreTime requests wait for the store; below 0 without a bound.
+	patience int
 	// lists are the query parameters that may be repeated, nil if the route is not described; media
 	// are the media types of a body of bytes.
 	lists, media []string
@@ -89,12 +92,13 @@ func Register[I, O any](s *Stack, p Permission, op huma.Operation, handle func(c
 	if p == Public {
 		op.Security = []map[string][]string{{}}
 	}
-	rt := s.add(op.Method+" "+op.Path, &route{permission: p, maxBody: op.MaxBodyBytes, buffered: true, handler: s.mux})
+	rt := s.add(op.Method+" "+op.Path, &route{permission: p, maxBody: op.MaxBodyBytes, buffered: true, handler: s.mux,
+		patience: patienceOf(&op, false)})
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		Yield(ctx)
 		out, err := handle(ctx, in)
 		if err != nil {
-			return nil, ProblemOf(s.options.Errors, err)
+			return nil, ProblemOf(s.options.Errors, lateProblem(ctx, err))
 		}
 		return out, nil
 	})
@@ -114,7 +118,7 @@ func (s *Stack) Handle(rt Route) {
 	pattern := op.Method + " " + splitAction(op.Path)
 	found := s.add(pattern, &route{
 		permission: rt.Permission, maxBody: op.MaxBodyBytes, stream: rt.Stream, shape: rt.Shape, handler: s.mux,
-		secret: rt.Secret != "", lists: listsOf(&op),
+		secret: rt.Secret != "", lists: listsOf(&op), patience: patienceOf(&op, rt.Stream),
 	})
 	if rt.Secret != "" {
 		before, _, _ := strings.Cut(op.Path, "{")
@@ -128,14 +132,14 @@ func (s *Stack) Handle(rt Route) {
 		case errors.Is(err, ErrCut):
 			panic(http.ErrAbortHandler)
 		default:
-			s.fail(w, found, err)
+			s.fail(w, found, lateProblem(r.Context(), err))
 		}
 	})
 }
 
-// raw adds a route that is not in the description.
+// raw adds a route that is not in the description, and that waits for no store.
 func (s *Stack) raw(pattern string, p Permission, h http.Handler) {
-	s.add(pattern, &route{permission: p, maxBody: defaultBody, handler: s.mux})
+	s.add(pattern, &route{permission: p, maxBody: defaultBody, handler: s.mux, patience: Endless})
 	s.mux.Handle(pattern, h)
 }
 
@@ -152,6 +156,8 @@ func (s *Stack) add(pattern string, rt *route) *route {
 type RouteInfo struct {
 	Method, Path string
 	Permission   Permission
+	// StoreTime is how long its requests wait for the store, 0 for one with bounds of its own.
+	StoreTime time.Duration
 }
 
 // Routes returns all routes, with the paths of requests, in a fixed order.
@@ -161,7 +167,11 @@ func (s *Stack) Routes() []RouteInfo {
 	for _, pattern := range slices.Sorted(maps.Keys(s.routes)) {
 		method, path, _ := strings.Cut(pattern, " ")
 		path = strings.TrimSuffix(path, "{$}")
-		all = append(all, RouteInfo{method, strings.Replace(path, actionMark, ":", 1), s.routes[pattern].permission})
+		rt := s.routes[pattern]
+		all = append(all, RouteInfo{
+			Method: method, Path: strings.Replace(path, actionMark, ":", 1), Permission: rt.permission,
+			StoreTime: max(0, time.Duration(rt.patience)*s.options.Limits.StoreTime),
+		})
 	}
 	return all
 }

@@ -192,18 +192,23 @@ func (s *Stack) answer(out *response, r *http.Request, q *request, found *route)
 	if out.body != nil && found.buffered {
 		out.body.held = 2 // a growing buffer is copied
 	}
+	q.changes = found.permission != Read && r.Method != http.MethodGet && r.Method != http.MethodHead
+	r, answered := q.bind(r, found.patience)
+	defer answered()
 	zipped, end := s.compress(out, r, q)
 	defer end()
 	found.handler.ServeHTTP(zipped, r)
 }
 
 // Waiting returns a context that ends with ctx, after d, when the server stops, or within two seconds after the
-// token of the request of ctx has expired or was revoked. The returned function must be called.
+// token of the request of ctx has expired or was revoked. Meanwhile the request has no bound of the store. The
+// returned function must be called.
 func (s *Stack) Waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	Yield(ctx)
-	q := requestOf(ctx)
+	q, resume := requestOf(ctx), Aside(ctx)
 	ctx, cancel := context.WithTimeout(ctx, d)
 	go func() {
+		defer resume()
 		defer cancel()
 		tick := time.NewTicker(reloadTime)
 		defer tick.Stop()

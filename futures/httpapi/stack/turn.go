@@ -44,6 +44,8 @@ func (q *request) work(ctx context.Context, n int64) error {
 	q.endTurn()
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
+	q.bound.hold()
+	defer q.bound.resume()
 	mine, all := q.client.turns, q.memory.turns
 	select {
 	case mine <- struct{}{}:
