@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/internal/away"
 	"github.com/futura-run/futura/internal/signal"
 )
 
@@ -53,12 +54,23 @@ type listener struct {
 	recheck                     []ID      // left of the present pass
 	again                       bool      // another pass is due after it
 	failures                    int
+
+	away *away.Watch
 }
 
 func (l *listener) init(c *Client) {
 	l.client, l.news = c, make(chan struct{}, 1)
 	l.mailbox = mailbox.Open(c.cluster, c.session)
 	l.fetcher.client = c
+	l.away = away.New(c.options.Logger.With("session", c.session), c.cluster.Clock())
+}
+
+// minSilence is the least time after which a round that goes on is a store that does not answer.
+const minSilence = 3 * time.Second
+
+// silence is how long a round goes on before the log has it.
+func (l *listener) silence() time.Duration {
+	return max(2*l.client.cluster.Config().Heartbeat, minSilence)
 }
 
 // wake makes the loop look for wanted subscriptions.
@@ -72,7 +84,11 @@ func (l *listener) fetch(ids []ID) { l.fetcher.add(ids) }
 func (l *listener) loop() {
 	ctx, clk := l.client.base, l.client.cluster.Clock()
 	for ctx.Err() == nil {
-		next, err := l.stepOnce(ctx, clk.Now())
+		var next time.Time
+		err := l.away.Await(ctx, l.silence(), func(ctx context.Context) (err error) {
+			next, err = l.stepOnce(ctx, clk.Now())
+			return err
+		})
 		news := l.news
 		if err != nil {
 			if isFatal(err) || ctx.Err() != nil {

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -94,6 +95,50 @@ func TestAWorkerEndsInTimeWhileTheStoreIsAway(t *testing.T) {
 				store.away.Store(false)
 				_, there := b.member(w.ID())
 				require.True(t, there, "until a janitor finds it dead")
+			})
+		})
+	}
+}
+
+// TestTheLogSaysThatTheStoreIsAway, once, and when it is back.
+func TestTheLogSaysThatTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	if storetest.OnServer {
+		t.Skip("beside a server the time of a heartbeat is not the worker's alone")
+	}
+	for name, fleet := range map[string]bool{"alone": false, "in a fleet": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T) {
+				store := &leavable{Database: storetest.New(t)}
+				b := bedOn(t, store, layout.Config{DeadAfter: time.Hour}, clock.NewVirtual(epoch))
+				log := &lines{}
+				o, number := Options{Logger: log.logger(slog.LevelInfo)}, 1
+				if fleet {
+					o.Fleet, number = NewFleet(b.cluster), 3
+				}
+				for range number {
+					w := b.start(o, map[string]Function{"echo": echo})
+					b.mu.Lock()
+					w.frozen = true // the clock does not wait for its heartbeats
+					b.mu.Unlock()
+				}
+				const away, back = "the store does not answer", "the store answers again"
+				went := b.clock.Now()
+				store.away.Store(true)
+				b.await("the warning", func() bool { return len(log.about(t, away)) > 0 })
+				line := log.about(t, away)[0]
+				require.Equal(t, "WARN", line["level"])
+				require.Contains(t, line["error"], kv.ErrUnavailable.Error())
+				require.Less(t, b.clock.Now().Sub(went), time.Hour)
+				b.await("ten minutes", func() bool { return b.clock.Now().Sub(went) > time.Hour/6 })
+				require.Empty(t, log.about(t, back))
+				store.away.Store(false)
+				b.await("the end of the outage", func() bool { return len(log.about(t, back)) > 0 })
+				require.Equal(t, "INFO", log.about(t, back)[0]["level"])
+				b.one("go:echo")
+				require.Len(t, log.about(t, away), 1)
+				require.Len(t, log.about(t, back), 1)
 			})
 		})
 	}

@@ -50,12 +50,21 @@ func (m *membership) beatLoop(ctx context.Context) error {
 			continue
 		}
 		beatAt = m.nextBeat(now)
-		if err := m.beat(ctx); errors.Is(err, fdbmodel.ErrReaped) || isFatal(err) {
+		if err := m.worker.away.Await(ctx, m.worker.silence(), m.beat); errors.Is(err, fdbmodel.ErrReaped) || isFatal(err) {
 			return err
 		} else if err != nil && ctx.Err() == nil {
 			m.worker.options.Logger.Warn("heartbeat failed; retrying", "error", err)
 		}
 	}
+}
+
+// minSilence is the least time after which a heartbeat that is open is a store that does not answer.
+const minSilence = 3 * time.Second
+
+// silence is how long a heartbeat is open before the log has it: well before others may declare the worker dead.
+func (w *Worker) silence() time.Duration {
+	config := w.cluster.Config()
+	return min(max(2*config.Heartbeat, minSilence), max(config.Heartbeat, config.DeadAfter*2/3))
 }
 
 // nextBeat is when the next heartbeat is due.

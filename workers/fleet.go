@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/away"
 )
 
 // How a fleet spreads what its members do.
@@ -40,11 +41,22 @@ type Fleet struct {
 	members int
 	most    int           // members since fewer was closed last
 	fewer   chan struct{} // closed when less than half of them are left
+	away    *away.Watch   // that of the first worker
 }
 
 // NewFleet returns a fleet without members, for workers of a cluster.
 func NewFleet(cluster *fdbmodel.Cluster) *Fleet {
 	return &Fleet{cluster: cluster, fewer: make(chan struct{})}
+}
+
+// watch returns the one watch of the fleet, of which first may become that: its members meet an outage together.
+func (f *Fleet) watch(first *away.Watch) *away.Watch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.away == nil {
+		f.away = first
+	}
+	return f.away
 }
 
 // Members returns how many workers of the fleet are members of the cluster.
@@ -119,7 +131,7 @@ type gatheredBeats struct {
 
 // beat writes the heartbeat of a member with those of others; see Registration.Heartbeat.
 func (f *Fleet) beat(ctx context.Context, reg *fdbmodel.Registration, beat layout.Heartbeat) ([]layout.ID, error) {
-	g, at := f.gather(fdbmodel.Beat{Worker: reg, Heartbeat: beat})
+	g, at := f.gather(ctx, fdbmodel.Beat{Worker: reg, Heartbeat: beat})
 	select {
 	case <-g.done:
 	case <-ctx.Done():
@@ -132,13 +144,14 @@ func (f *Fleet) beat(ctx context.Context, reg *fdbmodel.Registration, beat layou
 	return g.answers[at].Cancelled, errors.Join(g.err, g.answers[at].Err)
 }
 
-// gather adds a heartbeat to the next transaction, and returns its place there.
-func (f *Fleet) gather(beat fdbmodel.Beat) (g *gatheredBeats, at int) {
+// gather adds a heartbeat to the next transaction, and returns its place there. The transaction has the values of
+// the context of its first one.
+func (f *Fleet) gather(ctx context.Context, beat fdbmodel.Beat) (g *gatheredBeats, at int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if g = f.next; g == nil {
 		g = &gatheredBeats{done: make(chan struct{})}
-		g.ctx, g.cancel = context.WithCancel(context.Background())
+		g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		clk := f.cluster.Clock()
 		// The clock may call in the goroutine that moves it.
 		g.stop = clk.AfterFunc(clk.Now().Add(f.cluster.Config().Heartbeat/gatherShare), func() { go f.send(g) })

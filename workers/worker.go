@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/away"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/ratelog"
 	"github.com/futura-run/futura/internal/signal"
@@ -49,6 +50,7 @@ type Worker struct {
 	failures *failureLog
 	rare     *ratelog.Log // of what comes again with each attempt while its cause lasts
 	stall    stall
+	away     *away.Watch
 	clients  clientSource
 	policy   layout.Policy // of the worker and of the cluster
 	unhear   func()        // ends hearLost; used by the goroutine of Run, or by steps
@@ -120,6 +122,9 @@ func New(c Client, o Options) (*Worker, error) {
 		rare:     ratelog.New(o.Logger, cluster.Clock()),
 		policy:   o.Policy.Within(cluster.Config().Policy),
 		clients:  clientSource{given: c, logger: o.Logger},
+	}
+	if w.away = away.New(o.Logger, cluster.Clock()); o.Fleet != nil {
+		w.away = o.Fleet.watch(w.away)
 	}
 	w.slots.pipeline = o.Remote != nil
 	serial, ok := o.Remote.(Serial)

@@ -87,6 +87,8 @@ func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) er
 		maybe = maybe || MaybeCommitted(err)
 		if errors.Is(err, ErrConflict) {
 			result.Conflicts++
+		} else {
+			tellOf(ctx, err)
 		}
 		again := Retryable(err) || retry.Patient && errors.Is(err, ErrReadOnly)
 		if !again || ctx.Err() != nil {

@@ -81,6 +81,7 @@ func importTable() map[string]imports {
 		"fdbmodel/transfer", "fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/kv/embedded", "fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "fdbmodel/kv/sharing")
 	return map[string]imports{
+		"internal/away":        {ours: []string{"fdbmodel/kv"}},
 		"internal/bubble":      {},
 		"internal/budget":      {others: []string{xsync}},
 		"internal/clock":       {},
@@ -204,7 +205,8 @@ func importTable() map[string]imports {
 				"fdbmodel/inspect", "fdbmodel/mailbox", "fdbmodel/quota",
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/promises", "fdbmodel/results",
 				"fdbmodel/schedule", "fdbmodel/steps", "internal/seam",
-				"internal/clock", "internal/jsonpointer", "internal/taskcontext", "workers/objects/held", "workers/objects/hints"),
+				"internal/away", "internal/clock", "internal/jsonpointer", "internal/taskcontext", "workers/objects/held",
+				"workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
@@ -232,7 +234,7 @@ func importTable() map[string]imports {
 				"fdbmodel/activity", "fdbmodel/reference", "fdbmodel/metering", "fdbmodel/results",
 				"fdbmodel/schedule", "fdbmodel/steps", "internal/seam",
 				"workers/objects", "workers/objects/held", "workers/objects/hints", "workers/objects/peer",
-				"internal/ratelog", "internal/series", "internal/socket", "internal/taskcontext"),
+				"internal/away", "internal/ratelog", "internal/series", "internal/socket", "internal/taskcontext"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {

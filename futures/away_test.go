@@ -1,0 +1,95 @@
+package futures_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// leavable is a store that answers no commit while it is away.
+type leavable struct {
+	kv.Database
+	away  atomic.Bool
+	asked chan struct{}
+	back  chan struct{}
+}
+
+func (l *leavable) Begin(o kv.Options) kv.Tx { return &leavableTx{l.Database.Begin(o), l} }
+
+type leavableTx struct {
+	kv.Tx
+	store *leavable
+}
+
+func (l *leavableTx) Commit(ctx context.Context) (kv.Committed, error) {
+	if l.store.away.Load() {
+		select {
+		case l.store.asked <- struct{}{}:
+		default:
+		}
+		select {
+		case <-l.store.back:
+		case <-ctx.Done():
+			return kv.Committed{}, ctx.Err()
+		}
+	}
+	return l.Tx.Commit(ctx)
+}
+
+// lines is a log whose lines a test takes.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// TestAClientThatAwaitsSaysThatTheStoreIsAway, once, and when it is back.
+func TestAClientThatAwaitsSaysThatTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	store := &leavable{Database: newStore(t), asked: make(chan struct{}, 1), back: make(chan struct{})}
+	clk, log := clock.NewVirtual(time.Unix(1_000_000, 0)), make(lines, 100)
+	cluster, err := fdbmodel.Open(ctx, store, futures.DefaultCluster, fdbmodel.Options{Clock: clk})
+	require.NoError(t, err)
+	c, err := futures.FromCluster(cluster, futures.Options{NoHints: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	require.NoError(t, err)
+	f, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.NoError(t, err)
+	store.away.Store(true)
+	awaited := make(chan struct{})
+	go func() {
+		defer close(awaited)
+		_, _ = f.Await(ctx) // it ends with ctx
+	}()
+	<-store.asked
+	clk.Advance(3 * cluster.Config().Heartbeat)
+	line := <-log
+	require.Contains(t, line, "level=WARN")
+	require.Contains(t, line, "the store does not answer")
+	require.Contains(t, line, "session=")
+	clk.Advance(time.Hour)
+	store.away.Store(false)
+	close(store.back)
+	line = <-log
+	require.Contains(t, line, "level=INFO")
+	require.Contains(t, line, "the store answers again")
+	cancel()
+	<-awaited
+	require.NoError(t, c.Close(context.Background()))
+	close(log)
+	for line := range log {
+		require.False(t, strings.Contains(line, "the store"), line)
+	}
+}
