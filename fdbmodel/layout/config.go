@@ -84,4 +84,6 @@ type IncomingRecord struct {
 	Writer string `msgpack:"w" json:"writer"` // of this copy
 	Batch  int64  `msgpack:"n,omitempty" json:"batch"`
 	At     int64  `msgpack:"t" json:"at_ms"`
+	// Rows is set if it may have written rows outside of clusters.
+	Rows bool `msgpack:"r,omitempty" json:"rows,omitempty"`
 }

@@ -68,7 +68,7 @@ func GoldenRecords() []GoldenRecord {
 			empty[layout.SessionRecord]()},
 		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1, Opening: "o", Connection: "c"}, false,
 			empty[layout.JanitorRecord]()},
-		{"incoming", &layout.IncomingRecord{Writer: "w", Batch: 1, At: 2}, false,
+		{"incoming", &layout.IncomingRecord{Writer: "w", Batch: 1, At: 2, Rows: true}, false,
 			empty[layout.IncomingRecord]()},
 		{"module", &layout.Module{Size: 1, StoredAt: 2, Retired: 3}, false, empty[layout.Module]()},
 		{"alias", &layout.AliasRecord{CID: "c", At: 1}, false, empty[layout.AliasRecord]()},

@@ -197,6 +197,26 @@ func TestAChangeOfARowIsNoticed(t *testing.T) {
 	require.ErrorIs(t, err, transfer.ErrChanged)
 }
 
+// TestRowsAreNotMixedWithOthers: an interrupted restore without rows is started over with them, where a program has
+// its own.
+func TestRowsAreNotMixedWithOthers(t *testing.T) {
+	t.Parallel()
+	_, file, _ := withRows(t, "app/")
+	cut := errors.New("cut off")
+	db, there := modeltest.OpenMemory(t), map[string]string{"app/0": "of a program"}
+	putRows(t, db, there)
+	_, err := restore(&hookedStore{Database: db, hook: func(n int) error {
+		if n == 2 {
+			return cut
+		}
+		return nil
+	}}, "", file, true)
+	require.ErrorIs(t, err, cut)
+	_, err = restore(db, "", file, false)
+	require.ErrorIs(t, err, transfer.ErrNotEmpty)
+	require.Equal(t, there, rowsIn(t, db))
+}
+
 func TestBadPrefixesOfRowsAreRefused(t *testing.T) {
 	t.Parallel()
 	p := modeltest.Populate(t)

@@ -43,6 +43,7 @@ func (t *copyTarget) transact(ctx context.Context, fn func(kv.Attempt) error) er
 // removed, but for rows outside of clusters, which may be others' by now; anything else
 // is ErrNotEmpty, except a cluster that was opened and never used. An unknown commit is retried and harmless.
 func (t *copyTarget) begin(ctx context.Context) error {
+	t.record.Rows = len(t.rows) > 0
 	return t.transact(ctx, func(tx kv.Attempt) error {
 		marked, err := tx.Get(t.keys.Incoming()).Wait(ctx)
 		if err != nil {
@@ -58,6 +59,9 @@ func (t *copyTarget) begin(ctx context.Context) error {
 					return fmt.Errorf("%w: it has %s, and more: use another store or name", ErrNotEmpty, tuple.String(item.Key))
 				}
 			}
+		}
+		var earlier layout.IncomingRecord
+		if marked == nil || layout.Decode(t.keys.Incoming(), marked, &earlier) != nil || !earlier.Rows {
 			if err := t.requireNoRows(ctx, tx); err != nil {
 				return err
 			}
