@@ -59,19 +59,21 @@ func TestAClientThatAwaitsSaysThatTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	store := &leavable{Database: newStore(t), asked: make(chan struct{}, 1), back: make(chan struct{})}
+	db := newStore(t)
+	other := newClient(t, db)
+	submitted, err := other.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.NoError(t, err)
+	store := &leavable{Database: db, asked: make(chan struct{}, 1), back: make(chan struct{})}
 	clk, log := clock.NewVirtual(time.Unix(1_000_000, 0)), make(lines, 100)
 	cluster, err := fdbmodel.Open(ctx, store, futures.DefaultCluster, fdbmodel.Options{Clock: clk})
 	require.NoError(t, err)
 	c, err := futures.FromCluster(cluster, futures.Options{NoHints: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, err)
-	f, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
-	require.NoError(t, err)
-	store.away.Store(true)
+	store.away.Store(true) // before its first request, which is to subscribe
 	awaited := make(chan struct{})
 	go func() {
 		defer close(awaited)
-		_, _ = f.Await(ctx) // it ends with ctx
+		_, _ = c.Future(submitted.ID()).Await(ctx) // it ends with ctx
 	}()
 	<-store.asked
 	clk.Advance(3 * cluster.Config().Heartbeat)
