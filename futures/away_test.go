@@ -4,47 +4,16 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
-
-// leavable is a store that answers no commit while it is away.
-type leavable struct {
-	kv.Database
-	away  atomic.Bool
-	asked chan struct{}
-	back  chan struct{}
-}
-
-func (l *leavable) Begin(o kv.Options) kv.Tx { return &leavableTx{l.Database.Begin(o), l} }
-
-type leavableTx struct {
-	kv.Tx
-	store *leavable
-}
-
-func (l *leavableTx) Commit(ctx context.Context) (kv.Committed, error) {
-	if l.store.away.Load() {
-		select {
-		case l.store.asked <- struct{}{}:
-		default:
-		}
-		select {
-		case <-l.store.back:
-		case <-ctx.Done():
-			return kv.Committed{}, ctx.Err()
-		}
-	}
-	return l.Tx.Commit(ctx)
-}
 
 // lines is a log whose lines a test takes.
 type lines chan string
@@ -59,31 +28,30 @@ func TestAClientThatAwaitsSaysThatTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	db := newStore(t)
+	db := storetest.New(t)
 	other := newClient(t, db)
 	submitted, err := other.Submit(ctx, futures.Task{Function: "go:upper"})
 	require.NoError(t, err)
-	store := &leavable{Database: db, asked: make(chan struct{}, 1), back: make(chan struct{})}
+	store := storetest.NewSilent(db)
 	clk, log := clock.NewVirtual(time.Unix(1_000_000, 0)), make(lines, 100)
 	cluster, err := fdbmodel.Open(ctx, store, futures.DefaultCluster, fdbmodel.Options{Clock: clk})
 	require.NoError(t, err)
 	c, err := futures.FromCluster(cluster, futures.Options{NoHints: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, err)
-	store.away.Store(true) // before its first request, which is to subscribe
+	store.Leave() // before its first request, which is to subscribe
 	awaited := make(chan struct{})
 	go func() {
 		defer close(awaited)
 		_, _ = c.Future(submitted.ID()).Await(ctx) // it ends with ctx
 	}()
-	<-store.asked
+	<-store.Asked()
 	clk.Advance(3 * cluster.Config().Heartbeat)
 	line := <-log
 	require.Contains(t, line, "level=WARN")
 	require.Contains(t, line, "the store does not answer")
 	require.Contains(t, line, "session=")
 	clk.Advance(time.Hour)
-	store.away.Store(false)
-	close(store.back)
+	store.Return()
 	line = <-log
 	require.Contains(t, line, "level=INFO")
 	require.Contains(t, line, "the store answers again")

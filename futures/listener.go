@@ -65,14 +65,6 @@ func (l *listener) init(c *Client) {
 	l.away = away.New(c.options.Logger.With("session", c.session), c.cluster.Clock())
 }
 
-// minSilence is the least time after which a round that goes on is a store that does not answer.
-const minSilence = 3 * time.Second
-
-// silence is how long a round goes on before the log has it.
-func (l *listener) silence() time.Duration {
-	return max(2*l.client.cluster.Config().Heartbeat, minSilence)
-}
-
 // wake makes the loop look for wanted subscriptions.
 func (l *listener) wake() {
 	signal.Send(l.news)
@@ -83,9 +75,10 @@ func (l *listener) fetch(ids []ID) { l.fetcher.add(ids) }
 
 func (l *listener) loop() {
 	ctx, clk := l.client.base, l.client.cluster.Clock()
+	patience := away.PatienceOf(l.client.cluster.Config().Heartbeat)
 	for ctx.Err() == nil {
 		var next time.Time
-		err := l.away.Await(ctx, l.silence(), func(ctx context.Context) (err error) {
+		err := l.away.Await(ctx, patience, func(ctx context.Context) (err error) {
 			next, err = l.stepOnce(ctx, clk.Now())
 			return err
 		})

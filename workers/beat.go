@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/away"
 )
 
 // staleAfter bounds how long a claimed future waits for a slot, a heartbeat
@@ -58,13 +59,10 @@ func (m *membership) beatLoop(ctx context.Context) error {
 	}
 }
 
-// minSilence is the least time after which a heartbeat that is open is a store that does not answer.
-const minSilence = 3 * time.Second
-
 // silence is how long a heartbeat is open before the log has it: well before others may declare the worker dead.
 func (w *Worker) silence() time.Duration {
 	config := w.cluster.Config()
-	return min(max(2*config.Heartbeat, minSilence), max(config.Heartbeat, config.DeadAfter*2/3))
+	return min(away.PatienceOf(config.Heartbeat), max(config.Heartbeat, config.DeadAfter*2/3))
 }
 
 // nextBeat is when the next heartbeat is due.

@@ -160,30 +160,50 @@ func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
 		if span.Subspace == layout.SubMailbox {
 			continue // mailboxes can be long and are not copied
 		}
-		for r := span.Range; !r.Empty(); {
-			page, err := s.page(ctx, r, kv.RangeOptions{Limit: span.Page})
-			if err != nil {
-				return err
+		err := s.eachKey(ctx, span.Range, kv.RangeOptions{Limit: span.Page}, func(item kv.KeyValue) error {
+			kind := keyspace.Table().Parse(item.Key).Kind
+			if kind == nil {
+				return fmt.Errorf("%s: %w: %s", tuple.String(item.Key), layout.ErrBadRecord, layout.ProblemUnknown)
 			}
-			for _, item := range page.Items {
-				kind := keyspace.Table().Parse(item.Key).Kind
-				if kind == nil {
-					return fmt.Errorf("%s: %w: %s", tuple.String(item.Key), layout.ErrBadRecord, layout.ProblemUnknown)
-				}
-				if kind.Moves == layout.LeftOut {
-					continue
-				}
-				if err := fn(movedItem{kind, item.Key[len(s.keys.Prefix):], item.Value}); err != nil {
-					return err
-				}
+			if kind.Moves == layout.LeftOut {
+				return nil
 			}
-			if !page.More {
-				break
-			}
-			r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+			return fn(movedItem{kind, item.Key[len(s.keys.Prefix):], item.Value})
+		})
+		if err != nil {
+			return err
 		}
 	}
-	return s.eachRow(ctx, fn)
+	for _, r := range s.rows {
+		err := s.eachKey(ctx, r, kv.RangeOptions{Limit: rowPage, Bytes: rowPageBytes}, func(item kv.KeyValue) error {
+			return fn(movedItem{nil, append([]byte{rowMark}, item.Key...), item.Value})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachKey calls fn with the keys of a range, in their order. They are read in pages.
+func (s *copySource) eachKey(ctx context.Context, r kv.Range, limits kv.RangeOptions, fn func(kv.KeyValue) error,
+) error {
+	for !r.Empty() {
+		page, err := s.page(ctx, r, limits)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			if err := fn(item); err != nil {
+				return err
+			}
+		}
+		if !page.More {
+			break
+		}
+		r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+	}
+	return nil
 }
 
 func (s *copySource) page(ctx context.Context, r kv.Range, limits kv.RangeOptions) (page kv.Page, err error) {

@@ -75,28 +75,6 @@ func holdsRow(rows []kv.Range, key []byte) bool {
 	return slices.ContainsFunc(rows, func(r kv.Range) bool { return r.Contains(key) })
 }
 
-// eachRow calls fn with all rows that are copied.
-func (s *copySource) eachRow(ctx context.Context, fn func(movedItem) error) error {
-	for _, r := range s.rows {
-		for !r.Empty() {
-			page, err := s.page(ctx, r, kv.RangeOptions{Limit: rowPage, Bytes: rowPageBytes})
-			if err != nil {
-				return err
-			}
-			for _, item := range page.Items {
-				if err := fn(movedItem{nil, append([]byte{rowMark}, item.Key...), item.Value}); err != nil {
-					return err
-				}
-			}
-			if !page.More {
-				break
-			}
-			r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
-		}
-	}
-	return nil
-}
-
 // hasOthers reports whether the store has keys outside of all clusters that are not copied.
 func (s *copySource) hasOthers(ctx context.Context) (bool, error) {
 	for _, o := range outside() {

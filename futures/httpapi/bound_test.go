@@ -7,80 +7,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/storetest"
 )
-
-// silent is a store that answers nothing until back is closed, once it is away.
-type silent struct {
-	kv.Database
-	away atomic.Bool
-	back chan struct{}
-}
-
-func (s *silent) Begin(o kv.Options) kv.Tx { return &silentTx{s.Database.Begin(o), s} }
-
-// wait waits for an answer.
-func (s *silent) wait(ctx context.Context) error {
-	if !s.away.Load() {
-		return nil
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.back:
-		return nil
-	}
-}
-
-// silentReader is a reader of such a store.
-type silentReader struct {
-	kv.Reader
-	store *silent
-}
-
-func (s silentReader) Get(key []byte) kv.Pending[[]byte] { return later(s.store, s.Reader.Get(key)) }
-
-func (s silentReader) GetRange(r kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
-	return later(s.store, s.Reader.GetRange(r, o))
-}
-
-func later[T any](store *silent, answer kv.Pending[T]) kv.Pending[T] {
-	return kv.Later(func(ctx context.Context) (nothing T, err error) {
-		if err := store.wait(ctx); err != nil {
-			return nothing, err
-		}
-		return answer.Wait(ctx)
-	})
-}
-
-type silentTx struct {
-	kv.Tx
-	store *silent
-}
-
-func (s *silentTx) Get(key []byte) kv.Pending[[]byte] { return silentReader{s.Tx, s.store}.Get(key) }
-
-func (s *silentTx) GetRange(r kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
-	return silentReader{s.Tx, s.store}.GetRange(r, o)
-}
-
-func (s *silentTx) Snapshot() kv.Reader { return silentReader{s.Tx.Snapshot(), s.store} }
-
-func (s *silentTx) Commit(ctx context.Context) (kv.Committed, error) {
-	if err := s.store.wait(ctx); err != nil {
-		return kv.Committed{}, err
-	}
-	return s.Tx.Commit(ctx)
-}
 
 // unbounded are the routes that have bounds of their own, or that ask no store.
 var unbounded = []string{
@@ -118,15 +54,15 @@ var requests = map[string][2]string{
 const parkedJobs = "POST /api/v1/jobs/{queue}/consumers/{consumer}/parked"
 
 // newSilent is a fixture whose store can be away, and whose requests wait for it as long as bound.
-func newSilent(t *testing.T, bound time.Duration) (*fixture, *silent, *stack.Stack) {
+func newSilent(t *testing.T, bound time.Duration) (*fixture, *storetest.Silent, *stack.Stack) {
 	t.Helper()
-	store := &silent{Database: newMemory(t), back: make(chan struct{})}
+	store := storetest.NewSilent(newMemory(t))
 	client, err := futures.New(t.Context(), store, futures.Options{})
 	require.NoError(t, err)
 	s := httpapi.New(client, httpapi.Options{Stack: stack.Options{Limits: stack.Limits{StoreTime: bound}}})
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
-		close(store.back)
+		store.Return()
 		server.Close()
 		require.NoError(t, client.Close(context.Background()))
 	})
@@ -137,10 +73,10 @@ func newSilent(t *testing.T, bound time.Duration) (*fixture, *silent, *stack.Sta
 func TestEveryRouteHasABound(t *testing.T) {
 	t.Parallel()
 	f, store, s := newSilent(t, 20*time.Millisecond)
-	var promise struct{ Token string }
-	f.send("POST", "/api/v1/promises", `{}`).Into(http.StatusCreated, &promise)
-	store.away.Store(true)
-	values := strings.NewReplacer("{id}", never, "{what}", "queue", "{token}", promise.Token)
+	promise, err := futures.NewPromise[int](t.Context(), f.client)
+	require.NoError(t, err)
+	store.Leave()
+	values := strings.NewReplacer("{id}", never, "{what}", "queue", "{token}", promise.Token())
 	name := regexp.MustCompile(`{\w+}`)
 	var without []string
 	for _, rt := range s.Routes() {
@@ -175,11 +111,12 @@ func TestEveryRouteHasABound(t *testing.T) {
 // TestAWaitForAFutureIsNoWaitForTheStore: the bound begins anew behind a wait that is longer.
 func TestAWaitForAFutureIsNoWaitForTheStore(t *testing.T) {
 	t.Parallel()
-	f, store, _ := newSilent(t, 100*time.Millisecond)
+	f, store, _ := newSilent(t, time.Second)
+	waits, err := f.client.Submit(t.Context(), futures.Task{Function: "go:f"})
+	require.NoError(t, err)
 	var made httpapi.Future
-	f.send("POST", path, newFuture).Into(http.StatusCreated, &made)
-	f.send("GET", path+"/"+made.ID.String()+"?wait=300ms", "").Into(http.StatusOK, &made)
+	f.send("GET", path+"/"+waits.ID().String()+"?wait=1500ms", "").Into(http.StatusOK, &made)
 	require.EqualValues(t, "ready", made.State)
-	store.away.Store(true)
-	f.send("GET", path+"/"+made.ID.String()+"?wait=1m", "").Problem(http.StatusGatewayTimeout, "timeout", "for 100ms")
+	store.Leave()
+	f.send("GET", path+"/"+made.ID.String()+"?wait=1m", "").Problem(http.StatusGatewayTimeout, "timeout", "for 1s")
 }

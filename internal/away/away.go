@@ -22,6 +22,12 @@ type Watch struct {
 	last  error     // after which transactions were repeated since the last answer
 }
 
+// leastPatience is the least time after which a request that is open is a store that does not answer.
+const leastPatience = 3 * time.Second
+
+// PatienceOf is how long whoever asks a store once in an interval waits before the log has it.
+func PatienceOf(interval time.Duration) time.Duration { return max(2*interval, leastPatience) }
+
 // New returns a watch that writes to log.
 func New(log *slog.Logger, c clock.Clock) *Watch { return &Watch{log: log, clock: c} }
 
