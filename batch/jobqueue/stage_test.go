@@ -341,6 +341,13 @@ func TestASecondProcessTakesOver(t *testing.T) {
 		require.True(w, second.AtWork())
 		w.requireOut(1, 2, 3)
 		require.ErrorIs(w, stolen.Commit(w.ctx, 2, 3, nil, joblog.Effects{}), jobqueue.ErrLeaseLost)
+
+		third := w.stage(jobqueue.StageOptions{}, w.pass)
+		w.settle(time.Minute)
+		require.False(w, third.AtWork())
+		require.NoError(w, third.Stop(w.ctx), "one that stands by")
+		require.NoError(w, third.Err())
+		require.True(w, second.AtWork())
 	})
 }
 
@@ -408,25 +415,6 @@ func TestStagesThatCannotBe(t *testing.T) {
 		<-s.Done()
 		require.ErrorIs(w, s.Err(), jobqueue.ErrBadOptions)
 		require.ErrorIs(w, s.Start(), jobqueue.ErrStarted)
-	})
-}
-
-// TestAStageOfAnEndedStoreEnds closes the store under a stage.
-func TestAStageOfAnEndedStoreEnds(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		db := modeltest.OpenMemory(t)
-		cluster := openCluster(t, db)
-		log := newLog[int](t, cluster, "in")
-		s, err := jobqueue.NewStage(cluster, log, "stage",
-			func(context.Context, jobqueue.Job[int], *jobqueue.Output) error { return nil }, jobqueue.StageOptions{})
-		require.NoError(t, err)
-		require.NoError(t, s.Start())
-		<-s.Ready()
-		require.NoError(t, db.Close())
-		<-s.Done()
-		require.ErrorIs(t, s.Err(), kv.ErrClosed)
-		require.Error(t, s.Stop(context.Background()))
 	})
 }
 
