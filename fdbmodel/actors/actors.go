@@ -30,6 +30,7 @@ type State struct {
 	Value []byte
 
 	stored []byte     // the head as it is stored, nil for none
+	beside bool       // the state has a key of its own
 	seen   kv.Version // at which it was so
 }
 
@@ -109,19 +110,19 @@ func (a *Actors) decode(tx kv.Reader, s *State) (value kv.Pending[[]byte], err e
 	if s.stored != nil {
 		err = layout.Decode(a.keys.Head(s.Ref), s.stored, &record)
 	}
-	s.Head = record.Head
-	return a.valueOf(tx, s.Ref, &s.Head, record.State), err
+	s.Head, s.beside = record.Head, record.Beside()
+	return a.valueOf(tx, s.Ref, &record), err
 }
 
 // valueOf returns the state of an actor: what its head has, or what lies beside it.
-func (a *Actors) valueOf(tx kv.Reader, r Ref, h *Head, within []byte) kv.Pending[[]byte] {
+func (a *Actors) valueOf(tx kv.Reader, r Ref, record *HeadRecord) kv.Pending[[]byte] {
 	switch {
-	case h.Beside():
+	case record.Beside():
 		return tx.Get(a.keys.State(r))
-	case within == nil && h.Version > 0:
+	case record.State == nil && record.Version > 0:
 		return kv.Ready([]byte{}, nil) // an empty state, not an absent one
 	}
-	return kv.Ready(within, nil)
+	return kv.Ready(record.State, nil)
 }
 
 // Types returns the types of which there are actors, up to limit of them, in order. Its cost grows

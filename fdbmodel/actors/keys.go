@@ -163,8 +163,9 @@ type HeadRecord struct {
 	State []byte `msgpack:"d,omitempty" json:"-"`
 }
 
-// Beside reports whether the state has a key of its own.
-func (h *Head) Beside() bool { return h.Size > MaxInHead }
+// Beside reports whether the state has a key of its own: a large one, and each one that a version of Futura
+// wrote that did not keep small ones in their heads.
+func (r *HeadRecord) Beside() bool { return r.Size > MaxInHead || r.Size > 0 && len(r.State) == 0 }
 
 // IsSound reports whether the head may be one that was written here.
 func (h *Head) IsSound() bool {

@@ -42,7 +42,8 @@ func (a *Actors) ListStates(ctx context.Context, name, after string, limit int) 
 		asked, size := make([]kv.Pending[[]byte], 0, len(list)), int64(0)
 		for i := 0; i < len(list) && size <= MaxTurnBytes; i++ {
 			one := &list[i]
-			asked, size = append(asked, a.valueOf(tx, one.Ref, &one.Head, one.Value)), size+one.Head.Size
+			record := HeadRecord{Head: one.Head, State: one.Value}
+			asked, size = append(asked, a.valueOf(tx, one.Ref, &record)), size+one.Head.Size
 		}
 		list, more = list[:len(asked)], more || len(asked) < len(list)
 		for i := range list {

@@ -29,7 +29,7 @@ func TestStatesGrowAndShrink(t *testing.T) {
 		a := read(s, "a")
 		require.Equal(t, c.value, string(a.Value), n)
 		require.NotNil(t, a.Value, n)
-		require.Equal(t, a.Head.Beside(), s.Read(of(a.Ref)) != nil, n)
+		require.Equal(t, len(a.Value) > actors.MaxInHead, s.Read(of(a.Ref)) != nil, n)
 		listed, _, err := actors.Of(s.C).ListStates(s.Ctx, "account", "", 2)
 		require.NoError(t, err)
 		require.Equal(t, c.value, string(listed[0].Value), n)
@@ -43,6 +43,46 @@ func TestStatesGrowAndShrink(t *testing.T) {
 	require.Equal(t, 3, turn(s, "a", actors.Change{Delete: true}), "head, state and the parts")
 	require.Nil(t, s.Read(of(ref("a"))))
 	s.RequireSound()
+}
+
+// TestSmallStatesBesideTheirHeads reads and changes states as a version of Futura wrote them that kept each one in a
+// key of its own.
+func TestSmallStatesBesideTheirHeads(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	keys := actors.Keys(s.C.Keys())
+	for key, c := range map[string]actors.Change{
+		"write": {Write: true, Value: []byte("new")}, "parts": {Parts: []actors.Part{part("x", "1")}},
+		"delete": {Delete: true}, "read": {}, "grow": {Write: true, Value: make([]byte, actors.MaxInHead+1)},
+	} {
+		turn(s, key, actors.Change{Write: true, Value: []byte("old")})
+		head, state := keys.Head(ref(key)), keys.State(ref(key))
+		var record actors.HeadRecord
+		require.NoError(t, layout.Decode(head, s.Read(head), &record))
+		record.State = nil
+		s.Store(head, layout.Encode(&record))
+		s.Store(state, []byte("old"))
+		s.RequireSound()
+		require.Equal(t, "old", string(read(s, key).Value))
+		listed, _, err := actors.Of(s.C).ListStates(s.Ctx, "account", "", 9)
+		require.NoError(t, err)
+		for _, one := range listed {
+			require.NoError(t, one.Err)
+			require.False(t, one.Key == key && string(one.Value) != "old")
+		}
+		turn(s, key, c)
+		after := read(s, key)
+		switch {
+		case c.Delete:
+			require.False(t, after.Exists())
+		case c.Write:
+			require.Equal(t, c.Value, after.Value)
+		default:
+			require.Equal(t, "old", string(after.Value))
+		}
+		require.Equal(t, key == "read" || key == "grow", s.Read(state) != nil, key)
+		s.RequireSound()
+	}
 }
 
 // turn ends an attempt with a change of an actor, and returns how many keys and ranges that takes.

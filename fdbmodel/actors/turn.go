@@ -52,7 +52,7 @@ func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b *fdbmodel.
 		case c.Delete && c.Read.Exists():
 			next = State{Ref: c.Read.Ref}
 			b.Write = append(b.Write, kv.KeyValue{Key: head})
-			if c.Read.Head.Beside() {
+			if c.Read.beside {
 				b.Write = append(b.Write, kv.KeyValue{Key: state})
 			}
 			if c.Read.Head.Parts {
@@ -64,9 +64,9 @@ func (a *Actors) Turn(f *fdbmodel.ClaimedFuture, changes []Change) (b *fdbmodel.
 			}
 			b.Write = append(b.Write, kv.KeyValue{Key: head, Value: next.stored})
 			switch {
-			case next.Head.Beside() && c.writesState():
+			case next.beside && c.writesState():
 				b.Write = append(b.Write, kv.KeyValue{Key: state, Value: next.Value})
-			case c.Read.Head.Beside() && !next.Head.Beside():
+			case c.Read.beside && !next.beside:
 				b.Write = append(b.Write, kv.KeyValue{Key: state})
 			}
 			if b.Write, err = a.writeParts(b.Write, c); err != nil {
@@ -125,7 +125,7 @@ func (c *Change) next(f *fdbmodel.ClaimedFuture, now int64) (State, error) {
 		next.Value = []byte{}
 	}
 	record := HeadRecord{Head: next.Head}
-	if !next.Head.Beside() {
+	if next.beside = len(next.Value) > MaxInHead; !next.beside {
 		record.State = next.Value
 	}
 	next.stored = layout.Encode(&record)

@@ -37,7 +37,7 @@ func (p *page) checkActors(it *item) {
 		case isPart:
 		case value == nil:
 			p.broken(InvariantActor, it.Raw, "actor %s has a state and no head", ref)
-		case layout.Decode(key, value, &head) == nil && (head.Size != size || !head.Beside()):
+		case layout.Decode(key, value, &head) == nil && (head.Size != size || size > 0 && !head.Beside()):
 			p.broken(InvariantActor, it.Raw, "actor %s has a state of %d bytes beside its head, which says %d", ref, size,
 				head.Size)
 		}
@@ -55,7 +55,7 @@ func (p *page) checkHead(it *item, ref actors.Ref) {
 	switch {
 	case !head.IsSound():
 		p.broken(InvariantActor, it.Raw, "the head of actor %s can't be: version %d, %d bytes", ref, head.Version, head.Size)
-	case !head.Beside() && int64(within) != head.Size, head.Beside() && within > 0:
+	case within > 0 && int64(within) != head.Size, within > actors.MaxInHead:
 		p.broken(InvariantActor, it.Raw, "actor %s has a state of %d bytes, of which its head has %d", ref, head.Size, within)
 	case head.Beside():
 		p.require(actors.Keys(p.keys).State(ref), func() {
