@@ -221,7 +221,7 @@ const inUseWait = 10 * time.Second
 // openStore opens the store, through the process that serves it where that has
 // it.
 func (a *app) openStore(ctx context.Context) (kv.Database, error) {
-	o := kvopen.Options{GiveUpAfter: a.giveUpAfter, InUseWait: inUseWait, Logger: a.notices()}
+	o := kvopen.Options{TakeOver: true, GiveUpAfter: a.giveUpAfter, InUseWait: inUseWait, Logger: a.notices()}
 	if a.outlivesServer {
 		o.GiveUpAfter, o.Share = 0, true
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
@@ -96,6 +97,32 @@ func TestServeIsKilledAndStartedAgain(t *testing.T) {
 			require.Contains(t, c.ok("check"), " 0 problems")
 		})
 	}
+}
+
+// TestACommandOutlivesItsServer kills the process that owns the store under a command that waits, and starts none in
+// its place: the command takes the store over, and serves it to the next one.
+func TestACommandOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	s := c.serve()
+	id, _, _ := strings.Cut(c.ok("promise", "new"), "\n")
+	clients := func(n int) func() bool {
+		return func() bool {
+			record, err := sharing.ReadRecord(strings.TrimPrefix(c.store, "embedded:"))
+			return err == nil && len(record.Clients) == n
+		}
+	}
+	require.Eventually(t, clients(0), time.Minute, time.Millisecond)
+	awaiting := c.command("await", "--give-up-after", "10s", id)
+	var said bytes.Buffer
+	awaiting.Stdout, awaiting.Stderr = &said, &said
+	require.NoError(t, awaiting.Start())
+	t.Cleanup(func() { _ = awaiting.Process.Kill() })
+	require.Eventually(t, clients(1), time.Minute, time.Millisecond)
+	s.end(os.Kill)
+	c.ok("promise", "resolve", id, "7")
+	require.NoError(t, awaiting.Wait(), "%s", &said)
+	require.Equal(t, "7\n", said.String())
 }
 
 // TestServeIsStopped stops the process that owns the store, which lives: a command says so within the time that it has.

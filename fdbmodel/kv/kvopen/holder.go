@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/internal/socket"
@@ -14,7 +15,8 @@ import (
 // openHeld opens a store that another process has open through that one, if it
 // shares it. Else the error says what can be done, and served whether that process
 // shares the store and so has it open until it is stopped. It is remote.ErrSilent if that does not answer in time.
-func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Database, served bool, err error) {
+func openHeld(ctx context.Context, dir string, inUse error, e embedded.Options, o Options,
+) (db kv.Database, served bool, err error) {
 	owner, err := sharing.ReadRecord(dir)
 	if err == nil {
 		served, _ = socket.Answers(owner.Socket)
@@ -29,6 +31,9 @@ func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Da
 	}
 	if !served && o.InUseWait > 0 {
 		err = errNoAnswer
+	} else if o.TakeOver {
+		db, err = sharing.Follow(ctx, dir, sharing.Options{Embedded: e, GiveUpAfter: o.GiveUpAfter,
+			ConnectTimeout: o.ConnectTimeout, Logger: o.Logger})
 	} else {
 		db, err = openRemote(ctx, remoteName{address: remote.Address{Network: "unix", Target: owner.Socket}}, o)
 	}

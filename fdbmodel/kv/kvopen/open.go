@@ -43,6 +43,9 @@ type Options struct {
 	// sharing says: it serves the store while it has it open, and takes it over when the process
 	// that has it open ends. Exclusive turns it off. Defaults to false.
 	Share bool
+	// TakeOver has this process take an embedded store over that it reaches through another process, when that ends.
+	// A store that nobody has open is its own, as without TakeOver. Defaults to false.
+	TakeOver bool
 	// InUseWait is how long Open waits for an embedded store that another process
 	// has open and does not serve: commands that run at once take turns. Defaults
 	// to 0, not at all, and to 10 s with Share.
@@ -109,7 +112,7 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 		if !errors.Is(err, kv.ErrStoreInUse) {
 			return nil, err
 		}
-		db, served, err := openHeld(ctx, parsed.path, err, o.untilGivenUp(began))
+		db, served, err := openHeld(ctx, parsed.path, err, options, o.untilGivenUp(began))
 		late := !time.Now().Before(deadline)
 		if errors.Is(err, remote.ErrSilent) {
 			late = late || o.GiveUpAfter > 0 && time.Since(began) >= o.GiveUpAfter

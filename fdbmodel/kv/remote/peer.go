@@ -70,7 +70,7 @@ func (s *server) serve(raw net.Conn) {
 	hello := bufio.NewReaderSize(conn, maxHello)
 	id, err := s.welcome(conn, hello)
 	s.unauthenticated.remove(raw)
-	if errors.Is(err, errSilent) {
+	if errors.Is(err, errSilent) || s.ctx.Err() != nil {
 		return
 	}
 	if err != nil {

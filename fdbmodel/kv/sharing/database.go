@@ -28,6 +28,8 @@ type Options struct {
 	// GiveUpAfter is how long the store may be without an owner that serves it before everything
 	// fails with remote.ErrGone. Defaults to no limit.
 	GiveUpAfter time.Duration
+	// ConnectTimeout is how long an owner that takes a connection has to answer. Defaults to 5 s.
+	ConnectTimeout time.Duration
 	// Logger receives that this process took the store over, and what keeps it from serving it.
 	// Defaults to none.
 	Logger *slog.Logger
@@ -78,6 +80,20 @@ func (r *role) close() error {
 // process that is. It returns kv.ErrStoreInUse if another process has it open and does not serve
 // it, and else the errors of embedded.Open. ctx bounds only the opening.
 func Open(ctx context.Context, dir string, o Options) (*Database, error) {
+	return open(ctx, dir, o, (*Database).enter)
+}
+
+// Follow opens the store in dir through the process that owns it, and takes it over when that ends. Its errors are
+// those of remote.Open where no process serves it.
+func Follow(ctx context.Context, dir string, o Options) (*Database, error) {
+	return open(ctx, dir, o, func(d *Database, ctx context.Context) (*role, error) {
+		f, err := d.reach(ctx)
+		return &role{follower: f}, err
+	})
+}
+
+func open(ctx context.Context, dir string, o Options, enter func(*Database, context.Context) (*role, error),
+) (*Database, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("sharing: %w", err)
@@ -91,7 +107,7 @@ func Open(ctx context.Context, dir string, o Options) (*Database, error) {
 	d := &Database{dir: dir, options: o, id: rand.Text(), away: make(chan struct{}, 1),
 		failed: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	first, err := d.enter(ctx)
+	first, err := enter(d, ctx)
 	if err != nil {
 		d.cancel()
 		return nil, err

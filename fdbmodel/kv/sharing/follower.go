@@ -25,6 +25,7 @@ func (d *Database) reach(ctx context.Context) (*remote.Database, error) {
 	}
 	f, err := remote.Open(ctx, address, remote.Options{
 		Connection: d.id, Dial: d.dial, OnAway: func() { signal.Send(d.away) }, GiveUpAfter: d.options.GiveUpAfter,
+		DialTimeout: d.options.ConnectTimeout,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sharing: %w", err)
