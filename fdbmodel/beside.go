@@ -124,10 +124,26 @@ func (f *finishing) submit(ctx context.Context, w *WriteSet,
 		return nil, nil, fmt.Errorf("%w: %w", errMayBeNewer, err)
 	}
 	if err != nil {
+		f.nameTask(err, at)
 		err = &submitError{f.submitter[at], fmt.Errorf("future %d of those that are submitted with the result: %w",
 			1+at-firstOf(f.submitter, at), err)}
 	}
 	return answers, lined, err
+}
+
+// nameTask has a NotUniqueError count the task that has the name among those of the attempt at fault; if that is one
+// of another attempt, it names its future, which is made unless that attempt is refused as well.
+func (f *finishing) nameTask(err error, at int) {
+	var taken *NotUniqueError
+	if !errors.As(err, &taken) || taken.Task == 0 {
+		return
+	}
+	first := taken.Task - 1
+	if f.submitter[first] == f.submitter[at] {
+		taken.Task -= firstOf(f.submitter, first)
+	} else {
+		taken.Task, taken.ID = 0, f.submits[first].ID
+	}
 }
 
 // flush writes what the attempts change, and puts in line what they submit.

@@ -95,7 +95,7 @@ func (ins *inserting) insert(ctx context.Context, i int) error {
 			return nil
 		}
 	}
-	if other, err := ins.resolveName(ctx, ins.w, ins.asked, ins.subs, ins.answers, i); err != nil || other {
+	if other, err := ins.resolveName(ctx, i); err != nil || other {
 		return err
 	}
 	if err := ins.asked.require(ctx, i, s); err != nil {

@@ -113,6 +113,7 @@ func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, e
 			continue
 		}
 		if err != nil {
+			countTask(err, len(answers))
 			return answers, err
 		}
 		answers, prepared = append(answers, part...), prepared[n:]
@@ -166,10 +167,12 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 	}
 	w := c.write(tx)
 	w.lanes.Share()
+	w.made = c.madeIn(tx)
 	submitted, err := c.insertBatch(ctx, w, prepared, true)
 	if err != nil {
 		kv.Fail(tx, fmt.Errorf("a submit in the transaction: %w", err))
 	}
+	w.made.add(submitted)
 	return submitted, err
 }
 

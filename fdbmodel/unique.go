@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -96,49 +97,111 @@ func (n *names) ask(tx kv.Reader, keys layout.Keyspace, s *Submission) {
 
 // resolveName finds out whether a unique submission may have its name. It returns true if
 // another future is the answer. On ConflictReplace it cancels the other one.
-func (c *Cluster) resolveName(ctx context.Context, w *WriteSet, asked *askedSubmitted, subs []Submission,
-	answers []Submitted, i int,
-) (bool, error) {
-	s, answer := &subs[i], &answers[i]
+func (ins *inserting) resolveName(ctx context.Context, i int) (bool, error) {
+	s, answer, names := &ins.subs[i], &ins.answers[i], &ins.asked.names
 	if s.Unique == nil {
 		return false, nil
 	}
 	name := s.Spec.Unique.Name
-	if first, taken := asked.names.taken[name]; taken && keepsName(&subs[first].Spec, answers[first].State, w.Now) {
-		return resolveTwice(s, &subs[first], &answers[first], answer)
+	if first, taken := names.taken[name]; taken && keepsName(&ins.subs[first].Spec, ins.answers[first].State, ins.w.Now) {
+		return ins.resolveTwice(first, i)
 	} else if taken {
-		asked.names.taken[name] = i
+		names.taken[name] = i
 		return false, nil
 	}
 	// The submission's own id may have the name too: of a future that was removed.
-	other, err := w.holderOf(ctx, name, layout.ID{}, asked.names.asked[name])
+	other, err := ins.w.holderOf(ctx, name, layout.ID{}, names.asked[name])
 	if err != nil {
 		return false, err
 	}
 	if other == nil {
-		asked.names.taken[name] = i
+		names.taken[name] = i
 		return false, nil
 	}
-	refusal := other.Refusal(name, s.Unique.OnConflict)
+	refusal := other.Refusal(name, s.Unique.OnConflict, ins.w.Now)
 	if other.Row != nil {
-		if refusal.Differs, err = c.otherThan(ctx, w.Tx, other.Row, s); err != nil {
+		if refusal.Differs, err = ins.otherThan(ctx, ins.w.Tx, other.Row, s); err != nil {
 			return false, err
 		}
 	}
 	switch {
 	case s.Unique.OnConflict == ConflictReturn:
-		answer.ID, answer.State, answer.Existed, answer.Differs = other.ID, refusal.State, true, refusal.Differs
-		answer.place = nil
+		answer.isOther(other.ID, refusal.State, refusal.Differs)
 		return true, nil
-	case s.Unique.OnConflict == ConflictReplace && isWaiting(other.Row) && w.lanes.Lined[other.ID] == nil:
-		asked.names.taken[name] = i
-		answer.Replaced = other.ID
-		err = w.replace(asked.inputs, other.Row, s.ID, c.clock.Now())
-		w.names.Clear(name, other.Record.FreeAt, other.ID)
-		answer.mail = w.mail.Notices
-		return false, err
+	case s.Unique.OnConflict == ConflictReplace && isWaiting(other.Row) && ins.w.lanes.Lined[other.ID] == nil:
+		return false, ins.replace(other.Row, i)
+	case ins.w.made.has(other.ID):
+		refusal.ID = layout.ID{}
 	}
 	return false, refusal
+}
+
+// resolveTwice resolves the name of submission i, which an earlier one of the same transaction has. That one is
+// replaced as a future of an earlier transaction would be, but for one in the line of a lane, and one that others of
+// the call take the result of: those would be left without an input.
+func (ins *inserting) resolveTwice(first, i int) (bool, error) {
+	s, earlier, answer := &ins.subs[i], &ins.answers[first], &ins.answers[i]
+	row := ins.seen[ins.subs[first].ID]
+	differs := unique.OtherWork(row.Spec, &s.Spec)
+	taken := row.Dependants || slices.Contains(layout.UnpackIDs(s.Spec.Inputs), row.ID)
+	switch {
+	case s.Unique.OnConflict == ConflictReturn:
+		answer.isOther(row.ID, earlier.State, differs)
+		return true, nil
+	case s.Unique.OnConflict == ConflictReplace && isWaiting(row) && row.Line == nil && !taken:
+		earlier.State, earlier.place = layout.Failed, nil
+		return false, ins.replace(row, i)
+	}
+	holder := unique.Holder{Record: *layout.UniqueOf(row.Spec), Row: row}
+	refusal := holder.Refusal(s.Spec.Unique.Name, s.Unique.OnConflict, ins.w.Now)
+	refusal.Task, refusal.Differs = 1+first, differs
+	return false, refusal
+}
+
+// isOther has another future be the answer.
+func (s *Submitted) isOther(id layout.ID, state layout.State, differs string) {
+	s.ID, s.State, s.Existed, s.Differs, s.place = id, state, true, differs, nil
+}
+
+// replace cancels a future that waits, and gives its name to submission i.
+func (ins *inserting) replace(row *layout.Row, i int) error {
+	name, answer := row.Spec.Unique.Name, &ins.answers[i]
+	ins.asked.names.taken[name] = i
+	answer.Replaced = row.ID
+	err := ins.w.replace(ins.asked.inputs, row, ins.subs[i].ID, ins.clock.Now())
+	ins.w.names.Clear(name, row.Spec.FreeAt(), row.ID)
+	answer.mail = ins.w.mail.Notices
+	return err
+}
+
+// madeBy are the futures that a transaction of the caller's has made: they exist if it commits. Nil has none.
+type madeBy map[layout.ID]bool
+
+// madeKey is where a transaction remembers what it makes in a cluster.
+type madeKey struct{ cluster string }
+
+// madeIn returns what a transaction remembers to have made, nil if it can't.
+func (c *Cluster) madeIn(tx kv.Tx) madeBy {
+	local, key := kv.LocalOf(tx), madeKey{c.name}
+	if local == nil {
+		return nil
+	}
+	made, known := local.Value(key).(madeBy)
+	if !known {
+		made = madeBy{}
+		local.Set(key, made)
+	}
+	return made
+}
+
+func (m madeBy) has(id layout.ID) bool { return m[id] }
+
+func (m madeBy) add(submitted []Submitted) {
+	for i := range submitted {
+		if m != nil && !submitted[i].Existed {
+			m[submitted[i].ID] = true
+		}
+	}
 }
 
 // keepsName reports whether a future that the transaction has made still has its name:
@@ -147,18 +210,12 @@ func keepsName(s *layout.Spec, state layout.State, now int64) bool {
 	return !state.Terminal() || s.Unique.Until == layout.UntilEver || s.FreeAt() > now
 }
 
-// resolveTwice resolves a name that an earlier submission of the same transaction has.
-func resolveTwice(s, first *Submission, earlier, answer *Submitted) (bool, error) {
-	differs := unique.OtherWork(&first.Spec, &s.Spec)
-	if s.Unique.OnConflict != ConflictReturn {
-		holder := unique.Holder{ID: first.ID, Record: *layout.UniqueOf(&first.Spec)}
-		refusal := holder.Refusal(s.Spec.Unique.Name, ConflictRefuse)
-		refusal.State, refusal.Differs = earlier.State, differs
-		return false, refusal
+// countTask has a NotUniqueError that names a task of its transaction count those of earlier transactions too.
+func countTask(err error, before int) {
+	var taken *NotUniqueError
+	if errors.As(err, &taken) && taken.Task > 0 {
+		taken.Task += before
 	}
-	answer.ID, answer.State, answer.Existed, answer.Differs = first.ID, earlier.State, true, differs
-	answer.place = nil
-	return true, nil
 }
 
 // isWaiting reports whether a future waits to begin.
@@ -192,7 +249,7 @@ func (w *WriteSet) requireName(ctx context.Context, before, after *layout.Row) e
 	if err != nil || other == nil {
 		return err
 	}
-	refusal := other.Refusal(name, ConflictRefuse)
+	refusal := other.Refusal(name, ConflictRefuse, w.Now)
 	if other.Row != nil {
 		refusal.Differs = unique.OtherWork(other.Row.Spec, before.Spec)
 	}

@@ -37,6 +37,7 @@ type WriteSet struct {
 	calls    index.Calls
 	pool     pool
 	lost     []layout.Row
+	made     madeBy
 
 	// take claims a future that its lane admits, and reports whether it did. Defaults to nil: none.
 	take func(row *layout.Row) bool

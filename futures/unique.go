@@ -18,7 +18,8 @@ type (
 	UniquePart = fdbmodel.UniquePart
 	// Conflict says what becomes of a submit while another future has its place.
 	Conflict = fdbmodel.Conflict
-	// NotUniqueError says which other future there is, and what it has that differs.
+	// NotUniqueError says which other future there is, or which earlier task of the same call, and what
+	// it has that differs.
 	// Errors.Is holds for ErrNotUnique.
 	NotUniqueError = fdbmodel.NotUniqueError
 )
@@ -34,7 +35,7 @@ const (
 	UntilEver  = layout.UntilEver  // for ever, even after it was removed
 
 	ConflictRefuse  = fdbmodel.ConflictRefuse  // the submit returns a NotUniqueError
-	ConflictReturn  = fdbmodel.ConflictReturn  // the submit returns the other future
+	ConflictReturn  = fdbmodel.ConflictReturn  // the submit returns the other future, also if it was removed
 	ConflictReplace = fdbmodel.ConflictReplace // the other one is cancelled, if no worker has claimed it
 )
 

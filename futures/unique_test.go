@@ -72,6 +72,24 @@ func TestUniqueAnswers(t *testing.T) {
 	require.ErrorIs(t, err, futures.ErrBadSpec)
 }
 
+// TestTheLastTaskOfACallCounts where each replaces the one before: both are told.
+func TestTheLastTaskOfACallCounts(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, storetest.New(t))
+	e := newExecutor(t, c, echo)
+	u := futures.Unique{Key: "k", OnConflict: futures.ConflictReplace}
+	both, err := c.SubmitMany(t.Context(), []futures.Task{uniqueTask("a", u), uniqueTask("b", u)})
+	require.NoError(t, err)
+	require.Equal(t, both[0].ID(), both[1].Replaced())
+	_, err = both[0].Await(t.Context())
+	require.ErrorIs(t, err, futures.ErrCancelled)
+	require.ErrorContains(t, err, "replaced by future "+both[1].ID().String())
+	require.Equal(t, 1, e.all(t))
+	r, err := both[1].Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "ran b", string(r.Value))
+}
+
 // TestConcurrentUniqueSubmits has many calls share transactions: each gets its own answer.
 func TestConcurrentUniqueSubmits(t *testing.T) {
 	t.Parallel()

@@ -111,7 +111,7 @@ func (n *Names) holder(ctx context.Context, tx kv.Tx, name layout.UniqueName) (*
 	if err != nil {
 		return nil, err
 	}
-	return h.Refusal(name, fdbmodel.ConflictRefuse), nil
+	return h.Refusal(name, fdbmodel.ConflictRefuse, now), nil
 }
 
 // Release has the future that has a name give it up, and returns which one had it.

@@ -204,28 +204,6 @@ func TestUniqueRequests(t *testing.T) {
 	require.Zero(t, s.Counted(layout.Ready))
 }
 
-// TestUniqueTwiceInOneCall submits two futures with one key in one transaction.
-func TestUniqueTwiceInOneCall(t *testing.T) {
-	t.Parallel()
-	s := modeltest.NewStage(t)
-	two := func(conflict fdbmodel.Conflict) ([]fdbmodel.Submitted, error) {
-		sub := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}}
-		unique(fdbmodel.Unique{OnConflict: conflict})(&sub)
-		return s.C.Submit(s.Ctx, []fdbmodel.Submission{sub, sub})
-	}
-	for _, conflict := range []fdbmodel.Conflict{fdbmodel.ConflictRefuse, fdbmodel.ConflictReplace} {
-		_, err := two(conflict)
-		require.ErrorIs(t, err, fdbmodel.ErrNotUnique)
-		require.Zero(t, s.Counted(layout.Ready))
-	}
-	got, err := two(fdbmodel.ConflictReturn)
-	require.NoError(t, err)
-	require.Equal(t, got[0].ID, got[1].ID)
-	require.True(t, got[1].Existed)
-	require.EqualValues(t, 1, s.Counted(layout.Ready))
-	s.RequireSound()
-}
-
 // TestUniqueRetry retries a future whose key another one has taken since, and once
 // that has ended.
 func TestUniqueRetry(t *testing.T) {

@@ -49,10 +49,10 @@ func (u *Unique) unique() (futures.Unique, error) {
 	return ParseUnique(u.Key, u.By, u.Until, time.Duration(u.ForMS)*time.Millisecond, u.OnConflict), nil
 }
 
-// describeNotUnique names the other future for programs.
+// describeNotUnique names the other future for programs, unless a task of the same request has the key.
 func describeNotUnique(err error, p *stack.Problem) {
 	var other *futures.NotUniqueError
-	if errors.As(err, &other) {
+	if errors.As(err, &other) && !other.ID.IsZero() {
 		p.About = map[string]any{"unique": HolderOf(other)}
 		p.SetHeader("Location", futuresPath+"/"+other.ID.String())
 	}

@@ -39,6 +39,10 @@ func TestUniqueOverHTTP(t *testing.T) {
 	f.send("POST", path+":submit", `{"futures":[`+body("b", `{"key":"k","on_conflict":"return"}`)+`]}`).
 		Into(http.StatusCreated, &many)
 	require.Equal(t, []httpapi.Submitted{{ID: first.ID, Existed: true, Unlike: "arguments"}}, many.Futures)
+	a = f.send("POST", path+":submit", `{"futures":[`+body("a", `{"key":"2"}`)+","+body("b", `{"key":"2"}`)+`]}`)
+	a.Problem(http.StatusConflict, "not_unique", "task 1 of the same call")
+	require.Empty(t, a.Header.Get("Location"), "it is not made")
+	require.NotContains(t, string(a.Body), `"about"`)
 	f.send("POST", path, body("b", `{"key":"k","on_conflict":"replace","until":"ever"}`)).Into(http.StatusCreated, &second)
 	require.NotEqual(t, first.ID, second.ID)
 	f.send("GET", path+"/"+first.ID.String(), "").Into(http.StatusOK, &first)

@@ -10,7 +10,7 @@ func actorCallMutants() []mutant {
 	return []mutant{
 		{name: "what a call sends has its deadline", file: "futures/method.go", by: changes,
 			old: "context.WithValue(ctx, taskcontext.DeadlineKey{}, nil)", new: "ctx"},
-		{name: "two reminders of a name in a call refuse each other", file: "workers/turn.go", by: changes,
+		{name: "two reminders of a name in a call are both made", file: "workers/turn.go", by: changes,
 			old: "\tt.submits = slices.Delete(t.submits, at, at+1)\n", new: ""},
 		{name: "a state that is changed after a delete is dropped", file: "futures/actor.go", by: changes,
 			old: "!bytes.Equal(c.Value, j.last)", new: "false"},

@@ -29,7 +29,7 @@ func laneMutants() []mutant {
 			new: "if a.Lined != nil && false {"},
 		{name: "a transaction replaces what it put in line", file: "fdbmodel/unique.go",
 			by:  suites{{of: "fdbmodel/lanes", run: "ATransactionNames"}},
-			old: " && w.lanes.Lined[other.ID] == nil:",
+			old: " && ins.w.lanes.Lined[other.ID] == nil:",
 			new: ":"},
 		{name: "another attempt at a transaction remembers the last one", file: "fdbmodel/kv/transact.go",
 			by:  suites{{of: "fdbmodel/kv", run: "Local"}},

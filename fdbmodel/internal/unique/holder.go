@@ -21,14 +21,15 @@ type Holder struct {
 	Row    *layout.Row // nil if it was removed, even if another one has its id now
 }
 
-// Refusal is the error for another future that is to have the name, on a conflict as it says.
-func (h *Holder) Refusal(name layout.UniqueName, on Conflict) *TakenError {
-	e := &TakenError{notReplaced: on == ConflictReplace, ID: h.ID, Name: name, Key: h.Record.Key, Until: h.Record.Until}
+// Refusal is the error for another future that is to have the name now, on a conflict as it says.
+func (h *Holder) Refusal(name layout.UniqueName, on Conflict, now int64) *TakenError {
+	e := &TakenError{notReplaced: on == ConflictReplace, ID: h.ID, Name: name, Key: h.Record.Key, Until: h.Record.Until,
+		period: h.Record.FreeAt > now}
 	if h.Record.FreeAt > 0 {
 		e.FreeAt = time.UnixMilli(h.Record.FreeAt)
 	}
 	if h.Row != nil {
-		e.State = h.Row.State()
+		e.State, e.begun = h.Row.State(), h.Row.HasBegun()
 	}
 	return e
 }

@@ -5,7 +5,6 @@ package unique
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,80 +54,13 @@ type Conflict string
 const (
 	// ConflictRefuse returns a TakenError.
 	ConflictRefuse Conflict = ""
-	// ConflictReturn returns the other future, even if its content differs.
+	// ConflictReturn returns the other future, even if its content differs, and if it was removed.
 	ConflictReturn Conflict = "return"
 	// ConflictReplace cancels the other future and gives its name to the new one, if
 	// no worker has claimed the other. It returns a TakenError for one that is
 	// claimed, or over: what has begun is not replaced.
 	ConflictReplace Conflict = "replace"
 )
-
-// ErrTaken is returned by submit and retry when another future has the name of
-// a unique one. Every TakenError matches it.
-var ErrTaken = errors.New("not unique")
-
-// TakenError says which future has the name of a unique one. Nothing was
-// changed.
-type TakenError struct {
-	// ID is the future that has the name, and State its state: 0 if it was removed
-	// and kept the name.
-	ID    layout.ID
-	State layout.State
-	// Name and Key say what both have in common. Key is cut, and empty if the name
-	// was made without one.
-	Name layout.UniqueName
-	Key  string
-	// Until and FreeAt say when the other gives up the name. FreeAt is the zero time
-	// if no period says so.
-	Until  layout.UniqueUntil
-	FreeAt time.Time
-	// Differs is the first part of the other future that differs, such as
-	// "arguments"; empty if it is the same work.
-	Differs string
-
-	notReplaced bool
-}
-
-// Unwrap returns ErrTaken.
-func (e *TakenError) Unwrap() error { return ErrTaken }
-
-// Error implements error.
-func (e *TakenError) Error() string {
-	what := "the same work"
-	if e.Key != "" {
-		what = fmt.Sprintf("the key %.80q", e.Key)
-	}
-	state := "which was removed"
-	if e.State != 0 {
-		state = e.State.String()
-	}
-	text := fmt.Sprintf("%v: future %s (%s) has %s", ErrTaken, e.ID, state, what)
-	if e.Differs != "" {
-		text += ", with other " + e.Differs
-	}
-	return text + ": " + e.remedy()
-}
-
-func (e *TakenError) remedy() string {
-	over := e.State == 0 || e.State.Terminal()
-	var until string
-	switch {
-	case e.Until == layout.UntilEver:
-		return "it keeps it for ever: release it (futura unique release), or use another key"
-	case !e.FreeAt.IsZero() && over:
-		until = "until " + e.FreeAt.UTC().Format(time.RFC3339)
-	case !e.FreeAt.IsZero():
-		until = "until it is over, and until " + e.FreeAt.UTC().Format(time.RFC3339) + " at least"
-	case e.Until == layout.UntilClaim:
-		until = "until a worker claims it"
-	default:
-		until = "until it is over"
-	}
-	if e.notReplaced {
-		return "it has begun and is not replaced; it keeps it " + until
-	}
-	return "it keeps it " + until + ": await it, replace or cancel it, or use another key"
-}
 
 // Check returns ErrBadSpec and ErrTooLarge.
 func (u *Unique) Check() error {
