@@ -75,13 +75,13 @@ type Task struct {
 	// once.
 	Delay     time.Duration
 	NotBefore time.Time
-	// Expires is how long the future may wait, from when it is ready at the earliest:
-	// no attempt begins later, the first or another one. If it waits at that time, it
-	// fails for good with the kind expired; one that runs goes on. Deadline is when it
-	// must be over: an attempt that runs then is stopped, and the future fails for good
-	// with the kind deadline. A future that a function submits with its context has the
-	// deadline of the function's future, unless its own is earlier. Client.Retry lifts
-	// both. Default to no limits.
+	// Expires is how long the future may wait, counted from its submit, or from the end of its
+	// delay, also while it waits for inputs or in the line of a lane: no attempt begins later,
+	// the first or another one. If it waits at that time, it fails for good with the kind
+	// expired; one that runs goes on. Deadline is when it must be over: an attempt that runs
+	// then is stopped, and the future fails for good with the kind deadline. A future that a
+	// function submits with its context has the deadline of the function's future, unless its
+	// own is earlier. Client.Retry lifts both. Default to no limits.
 	Expires  time.Duration
 	Deadline time.Time
 	// Worker is the only worker that may run the future, until an attempt fails or
