@@ -38,7 +38,8 @@ type LaneSettings struct {
 	// admissions of such a kind conflict with one another. Defaults to 0, no bound.
 	Total int
 	// Rate is how many futures of one lane are admitted in each Every, up to 1,000,000 in
-	// up to 31 days. Defaults to no bound.
+	// up to 31 days. It is the rate of admissions: while no worker takes them, up to Width are admitted, and may
+	// start together afterwards. Defaults to no bound.
 	Rate  int
 	Every time.Duration
 	// Aside has a future that waits for its next attempt give its slot to the next in

@@ -91,7 +91,8 @@ func (a *app) laneSetCommand() *cobra.Command {
 	flags.IntVar(&s.Width, "width", 1, "how many futures of one lane are admitted at a time")
 	flags.IntVar(&s.Total, "total", 0, "the same over all lanes of the kind, which take turns (default: no bound)")
 	flags.StringVar(&rate, "rate", "",
-		"how many futures of one lane are admitted in a time, such as 10/s (default: no bound)")
+		"how many futures of one lane are admitted in a time, such as 10/s; up to --width of them may start together once "+
+			"workers are back (default: no bound)")
 	flags.BoolVar(&s.Aside, "aside", false,
 		"a future that waits for its next attempt lets the next in line go first, instead of keeping its slot")
 	flags.IntVar(&s.MaxWaiting, "max-waiting", 0,
