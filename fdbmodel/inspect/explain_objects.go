@@ -95,50 +95,60 @@ func wayOut(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (string, 
 	if row.Spec.IsPut() {
 		return "Put the value again, under another id or key: a future that was put can't be retried.", nil
 	}
-	root := *row
+	root, missing := *row, layout.ID{}
 	for range maxChain {
-		failed, err := failedInput(ctx, c, &root)
+		failed, gone, err := badInput(ctx, c, &root)
 		if err != nil {
 			return "", err
 		}
-		if failed == nil {
+		if missing = gone; failed == nil || !gone.IsZero() {
 			break
 		}
 		root = *failed
 	}
 	switch {
+	case root.Spec.IsPut():
+		return fmt.Sprintf("Its input %s was put, and its value is lost: a retry would fail again. Put the value again, "+
+			"under another id or key, and submit this future anew with that.", root.ID), nil
+	case !missing.IsZero() && root.ID == row.ID:
+		return fmt.Sprintf("Its input %s does not exist: a retry fails again, unless a future with that id or key is "+
+			"submitted before. Or submit this future anew with another input.", missing), nil
+	case !missing.IsZero():
+		return fmt.Sprintf("Future %s failed first, and its input %s does not exist: a retry fails again, unless a future "+
+			"with that id or key is submitted before. Or submit them anew with another input.", root.ID, missing), nil
 	case root.ID == row.ID && row.Spec.IsPromise():
 		return "Retry it by hand to have it wait again: its token still opens it.", nil
 	case root.ID == row.ID:
 		return "Retry it by hand to run it again.", nil
-	case root.Spec.IsPut():
-		return fmt.Sprintf("Its input %s was put, and its value is lost: a retry would fail again. Put the value again, "+
-			"under another id or key, and submit this future anew with that.", root.ID), nil
 	default:
 		return fmt.Sprintf("Future %s failed first: retry that by hand, then those between, then this one.", root.ID), nil
 	}
 }
 
-// failedInput returns the first input that failed of a future which failed with one,
-// nil if there is none.
-func failedInput(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (*layout.Row, error) {
-	if row.Exception == nil || row.Exception.Kind != layout.KindUpstream {
-		return nil, nil
-	}
+// badInput returns the first input that does not exist of a future that has failed, if there is one, as missing: a
+// retry would fail again. Otherwise it returns the first one that failed, if the future failed with that.
+func badInput(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (failed *layout.Row, missing layout.ID,
+	err error,
+) {
 	ids, err := edges.Of(c).FirstInputs(ctx, row.ID, row.Spec, maxInputsRead)
 	if err != nil {
-		return nil, err
+		return nil, missing, err
 	}
 	inputs, err := c.GetMany(ctx, ids)
 	if err != nil {
-		return nil, err
+		return nil, missing, err
 	}
-	for i := range inputs {
-		if inputs[i].Spec != nil && inputs[i].State() == layout.Failed {
-			return &inputs[i], nil
+	upstream := row.Exception != nil && row.Exception.Kind == layout.KindUpstream
+	for _, id := range ids {
+		at := slices.IndexFunc(inputs, func(input layout.Row) bool { return input.ID == id && input.Spec != nil })
+		switch {
+		case at < 0:
+			return nil, id, nil
+		case upstream && failed == nil && inputs[at].State() == layout.Failed:
+			failed = &inputs[at]
 		}
 	}
-	return nil, nil
+	return failed, missing, nil
 }
 
 // maxInputsRead is how many inputs of a future are looked at.

@@ -75,12 +75,26 @@ func (in *Inputs) get(ctx context.Context, id layout.ID) (*layout.Row, error) {
 	return &row, nil
 }
 
-// errNoInput is returned for an input that does not exist.
-var errNoInput = fmt.Errorf("%w: an input does not exist", layout.ErrBadSpec)
+// noInputError is returned for an input that does not exist.
+type noInputError struct{ user, input layout.ID }
+
+// Error implements error.
+func (e *noInputError) Error() string {
+	return fmt.Sprintf("future %s: %v: an input does not exist: %s: submit it first", e.user, layout.ErrBadSpec, e.input)
+}
+
+// Unwrap returns ErrBadSpec.
+func (e *noInputError) Unwrap() error { return layout.ErrBadSpec }
+
+// failure is that of a future that was accepted, and whose input does not exist.
+func (e *noInputError) failure() *layout.Exception {
+	return &layout.Exception{Kind: layout.KindUpstream,
+		Message: fmt.Sprintf("input %s does not exist: it was removed, or never submitted", e.input)}
+}
 
 // link links inputs to a future: those that are not over notify it when they end, and
 // none is removed before the future ends. It returns how many it has to wait for. It
-// returns a failure, and links nothing, if an input has failed, and errNoInput.
+// returns a failure, and links nothing, if an input has failed, and a noInputError.
 func (in *Inputs) link(ctx context.Context, user *layout.Row, inputs []layout.ID,
 ) (waiting int, failure *layout.Exception, err error) {
 	id, listed := user.ID, user.Spec.ListsInputs()
@@ -90,7 +104,7 @@ func (in *Inputs) link(ctx context.Context, user *layout.Row, inputs []layout.ID
 		case err != nil:
 			return 0, nil, err
 		case row == nil:
-			return 0, nil, fmt.Errorf("future %s: %w: %s: submit it first", id, errNoInput, input)
+			return 0, nil, &noInputError{id, input}
 		case row.State() == layout.Failed:
 			return 0, upstream(row), nil
 		}

@@ -305,8 +305,9 @@ func (r *resolution) link(ctx context.Context, row *layout.Row) error {
 	}
 	r.inputs.Ask(inputs, nil)
 	waiting, failure, err := r.inputs.link(ctx, row, inputs)
-	if errors.Is(err, errNoInput) {
-		failure, err = &layout.Exception{Kind: layout.KindUpstream, Message: err.Error()}, nil
+	var missing *noInputError
+	if errors.As(err, &missing) {
+		failure, err = missing.failure(), nil
 	}
 	if err != nil {
 		return err
