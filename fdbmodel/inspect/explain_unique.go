@@ -23,10 +23,12 @@ func textUnique(c *fdbmodel.Cluster, row *layout.Row) string {
 	switch until := free.UTC().Format(time.RFC3339); {
 	case u.Until == layout.UntilEver:
 		return fmt.Sprintf(" No other %s is accepted, unless the key was released or another future replaced it.", what)
-	case period && over:
+	case period && (over || u.Until == layout.UntilClaim && row.HasBegun()):
 		return fmt.Sprintf(" No other %s is accepted until %s.", what, until)
 	case over:
 		return ""
+	case period && u.Until == layout.UntilClaim:
+		return fmt.Sprintf(" No other %s is accepted until a worker claims it, and not before %s.", what, until)
 	case period:
 		return fmt.Sprintf(" No other %s is accepted until it is over, and not before %s.", what, until)
 	case u.Until == layout.UntilClaim && row.HasBegun():
