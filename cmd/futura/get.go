@@ -101,10 +101,10 @@ func (d *description) rows() [][]string {
 	rows := pairs{
 		{"id", r.ID.String()}, {"state", d.state()}, {"function", spec.Function}, {"queue", spec.Queue},
 		{"submitted", timeText(spec.SubmittedAt)},
-		{"attempt", fmt.Sprintf("%d of %d", r.Attempt(), spec.MaxRetries+1)},
-		{"arguments", valueLine(spec.ArgsSize, spec.Codec, d.args)},
 	}
 	add := rows.add
+	add(r.Attempt() > 0 || !r.State().Terminal(), "attempt", "%d of %d", r.Attempt(), spec.MaxRetries+1)
+	add(true, "arguments", "%s", valueLine(spec.ArgsSize, spec.Codec, d.args))
 	inputs := spec.CountInputs()
 	add(inputs > 0, "inputs", "%d: %s", inputs, someIDs(d.edges.Inputs, inputs > shownIDs))
 	add(len(d.edges.WaitsFor) > 0, "waits for", "%s", someIDs(d.edges.WaitsFor, d.edges.MoreWaitsFor))
@@ -224,18 +224,24 @@ func (d *description) worker() string {
 	return string(d.row.Claim.Worker)
 }
 
+// failureLine says of which attempt a failure is, if there was one.
+func failureLine(attempt int, at int64, kind layout.FailureKind, message string) string {
+	text := fmt.Sprintf("at %s, %s: %s", timeText(at), kind, firstLine(message))
+	if attempt == 0 {
+		return text
+	}
+	return fmt.Sprintf("attempt %d %s", attempt, text)
+}
+
 // endingRows are the last failed attempt and the result.
 func (d *description) endingRows() (rows [][]string) {
 	failure := d.ending.Failure
 	if failure != nil {
-		text := fmt.Sprintf("attempt %d at %s, %s: %s", failure.Attempt, timeText(failure.At), failure.Kind,
-			firstLine(failure.Message))
-		rows = append(rows, []string{"last failure", text})
+		rows = append(rows, []string{"last failure", failureLine(failure.Attempt, failure.At, failure.Kind, failure.Message)})
 	}
 	if past := d.row.PastAttempts(); len(past) > 1 {
 		for _, p := range past[:len(past)-1] {
-			rows = append(rows, []string{"earlier", fmt.Sprintf("attempt %d at %s, %s: %s", p.Attempt, timeText(p.At), p.Kind,
-				firstLine(p.Message))})
+			rows = append(rows, []string{"earlier", failureLine(p.Attempt, p.At, p.Kind, p.Message)})
 		}
 	}
 	if result := d.ending.Result; result != nil {
