@@ -40,7 +40,7 @@ type Future struct {
 	client  *Client
 	id      ID
 	existed bool
-	lane    Lane // that it was submitted to by this handle, if it is new
+	lane    Lane // that it was submitted to by this handle
 	// differs and replaced are about another future with the same unique key.
 	differs  string
 	replaced ID

@@ -51,7 +51,7 @@ func (c *Client) blockedByCaller(ctx context.Context, fs []*Future) error {
 		return nil
 	}
 	for i := range rows {
-		if r := &rows[i]; r.Spec != nil && !r.State().Terminal() && !r.HasSlot() {
+		if r := &rows[i]; r.Spec != nil && r.Spec.Lane == own && !r.State().Terminal() && !r.HasSlot() {
 			return fmt.Errorf("%w: %s is in line of lane %v, whose slot this function has, and runs after it: %s", ErrOwnLane,
 				r.ID, own, outOfOwnLane(own))
 		}

@@ -102,9 +102,7 @@ func (c *Client) commit(ctx context.Context, subs []fdbmodel.Submission) ([]*Fut
 	answers, err := c.cluster.Submit(ctx, subs)
 	for i := range answers {
 		handles[i].answered(&answers[i])
-		if !answers[i].Existed {
-			handles[i].lane = subs[i].Spec.Lane
-		}
+		handles[i].lane = subs[i].Spec.Lane
 	}
 	c.registry.confirm(handles, answers, c.listener.wake)
 	for i := range answers {
@@ -239,9 +237,7 @@ func (c *Client) submitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 	for i := range s.answers {
 		s.Futures[i] = &Future{client: c, id: s.answers[i].ID}
 		s.Futures[i].answered(&s.answers[i])
-		if !s.answers[i].Existed {
-			s.Futures[i].lane = subs[i].Spec.Lane
-		}
+		s.Futures[i].lane = subs[i].Spec.Lane
 	}
 	return s, nil
 }
