@@ -305,7 +305,9 @@ func TestSendsHaveLimits(t *testing.T) {
 	many := futures.DefineMethod(b.account, "many", func(ctx context.Context, _ *account, _ int) (int, error) {
 		_, err := futures.Send(ctx, futures.Task{Function: "go:x", Args: make([]byte, 17<<10)})
 		errs = append(errs, err)
-		for _, t := range []futures.Task{{Key: "k"}, {ID: futures.ID{1}}, {RequireFit: true}, {WaitForRoom: true}} {
+		info, _ := workers.InfoFrom(ctx)
+		for _, t := range []futures.Task{{Key: "k"}, {ID: futures.ID{1}}, {RequireFit: true}, {WaitForRoom: true},
+			{After: []futures.ID{info.ID}}, {Near: info.ID, MustBeNear: true}} {
 			t.Function = "go:x"
 			if _, err = futures.Send(ctx, t); !errors.Is(err, futures.ErrBadSpec) {
 				break

@@ -126,8 +126,9 @@ func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ..
 //
 // It returns ErrOutsideFunction for another context, a permanent error in a step, and the errors of
 // Client.Submit that need no look at other futures. The others fail the attempt: an unknown lane or
-// module, a name that another future has, inputs that do not exist. The deadline of the function's own future is not
-// passed on: what is sent belongs to a result that is there.
+// module, a name that another future has, inputs that do not exist. A task that takes the result which it is sent with
+// is a permanent ErrBadSpec. The deadline of the function's own future is not passed on: what is sent belongs to a
+// result that is there.
 //
 // Whether another future has the key of a unique task is decided when the attempt ends. So the id may be that of a
 // future that is never made: with ConflictReturn if another one has the key, with ConflictReplace if the attempt sends

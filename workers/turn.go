@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
 
@@ -160,6 +161,12 @@ func (t *turn) Submit(subs []fdbmodel.Submission) error {
 	defer t.mu.Unlock()
 	if t.over {
 		return errTurnOver
+	}
+	for i := range subs {
+		if own := t.job.future.ID; slices.Contains(subs[i].Inputs, own) || subs[i].Spec.Near == own {
+			return Permanent(fmt.Errorf("%w: what is sent with the result of future %s can't take that result, or be near it: "+
+				"give it the value in its arguments, or submit it in a step or with Client.Submit", layout.ErrBadSpec, own))
+		}
 	}
 	for i := range subs {
 		t.replace(&subs[i])
