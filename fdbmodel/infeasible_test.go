@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/mailbox"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -142,6 +143,31 @@ func TestTheTimeOfUnschedulableBeginsAgain(t *testing.T) {
 	require.Equal(t, layout.Ready, m.row(keyed).State(), "it has waited for a minute")
 	require.NoError(t, m.c.Retry(m.ctx, id))
 	require.Equal(t, 3, m.pass(infeasibleAfter), "by hand it starts over, and its time does")
+	m.check()
+}
+
+// TestWhatIsPausedDoesNotEnd pauses a queue that no worker serves, and a function that none knows, and resumes both.
+func TestWhatIsPausedDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	m := newUnschedulable(t, nil)
+	m.worker("")
+	m.submit(1, func(s *fdbmodel.Submission) { s.Spec.Queue = "other" })
+	m.submit(1, func(s *fdbmodel.Submission) { s.Spec.Function = "go:g" })
+	m.submit(1, func(s *fdbmodel.Submission) { s.Spec.Queue, s.Spec.Function = "third", "go:g" })
+	of := pauses.Of(m.c)
+	set := func(do func(context.Context, string, string) error) {
+		require.NoError(t, do(m.ctx, pauses.Queue, "other"))
+		require.NoError(t, do(m.ctx, pauses.Function, "go:g"))
+	}
+	require.Zero(t, m.pass(infeasibleAfter-time.Minute))
+	set(func(ctx context.Context, what, name string) error {
+		_, err := of.Pause(ctx, what, name, "")
+		return err
+	})
+	require.Zero(t, m.pass(3*infeasibleAfter))
+	set(func(ctx context.Context, what, name string) error { _, err := of.Resume(ctx, what, name); return err })
+	require.Equal(t, 1, m.pass(infeasibleAfter-time.Minute), "that whose queue was not paused")
+	require.Equal(t, 2, m.pass(2*time.Minute))
 	m.check()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/pauses"
 	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/state"
 )
@@ -60,7 +61,8 @@ type sighted struct {
 // function) was found impossible in each call for Config.InfeasibleAfter, by the
 // caller's own clock, and it was submitted, and last tried, that long ago. Nothing
 // is ended while no worker is registered, or while records of one can't be read,
-// and nothing ever with an InfeasibleAfter of 0.
+// and nothing ever with an InfeasibleAfter of 0. A future of a paused queue or function waits: the time that
+// it has begins when the queue is resumed.
 //
 // It returns how many futures it ended, and when to call it again to go on with
 // the index; the zero time if it has seen all of it. It must be called at least
@@ -87,7 +89,12 @@ func EndInfeasible(ctx context.Context, c *fdbmodel.Cluster, m *Unschedulable) (
 		if err := look.walk(ctx, tx.Snapshot()); err != nil {
 			return err
 		}
-		ended, err = failInfeasible(ctx, c, w, look.over, members, now)
+		if len(look.met) > 0 {
+			if look.paused, err = pauses.Of(c).In(ctx, tx.Snapshot()); err != nil {
+				return err
+			}
+		}
+		ended, err = failInfeasible(ctx, c, w, &look, members)
 		return err
 	})
 	if err != nil {
@@ -105,11 +112,11 @@ func EndInfeasible(ctx context.Context, c *fdbmodel.Cluster, m *Unschedulable) (
 
 // failInfeasible ends those of some futures that no member can run, and returns
 // how many.
-func failInfeasible(ctx context.Context, c *fdbmodel.Cluster, w *fdbmodel.WriteSet, ids []layout.ID,
-	members []fdbmodel.Member, now time.Time,
+func failInfeasible(ctx context.Context, c *fdbmodel.Cluster, w *fdbmodel.WriteSet, look *unschedulableWalk,
+	members []fdbmodel.Member,
 ) (ended int, err error) {
-	limit := layout.Millis(now.Add(-c.Config().InfeasibleAfter))
-	for _, p := range read.Records(w.Tx, w.Keys, ids) {
+	limit := layout.Millis(look.now.Add(-c.Config().InfeasibleAfter))
+	for _, p := range read.Records(w.Tx, w.Keys, look.over) {
 		row, found, err := p.Wait(ctx)
 		switch {
 		case layout.IsUnreadable(err):
@@ -121,12 +128,12 @@ func failInfeasible(ctx context.Context, c *fdbmodel.Cluster, w *fdbmodel.WriteS
 			continue
 		}
 		fit := Of(row.Needs(), members)
-		if fit.Lack == "" {
+		if _, paused := pauses.Find(look.paused, row.Spec.Queue, row.Spec.Function); paused || fit.Lack == "" {
 			continue
 		}
 		message := "no worker could run it for " + c.Config().InfeasibleAfter.String() + ": " + fit.Text
 		cause := layout.Exception{Message: layout.Shorten(message, fdbmodel.MaxMessage)}
-		event := state.Event{Kind: state.EventInfeasible, Exception: &cause, Now: now}
+		event := state.Event{Kind: state.EventInfeasible, Exception: &cause, Now: look.now}
 		if after, outcome := state.Next(row, event); outcome == fdbmodel.Applied {
 			w.Apply(&row, &after)
 			w.Lost(&after)
@@ -189,7 +196,9 @@ func (m *Unschedulable) settle(look *unschedulableWalk) {
 		m.since = map[unschedulableKind]*sighted{}
 	}
 	for kind := range look.met {
-		if s := m.since[kind]; s != nil {
+		if _, paused := pauses.Find(look.paused, kind.class.Queue, kind.function); paused {
+			delete(m.since, kind)
+		} else if s := m.since[kind]; s != nil {
 			s.lap = m.lap
 		} else if len(m.since) < maxKinds {
 			m.since[kind] = &sighted{first: look.now, lap: m.lap}
@@ -217,7 +226,8 @@ type unschedulableWalk struct {
 	next   []byte
 	met    map[unschedulableKind]bool
 	over   []layout.ID // of kinds whose time is over
-	lapped bool        // the end of the index was reached
+	paused []pauses.Pause
+	lapped bool // the end of the index was reached
 }
 
 func (l *unschedulableWalk) walk(ctx context.Context, tx kv.Reader) error {

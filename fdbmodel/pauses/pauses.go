@@ -142,21 +142,26 @@ func (p *Pauses) change(ctx context.Context, fn func(kv.Attempt) error) error {
 // List returns what is paused, queues last, in the order of the names.
 func (p *Pauses) List(ctx context.Context) ([]Pause, error) {
 	var list []Pause
-	err := p.cluster.View(ctx, func(tx kv.Attempt) error {
-		list = nil
-		page, err := tx.Snapshot().GetRange(kv.Prefix(p.keys.All()), kv.RangeOptions{Limit: Max}).Wait(ctx)
-		if err != nil {
-			return err
-		}
-		for _, item := range page.Items {
-			what, name := pause.Parse(item.Key)
-			one := Pause{What: what, Name: name}
-			if err := layout.Decode(item.Key, item.Value, &one.Record); err != nil {
-				return err
-			}
-			list = append(list, one)
-		}
-		return nil
+	err := p.cluster.View(ctx, func(tx kv.Attempt) (err error) {
+		list, err = p.In(ctx, tx.Snapshot())
+		return err
 	})
 	return list, err
+}
+
+// In is List in a transaction of the caller.
+func (p *Pauses) In(ctx context.Context, tx kv.Reader) (list []Pause, err error) {
+	page, err := tx.GetRange(kv.Prefix(p.keys.All()), kv.RangeOptions{Limit: Max}).Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range page.Items {
+		what, name := pause.Parse(item.Key)
+		one := Pause{What: what, Name: name}
+		if err := layout.Decode(item.Key, item.Value, &one.Record); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }

@@ -155,7 +155,7 @@ func importTable() map[string]imports {
 		"fdbmodel/batches": {ours: append(slices.Clone(model), "fdbmodel/owners")},
 		"fdbmodel/circles": {ours: append(slices.Clone(model), "fdbmodel/actors", "fdbmodel/edges", "fdbmodel/lanes")},
 		"fdbmodel/admin":   {ours: append(slices.Clone(model), "fdbmodel/internal/sessions", "fdbmodel/maintenance")},
-		"fdbmodel/fit":     {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/state")},
+		"fdbmodel/fit":     {ours: append(slices.Clone(model), "fdbmodel/pauses", "fdbmodel/read", "fdbmodel/state")},
 		"fdbmodel/owners":  {ours: slices.Clone(model)},
 		"fdbmodel/joblog":  {ours: slices.Clone(model)},
 		"fdbmodel/mailbox": {ours: append(slices.Clone(model), "fdbmodel/read", "fdbmodel/internal/index",
