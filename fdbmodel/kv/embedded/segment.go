@@ -184,14 +184,25 @@ func (s *segment) flush() error {
 	return s.writeAhead()
 }
 
-// sync returns when everything appended is on the disk.
+// sync returns when everything appended is on the disk. It returns an error if the file was removed: nobody would
+// find what is in it.
 func (s *segment) sync() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
 	s.synced = s.written
-	return s.file.SyncData()
+	if err := s.file.SyncData(); err != nil {
+		return err
+	}
+	if info, err := s.file.Stat(); err == nil && isRemoved(info) {
+		return errRemoved
+	}
+	return nil
 }
+
+// errRemoved is what a store fails with whose files somebody has removed.
+var errRemoved = errors.New("embedded: the files of the store were removed while it was open: what it held is " +
+	"gone, but for backups (futura restore)")
 
 func (s *segment) size() int64 { return s.records.Size() }
 
