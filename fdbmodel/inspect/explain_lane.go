@@ -9,6 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/fdbmodel/lanes"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 const (
@@ -39,8 +40,17 @@ func explainInLine(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) err
 		return err
 	}
 	// Of a call it was said what has the turn.
-	if r := &where.Record; !isCall || r.Open < where.Settings.Width || r.Paused || where.Settings.Paused {
+	r := &where.Record
+	isFull := r.Open >= where.Settings.Width && !r.Paused && !where.Settings.Paused
+	if !isCall || !isFull {
 		e.Text += laneWaits(&where, c.Clock().Now())
+	}
+	if !isCall && isFull {
+		holder, err := textHolder(ctx, c, &where)
+		if err != nil {
+			return err
+		}
+		e.Text += holder
 	}
 	var ahead []string
 	for _, id := range where.Ahead[:min(len(where.Ahead), namedAhead)] {
@@ -53,6 +63,20 @@ func explainInLine(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) err
 		e.Text += fmt.Sprintf(" Ahead: %s.", strings.Join(ahead, ", "))
 	}
 	return nil
+}
+
+// textHolder names one that a full lane has admitted, and says what it does.
+func textHolder(ctx context.Context, c *fdbmodel.Cluster, where *lanes.InLine) (string, error) {
+	row, found, err := Admitted(ctx, c, where.Lane, layout.Delayed, layout.Ready, layout.Claimed)
+	switch {
+	case err != nil:
+		return "", err
+	case !found:
+		return fmt.Sprintf(" futura list --lane %s shows them.", where.Lane), nil
+	case row.State() == layout.Claimed:
+		return fmt.Sprintf(" One of them, %s (%s), runs on worker %s.", row.ID, row.Spec.Function, row.Claim.Worker), nil
+	}
+	return fmt.Sprintf(" One of them, %s (%s), waits itself: futura explain %[1]s.", row.ID, row.Spec.Function), nil
 }
 
 // textInLine says where in line a future is.
