@@ -25,8 +25,8 @@ import (
 const (
 	exitOK          = 0
 	exitDiffers     = 1
-	exitUsage       = 2
 	exitFailed      = 4
+	exitUsage       = 64
 	exitInterrupted = 130
 )
 

@@ -158,13 +158,22 @@ func userToken() (token, path string, err error) {
 		err = trust.Directory(dir)
 	}
 	if err != nil {
-		return "", "", usageError{fmt.Errorf("there is no place for a token: name a file with --token-file: %w", err)}
+		return "", "", noPlace(err)
 	}
 	path = filepath.Join(dir, ownTokenFile)
 	if token, err = keepToken(path); cantWrite(err) {
-		err = usageError{fmt.Errorf("there is no room for a token: name a file with --token-file: %w", err)}
+		err = noPlace(err)
 	}
 	return token, path, err
+}
+
+// noPlace says that there is none for a token: a mistake of the call, unless the disk may have room later.
+func noPlace(err error) error {
+	said := fmt.Errorf("there is no place for a token: name a file with --token-file: %w", err)
+	if cantWrite(err) {
+		return said
+	}
+	return usageError{said}
 }
 
 // keepToken returns the token of a file, which is made if it is not there: whole,

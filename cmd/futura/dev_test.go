@@ -126,7 +126,7 @@ func TestDevMistakes(t *testing.T) {
 	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
 	e, _, _ := startDev(t, "--store", "memory:", "--token-file", token)
 	require.Equal(t, "0123456789abcdef", e.Token)
-	_, text := s.run(exitUsage, "", "dev", "--listen", strings.TrimPrefix(e.URL, "http://"))
+	_, text := s.run(exitStore, "", "dev", "--listen", strings.TrimPrefix(e.URL, "http://"))
 	require.Contains(t, text, "127.0.0.1:0 for a free port")
 }
 

@@ -31,7 +31,8 @@ type door struct {
 }
 
 // openDoor serves the store, if only this process can open it, on a socket that
-// only this user can reach, and on TCP if that is asked for.
+// only this user can reach, and on TCP if that is asked for. The door is to be closed, also where there is an
+// error.
 func (n *node) openDoor(ctx context.Context) (*door, error) {
 	d := &door{failed: make(chan error, 2), cancel: func() {}}
 	store, isShared := n.db.(*sharing.Database)
@@ -50,14 +51,14 @@ func (n *node) openDoor(ctx context.Context) (*door, error) {
 			d.store = "remote:unix:" + path
 		}
 	} else if err := n.openSocket(serving, d, o); err != nil {
-		return d, errors.Join(err, d.close())
+		return d, err
 	}
 	if n.doorListen == "" {
 		return d, nil
 	}
 	tcp, err := net.Listen("tcp", n.doorListen)
 	if err != nil {
-		return d, errors.Join(usageError{fmt.Errorf("--store-listen: %w", err)}, d.close())
+		return d, usageError{fmt.Errorf("--store-listen: %w", err)}
 	}
 	d.tcp = "remote:tcp:" + tcp.Addr().String()
 	o.Token, o.TLS = n.token, n.certificate.config()

@@ -34,7 +34,7 @@ look() {
 	"$1" backup "$2.backup" >&2 || exit 13
 	rm "$2.backup"
 	"$1" submit go:price --args '{}'; [ $? = 4 ] || exit 14
-	XDG_CONFIG_HOME="$2/none" "$1" serve --listen 127.0.0.1:0; [ $? = 2 ] || exit 15
+	XDG_CONFIG_HOME="$2/none" "$1" serve --listen 127.0.0.1:0; [ $? = 4 ] || exit 15
 	"$1" serve --listen 127.0.0.1:0 --json || exit 16
 	"$1" dev --listen 127.0.0.1:0 --json || exit 17
 	[ ! -e .futura/token ] || exit 18

@@ -89,7 +89,7 @@ func (a *app) promiseResolveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resolve ID|TOKEN|- VALUE|-", Short: "Give a promise its value, once",
 		Long: "resolve gives a promise its value: JSON, or with --raw bytes as they are; - is standard input. The same " +
-			"value again is a success that says so. It exits with 2 if the promise has another value, was rejected or " +
+			"value again is a success that says so. It exits with 64 if the promise has another value, was rejected or " +
 			"cancelled, or has expired, and with 3 if there is none, or the token opens none.",
 		Example: `  futura promise resolve 01995b4e-6f3a-7c1e-9d2b-0123456789ab '{"approved": true}'` + "\n" +
 			"  futura promise resolve 01995b4e-6f3a-7c1e-9d2b-0123456789ab - --raw < answer.bin\n" +

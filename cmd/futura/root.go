@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,14 +26,14 @@ import (
 	"github.com/futura-run/futura/internal/console"
 )
 
-// Exit codes.
+// Exit codes. None is 2, with which a Go program ends that panics.
 const (
 	exitOK          = 0
 	exitFailed      = 1
-	exitUsage       = 2
 	exitNotFound    = 3
 	exitStore       = 4
 	exitTimeout     = 5
+	exitUsage       = 64 // EX_USAGE of sysexits.h
 	exitInterrupted = 130
 )
 
@@ -103,6 +104,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitOK
 	case ctx.Err() != nil:
 		return exitInterrupted
+	case isTaken(err):
+		return exitStore
 	case errors.As(err, &usage), fdbmodel.IsMistake(err), isRefused(err), errors.Is(err, kvopen.ErrBadName):
 		return exitUsage
 	case errors.As(err, &answered) && answered.Status == http.StatusNotFound, errors.Is(err, fdbmodel.ErrNotFound),
@@ -122,14 +125,20 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
+// isTaken reports whether err says that nothing can listen at an address now: another process does, or the machine
+// has not got the address yet. Either may pass.
+func isTaken(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:     "futura",
 		Version: version,
 		Short:   "A durable futures cluster: submit work, await results, lose nothing when a process dies",
 		Long: "futura runs a durable futures cluster: submit work, await results, lose nothing when a process dies.\n\n" +
-			"Exit codes: 0 done, 1 a future failed or a check found a problem, 2 an invalid call, 3 not found, 4 the " +
-			"store can't serve, 5 the time is up, 130 interrupted.",
+			"Exit codes: 0 done, 1 a future failed or a check found a problem, 3 not found, 4 the store can't serve, " +
+			"5 the time is up, 64 an invalid call, 130 interrupted.",
 		SilenceErrors: true, SilenceUsage: true,
 		Example: "  futura dev\n  futura function put count.wasm --alias count\n" +
 			"  futura submit wasm:count --args-file main.go --wait",

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -209,6 +210,44 @@ func TestServeMistakes(t *testing.T) {
 		require.Contains(t, e, says)
 		require.Empty(t, out, "it has not begun")
 	}
+}
+
+// TestTakenAddressesMayPass has each listener find its address taken, which another start may not.
+func TestTakenAddressesMayPass(t *testing.T) {
+	t.Parallel()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = other.Close() })
+	at := other.Addr().String()
+	_, port, err := net.SplitHostPort(at)
+	require.NoError(t, err)
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
+	for says, args := range map[string][]string{
+		"with --listen":         {"serve", "--token-file", token, "--listen", at},
+		"--store-listen":        {"dev", "--token-file", token, "--listen", "127.0.0.1:0", "--store-listen", at},
+		"with --metrics-listen": {"worker", "--token-file", token, "--metrics-listen", at},
+		"objects: listen at":    {"worker", "--object-memory", "1048576", "--object-listen", at},
+		"can't listen on": {"serve", "--token-file", token, "--listen", "127.0.0.1:0", "--any-peer", "--peer-key",
+			filepath.Join(t.TempDir(), "key"), "--peers", "/ip4/127.0.0.1/tcp/" + port},
+	} {
+		_, e := (&shell{t, "memory:"}).run(exitStore, "", args...)
+		require.Contains(t, e, says)
+		require.Contains(t, e, "address already in use")
+	}
+}
+
+// TestUnitsPreventRestartsOfWrongCalls holds what keeps a unit down for good, which is no crash: a Go program that
+// panics ends with 2.
+func TestUnitsPreventRestartsOfWrongCalls(t *testing.T) {
+	t.Parallel()
+	prevents := regexp.MustCompile(`RestartPreventExitStatus=(.*)\n`)
+	for name, unit := range units(t) {
+		for _, found := range prevents.FindAllStringSubmatch(unit, -1) {
+			require.Equal(t, strconv.Itoa(exitUsage), found[1], name)
+		}
+	}
+	require.NotContains(t, []int{exitOK, exitFailed, exitNotFound, exitStore, exitTimeout, exitUsage}, 2)
 }
 
 // unitPage is the page that has the units.

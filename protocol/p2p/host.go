@@ -186,7 +186,7 @@ func (h *Host) Start() error {
 	}
 	h.state = started
 	for _, address := range h.listen {
-		if err := h.node.swarm.Listen(address); err != nil {
+		if err := h.node.swarm.AddListenAddr(address); err != nil {
 			return fmt.Errorf("%w: can't listen on %s: %w", ErrAddress, address, err)
 		}
 	}
