@@ -125,6 +125,9 @@ func answersReads(t *testing.T, e *endpoint, config string) {
 	status, text = ask(t, e, "POST", "/api/v1/futures", token, `{"function":"go:price"}`)
 	require.Equal(t, http.StatusServiceUnavailable, status, text)
 	require.Contains(t, text, "store_read_only")
+	status, text = ask(t, e, "GET", "/api/v1/overview", token, "")
+	require.Equal(t, http.StatusOK, status, text)
+	require.Contains(t, text, "the store can't be written: ")
 	stop(t, e)
 }
 

@@ -24,6 +24,11 @@ type Traits struct {
 	// read version of tx, which ended with ErrConflict. It is nil if the store
 	// can't tell; Transact then backs off instead.
 	WaitConflict func(ctx context.Context, tx Tx) error
+
+	// Unwritable is why the last commit that tried could not write the store, an ErrReadOnly
+	// with the way out, until another one can. It is nil before a commit has tried, and in
+	// a process that reaches the store through another one, which alone knows it.
+	Unwritable error
 }
 
 // OwnOpening is the present opening of a store that this process has open itself, empty where another one has, or

@@ -46,7 +46,11 @@ type fixture struct {
 
 func newFixture(t *testing.T, o httpapi.Options) *fixture {
 	t.Helper()
-	db := newMemory(t)
+	return newFixtureOn(t, newMemory(t), o)
+}
+
+func newFixtureOn(t *testing.T, db kv.Database, o httpapi.Options) *fixture {
+	t.Helper()
 	client, err := futures.New(t.Context(), db, futures.Options{})
 	require.NoError(t, err)
 	server := httptest.NewServer(httpapi.Handler(client, o))

@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/activity"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -45,9 +46,10 @@ type Overview struct {
 	Failed    []Future           `json:"failed" doc:"The newest five that have failed"`
 	Workers   []Worker           `json:"-"` // the dead first
 
-	pauses []futures.Pause
-	kinds  []futures.LaneKind
-	logs   []JobLog
+	pauses     []futures.Pause
+	kinds      []futures.LaneKind
+	logs       []JobLog
+	unwritable error // as kv.Traits have it
 }
 
 // OverviewQueue is how many futures of a queue are in each state.
@@ -107,6 +109,7 @@ func (r *OverviewReader) Read(ctx context.Context) (*Overview, error) {
 		return nil, err
 	}
 	o.Functions, o.logs = r.functions, r.logs
+	o.unwritable = kv.TraitsOf(c.Database()).Unwritable
 	o.sum(counts, r.ready)
 	return o, nil
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,7 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/internal/faultdisk"
 )
 
 // TestOverview has what a cluster does, and leads to more.
@@ -65,4 +69,37 @@ func TestOverview(t *testing.T) {
 	var b httpapi.Bulk
 	f.send("POST", path+":cancel?lane="+url.QueryEscape("mail/a/3"), "").Into(http.StatusOK, &b)
 	require.Equal(t, httpapi.Bulk{Matched: 1, Changed: 1}, b)
+}
+
+// TestOverviewOfAFullDisk has a store that can't be written, and then one that can.
+func TestOverviewOfAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := faultdisk.New()
+	open := func() kv.Database {
+		db, err := embedded.Open(t.Context(), "store", embedded.Options{FS: disk})
+		require.NoError(t, err)
+		return db
+	}
+	f := newFixtureOn(t, open(), httpapi.Options{})
+	require.NoError(t, f.client.Close(context.Background()))
+	require.NoError(t, f.db.Close())
+	disk.Space = 0
+	db := open()
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	f = newFixtureOn(t, db, httpapi.Options{})
+	wrong := func() []httpapi.Trouble {
+		var o httpapi.Overview
+		f.send("GET", "/api/v1/overview", "").Into(http.StatusOK, &o)
+		return o.Wrong
+	}
+	f.send("POST", path, `{"function":"go:nowhere"}`).Problem(http.StatusServiceUnavailable, "store_read_only", "free")
+	all := wrong()
+	require.Len(t, all, 1)
+	require.Equal(t, httpapi.Bad, all[0].Severity)
+	require.Regexp(t, "^the store can't be written: store: .*no space left on device: free some space", all[0].Text)
+	f.send("GET", all[0].See, "").Into(http.StatusOK, &map[string]any{})
+
+	disk.SetSpace(-1)
+	f.send("POST", path, `{"function":"go:nowhere","delay_ms":3600000}`).Into(http.StatusCreated, &map[string]any{})
+	require.Empty(t, wrong())
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/wording"
 )
 
@@ -38,6 +40,10 @@ func (t *troubles) add(severity, see string, query url.Values, format string, ar
 // wrong is what an operator should look at, what is bad first.
 func (o *Overview) wrong() []Trouble {
 	all := troubles{}
+	if o.unwritable != nil {
+		all.add(Bad, "workers", nil, "the store can't be written: %s",
+			strings.TrimPrefix(o.unwritable.Error(), kv.ErrReadOnly.Error()+": "))
+	}
 	ready := url.Values{"state": {"ready"}}
 	switch wait := wording.Count(o.Total.Ready, "waiting future"); {
 	case o.Total.Ready > 0 && o.Alive == 0:

@@ -64,6 +64,13 @@ func New() *Disk {
 		durable: map[string]*file{}, locked: map[string]bool{}}
 }
 
+// SetSpace sets Space while the disk is in use.
+func (d *Disk) SetSpace(n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Space = n
+}
+
 func (c *change) apply(names map[string]*file) {
 	if c.from != "" {
 		delete(names, c.from)

@@ -176,8 +176,11 @@ func (s *Store) beginLog() error {
 	case isShortage(err):
 		return fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, d.journal.dir.path, err)
 	default:
-		return fmt.Errorf("%w: %s: %w%s", kv.ErrReadOnly, d.journal.dir.path, err, wayOut(err))
+		err = fmt.Errorf("%w: %s: %w%s", kv.ErrReadOnly, d.journal.dir.path, err, wayOut(err))
+		d.unwritable.Store(&err)
+		return err
 	}
+	d.unwritable.Store(nil)
 	if s.worthTrimming() {
 		if err := s.checkpoint(context.Background(), 0); err != nil && s.Err() == nil {
 			s.options.Logger.Warn("checkpoint failed", "error", err)

@@ -30,6 +30,8 @@ type disk struct {
 	// readOnly is why the directory can't be written, nil if it can as far as is
 	// known.
 	readOnly error
+	// unwritable is what the last try to begin the log came to, nil before and once the log has begun.
+	unwritable atomic.Pointer[error]
 }
 
 // Open opens the store in dir, and makes it if it is not there. It returns

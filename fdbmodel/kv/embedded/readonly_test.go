@@ -46,12 +46,14 @@ func TestStoreThatCanOnlyBeRead(t *testing.T) {
 				o := Options{FS: disk, Inline: true, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				s = open(t, "store", o)
 				require.Equal(t, []byte("1"), read(t, s, "a"))
+				require.Equal(t, !closed, s.Traits().Unwritable != nil, "nothing has tried, or the opening has")
 				tx := s.Begin(kv.Options{})
 				tx.Set([]byte("a"), []byte("2"))
 				_, err := tx.Commit(t.Context())
 				require.ErrorIs(t, err, kv.ErrReadOnly)
 				require.ErrorIs(t, err, c.cause)
 				require.ErrorContains(t, err, c.says)
+				require.Equal(t, err, s.Traits().Unwritable)
 				require.NoError(t, s.Err())
 				require.ErrorIs(t, s.Checkpoint(t.Context()), kv.ErrReadOnly)
 				require.Equal(t, []byte("1"), read(t, s, "a"))
@@ -63,6 +65,7 @@ func TestStoreThatCanOnlyBeRead(t *testing.T) {
 					s = open(t, "store", o)
 				}
 				write(t, s, "a", "3")
+				require.NoError(t, s.Traits().Unwritable)
 				require.NoError(t, s.Close())
 				require.Equal(t, []byte("3"), read(t, open(t, "store", o), "a"))
 			})

@@ -114,7 +114,13 @@ func (s *Store) Begin(o kv.Options) kv.Tx {
 // by the version that the store was opened at, which no other opening that
 // commits has.
 func (s *Store) Traits() kv.Traits {
-	return kv.Traits{Exclusive: true, Opening: strconv.FormatInt(int64(s.opened), 10), WaitConflict: s.waitConflict}
+	traits := kv.Traits{Exclusive: true, Opening: strconv.FormatInt(int64(s.opened), 10), WaitConflict: s.waitConflict}
+	if s.disk != nil {
+		if err := s.disk.unwritable.Load(); err != nil {
+			traits.Unwritable = *err
+		}
+	}
+	return traits
 }
 
 // Failed is closed when the store has failed. Err says why.
