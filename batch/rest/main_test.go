@@ -90,8 +90,13 @@ type fixture struct {
 func newFixture(t *testing.T, o rest.Options) *fixture {
 	t.Helper()
 	head := newFakeHead()
-	server := httptest.NewServer(rest.Handler(head, o))
-	t.Cleanup(server.Close)
+	answered := stacktest.Watch(&o.Stack)
+	handler := rest.Handler(head, o)
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		server.Close()
+		answered.Check(t, handler)
+	})
 	return &fixture{T: t, head: head, url: server.URL}
 }
 

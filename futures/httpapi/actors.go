@@ -52,9 +52,9 @@ func (s *server) registerActors() {
 	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, one, "delete-actor",
 		"Remove the state of an actor, and its parts",
 		"Calls that run see that, and run again. Those that wait begin with none."), s.deleteActor)
-	call := operation(http.MethodPost, one+"/{method}", "call-actor", "Call a method of an actor",
+	call := makes(operation(http.MethodPost, one+"/{method}", "call-actor", "Call a method of an actor",
 		"The body is its input, any JSON. Answers as a submit does: once the call is durable, or with wait once it is "+
-			"over. Readers run beside other calls.")
+			"over. Readers run beside other calls."))
 	call.SkipValidateBody = true // it would be decoded
 	stack.Register(s.Stack, stack.Submit, call, s.callActor)
 }

@@ -14,9 +14,9 @@ import (
 
 func (s *server) registerForks() {
 	path := futuresPath + "/{id}"
-	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":fork", "fork", "Fork a future",
+	stack.Register(s.Stack, stack.Submit, makes(operation(http.MethodPost, path+":fork", "fork", "Fork a future",
 		"Makes a new future from one that is over, with the steps that were recorded before a point: these do not run "+
-			"again. Without a body it goes on from the step that failed."), ofFuture(s.fork))
+			"again. Without a body it goes on from the step that failed.")), ofFuture(s.fork))
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, futuresPath+":fork", "fork-many",
 		"Fork all futures that a filter finds", "Answers after at most some seconds, with a cursor if more is left. "+
 			"Without a state it takes those that have failed. Items of batches, cancelled futures and forks of the same name "+

@@ -161,11 +161,12 @@ type Submitted struct {
 func submittedOf(f *futures.Future) Submitted { return Submitted{f.ID(), f.Existed(), f.Differs()} }
 
 func (s *server) registerFutures() {
-	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, futuresPath, "submit", "Submit a future",
-		"Answers once the future is durable, or with wait once it is over."), s.submit)
-	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, futuresPath+":submit", "submit-many",
-		"Submit many futures", "In transactions of up to 100 futures. If one fails, those before it exist: give them "+
-			"keys, and repeat."), s.submitMany)
+	stack.Register(s.Stack, stack.Submit, makes(operation(http.MethodPost, futuresPath, "submit", "Submit a future",
+		"Answers once the future is durable, or with wait once it is over.")), s.submit)
+	many := operation(http.MethodPost, futuresPath+":submit", "submit-many", "Submit many futures",
+		"In transactions of up to 100 futures. If one fails, those before it exist: give them keys, and repeat.")
+	many.DefaultStatus = http.StatusCreated
+	stack.Register(s.Stack, stack.Submit, many, s.submitMany)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath, "list", "List futures",
 		"The newest first, over all shards. By tag, and those that are failed, claimed, ready or delayed, at a cost that "+
 			"does not grow with the others. A page may be empty and still have a cursor of the next one."), s.list)
@@ -284,14 +285,11 @@ type submitManyInput struct {
 	}
 }
 
-type submitManyOutput struct {
-	Status int
-	Body   struct {
-		Futures []Submitted `json:"futures"`
-	}
+type submitManyOutputBody struct {
+	Futures []Submitted `json:"futures"`
 }
 
-func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitManyOutput, error) {
+func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*body[submitManyOutputBody], error) {
 	tasks := make([]futures.Task, len(in.Body.Futures))
 	for i := range in.Body.Futures {
 		t, err := in.Body.Futures[i].task()
@@ -305,9 +303,7 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 	if err != nil {
 		return nil, fmt.Errorf("only the first %d of %d futures were submitted: %w", len(handles), len(tasks), err)
 	}
-	out := &submitManyOutput{Status: http.StatusCreated}
-	out.Body.Futures = submitted(handles)
-	return out, nil
+	return &body[submitManyOutputBody]{submitManyOutputBody{submitted(handles)}}, nil
 }
 
 // submitted says of futures whether they existed.

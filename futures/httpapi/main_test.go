@@ -53,9 +53,12 @@ func newFixtureOn(t *testing.T, db kv.Database, o httpapi.Options) *fixture {
 	t.Helper()
 	client, err := futures.New(t.Context(), db, futures.Options{})
 	require.NoError(t, err)
-	server := httptest.NewServer(httpapi.Handler(client, o))
+	answered := stacktest.Watch(&o.Stack)
+	handler := httpapi.Handler(client, o)
+	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		server.Close()
+		answered.Check(t, handler)
 		require.NoError(t, client.Close(context.Background()))
 	})
 	return &fixture{T: t, db: db, client: client, url: server.URL, token: o.Token}

@@ -15,9 +15,9 @@ import (
 const promisesPath = "/api/v1/promises"
 
 func (s *server) registerPromises() {
-	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, promisesPath, "make-promise", "Make a promise",
+	stack.Register(s.Stack, stack.Submit, makes(operation(http.MethodPost, promisesPath, "make-promise", "Make a promise",
 		"A future that no worker runs: it is completed by its id, or by its token without any other right. The token is "+
-			"shown now, and never again."), s.makePromise)
+			"shown now, and never again.")), s.makePromise)
 	path := futuresPath + "/{id}"
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":resolve", "resolve", "Resolve a promise",
 		"Gives it its value, once. The same value again is a success that says so."), ofFuture(s.resolve))

@@ -17,11 +17,10 @@ const putMemory = 16 << 20
 
 func (s *server) registerPut() {
 	text := &huma.Schema{Type: "string"}
-	op := operation(http.MethodPost, futuresPath+":put", "put", "Put a value as the result of a new future",
+	op := makes(operation(http.MethodPost, futuresPath+":put", "put", "Put a value as the result of a new future",
 		"The body is the value, up to 64 GiB. Up to 1 MiB, or with stored up to 8 MiB, are stored with the cluster; more is "+
-			"held by a worker. With a key it can be repeated.")
-	op.MaxBodyBytes, op.DefaultStatus = MaxUpload, http.StatusCreated
-	op.Metadata = map[string]any{stack.Patience: stack.Endless} // where it is held may be slow
+			"held by a worker. With a key it can be repeated."))
+	op.MaxBodyBytes, op.Metadata[stack.Patience] = MaxUpload, stack.Endless // where it is held may be slow
 	op.Parameters = []*huma.Param{
 		{Name: "codec", In: "query", Description: "raw, json or msgpack; default raw", Schema: text},
 		{Name: "key", In: "query", Description: "Idempotency key, at most 1,024 bytes", Schema: text},

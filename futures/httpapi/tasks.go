@@ -77,12 +77,13 @@ func TaskOf(f *Future) TaskView {
 
 func (s *server) registerTasks() {
 	one := tasksPath + "/{id}"
-	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, tasksPath, "submit-task", "Submit a task",
+	stack.Register(s.Stack, stack.Submit, makes(operation(http.MethodPost, tasksPath, "submit-task", "Submit a task",
 		"It runs with others of its handler and target. The target is what the input has where the handler says. Answers "+
-			"once the task is durable, or with wait once it is over."), s.submitTask)
-	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, tasksPath+":submit", "submit-tasks",
-		"Submit many tasks", "Of any handlers, in transactions of up to 100. If one fails, those before it exist: give "+
-			"them keys, and repeat."), s.submitTasks)
+			"once the task is durable, or with wait once it is over.")), s.submitTask)
+	many := operation(http.MethodPost, tasksPath+":submit", "submit-tasks", "Submit many tasks",
+		"Of any handlers, in transactions of up to 100. If one fails, those before it exist: give them keys, and repeat.")
+	many.DefaultStatus = http.StatusCreated
+	stack.Register(s.Stack, stack.Submit, many, s.submitTasks)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, one, "get-task", "Get a task",
 		"With wait, answers once the task is over, or after that time with the task as it is."), s.getTask)
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, one+":cancel", "cancel-task", "Cancel a task",
@@ -162,14 +163,11 @@ type submitTasksInput struct {
 	}
 }
 
-type submitTasksOutput struct {
-	Status int
-	Body   struct {
-		Tasks []Submitted `json:"tasks"`
-	}
+type submitTasksOutputBody struct {
+	Tasks []Submitted `json:"tasks"`
 }
 
-func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*submitTasksOutput, error) {
+func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*body[submitTasksOutputBody], error) {
 	var err error
 	kinds := map[string]*futures.LaneKind{}
 	all := make([]futures.Task, len(in.Body.Tasks))
@@ -183,9 +181,7 @@ func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*submit
 	if err != nil {
 		return nil, fmt.Errorf("only the first %d of %d tasks were submitted: %w", len(handles), len(all), err)
 	}
-	out := &submitTasksOutput{Status: http.StatusCreated}
-	out.Body.Tasks = submitted(handles)
-	return out, nil
+	return &body[submitTasksOutputBody]{submitTasksOutputBody{submitted(handles)}}, nil
 }
 
 // checkTask returns ErrNotFound unless an id is that of a task.

@@ -80,7 +80,22 @@ func (s *Stack) operationOf(rt *Route) *huma.Operation {
 		problem = rt.Shape(&Problem{})
 	}
 	op.Responses = map[string]*huma.Response{strconv.Itoa(status): answer, "default": s.problemAnswer(problem)}
+	describeAlso(&op)
 	return &op
+}
+
+// Also is the key in the Metadata of an operation of the statuses, an []int, that its successes have beside its
+// DefaultStatus: their bodies are of the same type.
+const Also = "also"
+
+// describeAlso adds the answers of Also to a described operation.
+func describeAlso(op *huma.Operation) {
+	also, _ := op.Metadata[Also].([]int)
+	for _, status := range also {
+		answer := *op.Responses[strconv.Itoa(cmp.Or(op.DefaultStatus, http.StatusOK))]
+		answer.Description = http.StatusText(status)
+		op.Responses[strconv.Itoa(status)] = &answer
+	}
 }
 
 // schemaOf describes a value's type.

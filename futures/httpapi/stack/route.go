@@ -24,7 +24,7 @@ type Route struct {
 	Permission Permission
 	// Operation describes the route: method, path (an action follows an id by a
 	// colon, as in /api/v1/batches/{id}:cancel), id, summary, parameters.
-	// MaxBodyBytes bounds its body, 1 MiB by default. Its Metadata may have a Patience.
+	// MaxBodyBytes bounds its body, 1 MiB by default. Its Metadata may have a Patience and Also.
 	Operation huma.Operation
 	// In and Out are values of the bodies' types, nil for none. InBytes are the
 	// media types of other request bodies, OutStream describes other answers by
@@ -105,6 +105,7 @@ func Register[I, O any](s *Stack, p Permission, op huma.Operation, handle func(c
 	described := operationAt(s.api.OpenAPI(), op.Method, op.Path)
 	rt.lists, rt.media = listsOf(described), mediaOf(described)
 	described.Responses["default"] = s.problemAnswer(Problem{})
+	describeAlso(described)
 	if described.RequestBody != nil && described.RequestBody.Content["application/json"] != nil {
 		rt.weight = jsonWeight
 	}

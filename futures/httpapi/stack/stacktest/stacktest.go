@@ -3,13 +3,17 @@ package stacktest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -71,6 +75,54 @@ func (a *Answer) Problem(status int, code, says string) {
 	require.Equal(a, code, p.Code, p.Detail)
 	require.Contains(a, p.Detail, says)
 	require.Equal(a, p.Detail, p.Message)
+}
+
+// Statuses are those that a server has answered its routes with.
+type Statuses struct {
+	mu   sync.Mutex
+	seen map[string]map[int]bool // by the route, such as "GET /api/v1/futures"
+}
+
+// Watch has a server with these options note the statuses of its answers, unless it has a Trace.
+func Watch(o *stack.Options) *Statuses {
+	all := &Statuses{seen: map[string]map[int]bool{}}
+	if o.Trace == nil {
+		o.Trace = func(r *http.Request, route string) (context.Context, func(int)) {
+			return r.Context(), func(status int) { all.add(route, status) }
+		}
+	}
+	return all
+}
+
+func (s *Statuses) add(route string, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[route] == nil {
+		s.seen[route] = map[int]bool{}
+	}
+	s.seen[route][status] = true
+}
+
+// Check requires that the server's description has the status of each success with its route.
+func (s *Statuses) Check(t *testing.T, server http.Handler) {
+	t.Helper()
+	var api struct {
+		Paths map[string]map[string]struct{ Responses map[string]any }
+	}
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/openapi.json", nil))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &api))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for route, statuses := range s.seen {
+		method, path, _ := strings.Cut(route, " ")
+		described, found := api.Paths[path][strings.ToLower(method)]
+		for status := range statuses {
+			isDescribed := status >= http.StatusMultipleChoices || described.Responses[strconv.Itoa(status)] != nil
+			assert.True(t, !found || isDescribed, "%s answered %d, which its description lacks", route, status)
+		}
+	}
 }
 
 // Buffer takes what several goroutines write.
