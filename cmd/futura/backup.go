@@ -72,7 +72,7 @@ func (a *app) backup(ctx context.Context, name string, force bool, o transfer.Op
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-")
+	file, err := createPart(name)
 	if err != nil {
 		return usageError{err}
 	}
@@ -83,11 +83,11 @@ func (a *app) backup(ctx context.Context, name string, force bool, o transfer.Op
 	if err == nil {
 		err = file.Sync()
 	}
+	if err == nil {
+		err = os.Rename(file.Name(), name) // while it is locked
+	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return copyMistake(err)
-	}
-	if err := os.Rename(file.Name(), name); err != nil {
-		return err
 	}
 	if err := syncDirectory(filepath.Dir(name)); err != nil {
 		return err

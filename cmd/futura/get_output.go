@@ -90,7 +90,7 @@ func (a *app) saveStream(s *futures.Stream, file string) error {
 }
 
 // errWritten is returned for a file that another process writes.
-var errWritten = errors.New("another get writes it")
+var errWritten = errors.New("another process writes it")
 
 // openPart opens the unfinished file, which no other call may write meanwhile.
 func openPart(part string) (*os.File, error) {
@@ -102,12 +102,8 @@ func openPart(part string) (*os.File, error) {
 		if err := lockFile(f); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		opened, err := f.Stat()
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
 		// Another call may have finished it, and named it FILE, before it was locked.
-		if there, err := os.Stat(part); err == nil && os.SameFile(opened, there) {
+		if isAt(f, part) {
 			return f, nil
 		}
 		if err := f.Close(); err != nil {

@@ -20,6 +20,12 @@ func lockFile(f *os.File) error {
 	return err
 }
 
+// takesLock locks a file as lockFile does, and reports whether it is locked now: where the file system has no locks
+// it is not.
+func takesLock(f *os.File) bool {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
 // isLocked reports whether another process, or another open file of this one, has locked a file
 // with lockFile.
 func isLocked(f *os.File) bool {
