@@ -64,6 +64,7 @@ func (a *app) devCommand() *cobra.Command {
 }
 
 func (a *app) dev(ctx context.Context, f *devFlags) error {
+	a.untilStopped = true
 	log := a.logger(f.worker.verbose)
 	f.worker.options.Logger = log
 	n, err := f.node(a, log)

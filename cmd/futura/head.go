@@ -42,6 +42,7 @@ func (a *app) headCommand() *cobra.Command {
 }
 
 func (a *app) head(ctx context.Context, f *headCommandFlags) error {
+	a.untilStopped = true
 	log := a.logger(f.verbose)
 	n, err := f.node(a, log)
 	if err != nil {

@@ -50,6 +50,8 @@ type app struct {
 	traces         *traces // nil for none
 	// giveUpAfter is how long others go on without it, 0 for as long as it takes.
 	giveUpAfter time.Duration
+	// untilStopped is set for what runs until a signal stops it, which is then no interruption.
+	untilStopped bool
 }
 
 // usageError is a mistake in how the command was called.
@@ -72,12 +74,24 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		err = printed.Err
 	}
+	return a.end(ctx, err, errOut)
+}
+
+// end says why a command ended, and returns its exit code.
+func (a *app) end(ctx context.Context, err error, errOut io.Writer) int {
+	stopped := a.untilStopped && ctx.Err() != nil
+	if stopped && errors.Is(err, ctx.Err()) {
+		return exitOK // it was stopped before it had begun
+	}
 	switch {
 	case err == nil:
 	case err == ctx.Err():
 		fmt.Fprintln(errOut, "futura: interrupted")
 	default:
 		fmt.Fprintln(errOut, "futura:", console.Printable(said(err)))
+	}
+	if stopped {
+		ctx = context.WithoutCancel(ctx)
 	}
 	return exitCode(ctx, err)
 }

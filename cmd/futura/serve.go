@@ -49,6 +49,7 @@ func (a *app) serveCommand() *cobra.Command {
 }
 
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	a.untilStopped = true
 	n, err := f.node(a, a.logger(f.verbose))
 	if err != nil {
 		return err

@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -196,7 +198,8 @@ func (a *app) workerCommand() *cobra.Command {
 		Long: "worker claims futures of WASM functions from its queues and runs them. Any number of workers may run, also " +
 			"on other machines if the store is FoundationDB or served by dev. With --head it needs no access to a store: it " +
 			"joins heads over libp2p, those of b7s included, and runs what these heads order, and nobody else. Ctrl-C lets " +
-			"running functions finish and gives back the rest; a second Ctrl-C ends the worker at once.",
+			"running functions finish and gives back the rest, as SIGTERM does, and SIGHUP unless it is ignored; a second " +
+			"one ends the worker at once.",
 		Example: "  futura worker --store fdb:fdb.cluster --slots 8\n  futura worker --queue urgent --queue default\n" +
 			"  futura worker --head /ip4/10.0.0.1/tcp/9527/p2p/12D3KooW... --state /var/lib/futura-worker\n" +
 			"  futura worker --head /p2p/12D3KooW... --discover lab",
@@ -216,6 +219,8 @@ func (a *app) workerCommand() *cobra.Command {
 }
 
 func (a *app) worker(ctx context.Context, f *workerFlags) error {
+	a.untilStopped = true
+	defer stopAtHangup()()
 	f.options.Logger = a.logger(f.verbose)
 	f.options.Middleware, f.options.StreamsOutput = a.traces.middleware(), true
 	cacheModules(&f.cache, f.options.Logger)
@@ -235,6 +240,31 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 		}
 		return errors.Join(err, w.stop(), stopMetrics())
 	})
+}
+
+// stopAtHangup has SIGHUP stop the process as SIGTERM does, until the returned function is called: a terminal that
+// closes ends a worker as Ctrl-C does. A SIGHUP that is ignored, as under nohup, stays so.
+func stopAtHangup() func() {
+	if signal.Ignored(syscall.SIGHUP) {
+		return func() {}
+	}
+	hangups, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		if _, one := <-hangups; !one {
+			return
+		}
+		signal.Stop(hangups) // a second one ends the process at once
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Signal(syscall.SIGTERM)
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
+		<-done
+	}
 }
 
 // awaitWorker says that a worker is there, and where its metrics are, and waits for its end.
