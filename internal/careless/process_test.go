@@ -25,7 +25,7 @@ const (
 const (
 	codeOK          = 0
 	codeFailed      = 1
-	codeUsage       = 2
+	codeUsage       = 64
 	codeNotFound    = 3
 	codeStore       = 4
 	codeTimeout     = 5
