@@ -34,9 +34,9 @@ const menu = [
 const main = document.getElementById("main");
 let shown = null; // the view that is shown, with its timer
 
-// place is where the address leads: a path and what it asks for.
+// place is where the address leads: a path and what it asks for. #main, where the link to the content leads, is the overview.
 function place() {
-  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [path, query] = location.hash.replace(/^#(main$|\/?)/, "").split("?");
   const parts = path.split("/").filter(Boolean).map((part) => {
     try { return decodeURIComponent(part); } catch { return part; }
   });

@@ -171,12 +171,22 @@ func TestARefusedRequestDoesNotWaitForItsBody(t *testing.T) {
 	}
 }
 
-// TestHeadersAreSmall sends a header of many short fields.
+// TestHeadersAreSmall sends a header of many short fields, one as large as allowed, and one that is larger by a byte.
 func TestHeadersAreSmall(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, stack.Limits{})
-	status, content := f.answer(f.dial("GET /ping HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("a:\r\n", 32<<10/4)))
-	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, status, content)
+	const begin = "GET /ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+	of := func(size int) string {
+		return begin + "a: " + strings.Repeat("x", size-len(begin)-len("a: \r\n\r\n")) + "\r\n\r\n"
+	}
+	for text, want := range map[string]int{
+		begin + strings.Repeat("a:\r\n", 32<<10/4): http.StatusRequestHeaderFieldsTooLarge,
+		of(16 << 10):   http.StatusUnauthorized, // it was read
+		of(16<<10 + 1): http.StatusRequestHeaderFieldsTooLarge,
+	} {
+		status, content := f.answer(f.dial(text))
+		require.Equal(t, want, status, content)
+	}
 }
 
 // TestBrokenBodiesAreTheirClientsFault sends bodies that end early or are not

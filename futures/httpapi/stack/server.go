@@ -16,6 +16,9 @@ import (
 // fields takes 20 times its size while it is received.
 const headerBytes = 16 << 10
 
+// headerSlop is how many bytes more than http.Server.MaxHeaderBytes it reads of a header.
+const headerSlop = 4 << 10
+
 type connectionKey struct{}
 
 // connectionOf returns the connection of a request that Serve has accepted.
@@ -52,7 +55,7 @@ func (s *Stack) Server(secure *tls.Config) *Server {
 	protocols.SetHTTP1(true)
 	return &Server{stack: s, secure: secure != nil, http: &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: s.options.Limits.HeaderTime, IdleTimeout: s.options.Limits.IdleTime,
-		MaxHeaderBytes: headerBytes, TLSConfig: secure, Protocols: &protocols,
+		MaxHeaderBytes: headerBytes - headerSlop, TLSConfig: secure, Protocols: &protocols,
 		ErrorLog: slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connectionKey{}, c)

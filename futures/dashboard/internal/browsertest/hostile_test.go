@@ -211,6 +211,8 @@ func TestHostileAddresses(t *testing.T) {
 		p.open(place)
 		p.sees("main", text)
 	}
+	p.do("#main", chromedp.Evaluate("location.hash = '#main'", nil)) // where the link to the content leads
+	p.sees("main", "What is wrong")
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	require.Empty(t, p.problems)
