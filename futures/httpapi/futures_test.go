@@ -368,3 +368,16 @@ func TestTypedFunctionTakesJSON(t *testing.T) {
 		require.Contains(t, string(a.Body), want, body)
 	}
 }
+
+// TestWholeNumbersWithAPointAreIntegers submits what encoders of languages write that have one type of numbers.
+func TestWholeNumbersWithAPointAreIntegers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var made httpapi.Future
+	f.send("POST", path, `{"function":"go:nobody","priority":7.0,"delay_ms":3.6e6,"input":{"n":1.0}}`).
+		Into(http.StatusCreated, &made)
+	require.EqualValues(t, 7, made.Priority)
+	require.NotNil(t, made.DueAt)
+	require.Equal(t, `{"n":1.0}`, string(f.send("GET", path+"/"+made.ID.String()+"/arguments", "").Body))
+	f.send("POST", path, `{"function":"go:nobody","priority":1.5}`).Problem(422, "bad_request", "expected integer")
+}

@@ -2,10 +2,12 @@ package stack
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"reflect"
 	"strconv"
 	"strings"
@@ -85,10 +87,51 @@ func Unmarshal(data []byte, v any) error {
 	}
 	err = json.Unmarshal(data, v)
 	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) && strings.HasPrefix(mismatch.Value, "number ") {
+		if plain := plainNumbers(data); plain != nil {
+			err = json.Unmarshal(plain, v)
+		}
+	}
 	if errors.As(err, &mismatch) {
 		return wrongNumber(mismatch)
 	}
 	return err
+}
+
+// plainNumbers is JSON with its whole numbers as integers are decoded: 2e3 and 2000.0 as 2000. A function's own stays
+// as it is. It is nil where there are none.
+func plainNumbers(data []byte) (plain []byte) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	done := 0
+	(&counted{decoder: d, number: func(n json.Number) {
+		if whole, is := wholeNumber(string(n)); is && whole != string(n) {
+			end := int(d.InputOffset())
+			plain = append(append(plain, data[done:end-len(n)]...), whole...)
+			done = end
+		}
+	}}).value(0)
+	if plain == nil {
+		return nil
+	}
+	return append(plain, data[done:]...)
+}
+
+// longestNumber is the length of a number in JSON, and its exponent, up to which it may be a whole one for a field.
+const longestNumber = 40
+
+// wholeNumber returns a number of JSON as digits alone, if it is whole.
+func wholeNumber(text string) (digits string, is bool) {
+	_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	n, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	if err != nil || len(text) > longestNumber || max(n, -n) > longestNumber {
+		return "", false
+	}
+	value, is := new(big.Rat).SetString(text)
+	if !is || !value.IsInt() {
+		return "", false
+	}
+	return value.Num().String(), true
 }
 
 // tooMuch is a number that a field has no room for.
@@ -124,7 +167,8 @@ func (e tooMuch) Unwrap() error { return e.UnmarshalTypeError }
 type counted struct {
 	decoder *json.Decoder
 	values  int
-	strict  bool // refuses a field that is there twice
+	strict  bool              // refuses a field that is there twice
+	number  func(json.Number) // hears of each, if the decoder uses them; nil for none
 }
 
 func (c *counted) value(depth int) (any, error) {
@@ -188,7 +232,11 @@ func (c *counted) token() (json.Token, error) {
 	if c.values++; c.values > maxValues {
 		return nil, fmt.Errorf("more than %d JSON values: send fewer at a time", maxValues)
 	}
-	return c.decoder.Token()
+	token, err := c.decoder.Token()
+	if n, is := token.(json.Number); is && c.number != nil {
+		c.number(n)
+	}
+	return token, err
 }
 
 // CheckText returns an error for JSON of which decoding would change a text: what is not UTF-8, and
