@@ -104,7 +104,7 @@ func importTable() map[string]imports {
 		"fdbmodel/tuple":      {},
 		"fdbmodel/kv/faultkv": {ours: store},
 		"fdbmodel/kv/embedded": {
-			ours: append(slices.Clone(store), "internal/trust"), others: []string{pebble, btree},
+			ours: append(slices.Clone(store), "internal/trust"), others: []string{pebble, btree, system},
 		},
 		"fdbmodel/kv/fdbkv": {ours: store, others: []string{bindings}},
 		"fdbmodel/kv/remote": {ours: append(slices.Clone(store), "internal/budget", "internal/connlimit", "internal/ratelog",

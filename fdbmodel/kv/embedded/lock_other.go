@@ -4,7 +4,6 @@ package embedded
 
 import (
 	"io"
-	"io/fs"
 	"os"
 )
 
@@ -14,6 +13,3 @@ func lockFileShared(path string) (io.Closer, error) { return os.Open(path) }
 
 // lockPath does nothing: where a file that is open can't be removed, its lock is enough.
 func lockPath(string, bool) (io.Closer, error) { return io.NopCloser(nil), nil }
-
-// isRemoved reports nothing: a file that is open can't be removed.
-func isRemoved(fs.FileInfo) bool { return false }

@@ -5,7 +5,6 @@ package embedded
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"syscall"
 )
@@ -52,10 +51,4 @@ type lockedPath struct{ file *os.File }
 // Close implements io.Closer. A process that is just being started has the file open as well: its lock goes at once.
 func (l lockedPath) Close() error {
 	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
-}
-
-// isRemoved reports whether a file that is open has no name any more.
-func isRemoved(info fs.FileInfo) bool {
-	stat, known := info.Sys().(*syscall.Stat_t)
-	return known && stat.Nlink == 0
 }

@@ -194,7 +194,7 @@ func (s *segment) sync() error {
 	if err := s.file.SyncData(); err != nil {
 		return err
 	}
-	if info, err := s.file.Stat(); err == nil && isRemoved(info) {
+	if isRemoved(s.file) {
 		return errRemoved
 	}
 	return nil
