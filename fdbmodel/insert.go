@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/index"
 	"github.com/futura-run/futura/fdbmodel/internal/module"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
+	"github.com/futura-run/futura/fdbmodel/internal/pieces"
 	"github.com/futura-run/futura/fdbmodel/internal/unique"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -136,7 +137,7 @@ type precondition interface {
 type askedSubmitted struct {
 	existing []read.Pending
 	inputs   *edge.Inputs
-	names    names
+	names    unique.Names
 	needs    []precondition
 }
 
@@ -149,7 +150,9 @@ func (c *Cluster) askSubmitted(w *WriteSet, subs []Submission, look, fresh bool)
 	guarded := fresh
 	for i := range subs {
 		s := &subs[i]
-		asked.names.ask(w.Tx, c.keys, s)
+		if s.Unique != nil {
+			asked.names.Ask(w.Tx, c.keys, s.Spec.Unique.Name)
+		}
 		if w.lanes.Lined[s.ID] != nil {
 			continue // it is known
 		}
@@ -180,34 +183,25 @@ func (a *askedSubmitted) require(ctx context.Context, i int, s *Submission) erro
 // writtenAhead are the first pieces of large arguments and of many inputs, which are written
 // before their futures, by the index of the submission.
 type writtenAhead struct {
-	keys   layout.Keyspace
-	firsts map[int][]kv.Pending[[]byte]
+	keys layout.Keyspace
+	pieces.Firsts
 }
 
 func (w *writtenAhead) prepare(tx kv.Tx, i int, s *Submission) {
 	for _, ref := range [...]*layout.ChunkRef{s.Spec.ArgsRef, s.Spec.InputsRef} {
-		if ref == nil || ref.Count == 0 {
-			continue
+		if ref != nil && ref.Count > 0 {
+			w.Ask(tx, i, w.keys.Chunk(s.ID, *ref, 0))
 		}
-		if w.firsts == nil {
-			w.firsts = map[int][]kv.Pending[[]byte]{}
-		}
-		w.firsts[i] = append(w.firsts[i], tx.Get(w.keys.Chunk(s.ID, *ref, 0)))
 	}
 }
 
 // check returns errArgsSwept unless the pieces are there.
 func (w *writtenAhead) check(ctx context.Context, i int, s *Submission) error {
-	for _, first := range w.firsts[i] {
-		value, err := first.Wait(ctx)
-		if err == nil && value == nil {
-			err = fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
-		}
-		if err != nil {
-			return err
-		}
+	there, err := w.Wait(ctx, i)
+	if err == nil && !there {
+		err = fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
 	}
-	return nil
+	return err
 }
 
 // neededModules are those of the functions.

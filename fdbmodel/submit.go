@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/serial"
+	"github.com/futura-run/futura/fdbmodel/internal/unique"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -113,7 +114,7 @@ func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, e
 			continue
 		}
 		if err != nil {
-			countTask(err, len(answers))
+			unique.CountTask(err, len(answers))
 			return answers, err
 		}
 		answers, prepared = append(answers, part...), prepared[n:]
@@ -167,12 +168,11 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 	}
 	w := c.write(tx)
 	w.lanes.Share()
-	w.made = c.madeIn(tx)
+	w.made = unique.MadeIn(tx, c.keys)
 	submitted, err := c.insertBatch(ctx, w, prepared, true)
 	if err != nil {
 		kv.Fail(tx, fmt.Errorf("a submit in the transaction: %w", err))
 	}
-	w.made.add(submitted)
 	return submitted, err
 }
 

@@ -3,7 +3,6 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -76,25 +75,6 @@ func (w *WriteSet) holderOf(ctx context.Context, name layout.UniqueName, self la
 	return holder, err
 }
 
-// names are those of the unique submissions of one transaction.
-type names struct {
-	asked map[layout.UniqueName]kv.Pending[kv.Page]
-	taken map[layout.UniqueName]int // by an earlier submission, whose index it is
-}
-
-func (n *names) ask(tx kv.Reader, keys layout.Keyspace, s *Submission) {
-	if s.Unique == nil {
-		return
-	}
-	if n.asked == nil {
-		n.asked, n.taken = map[layout.UniqueName]kv.Pending[kv.Page]{}, map[layout.UniqueName]int{}
-	}
-	name := s.Spec.Unique.Name
-	if _, asked := n.asked[name]; !asked {
-		n.asked[name] = unique.Ask(tx, keys, name)
-	}
-}
-
 // resolveName finds out whether a unique submission may have its name. It returns true if
 // another future is the answer. On ConflictReplace it cancels the other one.
 func (ins *inserting) resolveName(ctx context.Context, i int) (bool, error) {
@@ -103,19 +83,16 @@ func (ins *inserting) resolveName(ctx context.Context, i int) (bool, error) {
 		return false, nil
 	}
 	name := s.Spec.Unique.Name
-	if first, taken := names.taken[name]; taken && keepsName(&ins.subs[first].Spec, ins.answers[first].State, ins.w.Now) {
+	if first, taken := names.Taken(name); taken {
 		return ins.resolveTwice(first, i)
-	} else if taken {
-		names.taken[name] = i
-		return false, nil
 	}
 	// The submission's own id may have the name too: of a future that was removed.
-	other, err := ins.w.holderOf(ctx, name, layout.ID{}, names.asked[name])
+	other, err := ins.w.holderOf(ctx, name, layout.ID{}, names.Asked(name))
 	if err != nil {
 		return false, err
 	}
 	if other == nil {
-		names.taken[name] = i
+		ins.takeName(i)
 		return false, nil
 	}
 	refusal := other.Refusal(name, s.Unique.OnConflict, ins.w.Now)
@@ -128,31 +105,34 @@ func (ins *inserting) resolveName(ctx context.Context, i int) (bool, error) {
 	case s.Unique.OnConflict == ConflictReturn:
 		answer.isOther(other.ID, refusal.State, refusal.Differs)
 		return true, nil
-	case s.Unique.OnConflict == ConflictReplace && isWaiting(other.Row) && ins.w.lanes.Lined[other.ID] == nil:
+	case s.Unique.OnConflict == ConflictReplace && other.Waits() && ins.w.lanes.Lined[other.ID] == nil:
 		return false, ins.replace(other.Row, i)
-	case ins.w.made.has(other.ID):
+	case ins.w.made[other.ID]:
 		refusal.ID = layout.ID{}
 	}
 	return false, refusal
 }
 
-// resolveTwice resolves the name of submission i, which an earlier one of the same transaction has. That one is
-// replaced as a future of an earlier transaction would be, but for one in the line of a lane, and one that others of
-// the call take the result of: those would be left without an input.
+// resolveTwice resolves the name of submission i, which an earlier one of the same transaction has taken, and may have
+// ended with. One that waits is replaced, as that of an earlier transaction is, unless it is in line or others of the
+// call take its result: those would be left without an input.
 func (ins *inserting) resolveTwice(first, i int) (bool, error) {
 	s, earlier, answer := &ins.subs[i], &ins.answers[first], &ins.answers[i]
 	row := ins.seen[ins.subs[first].ID]
+	holder := unique.Holder{Record: *layout.UniqueOf(row.Spec), Row: row}
 	differs := unique.OtherWork(row.Spec, &s.Spec)
 	taken := row.Dependants || slices.Contains(layout.UnpackIDs(s.Spec.Inputs), row.ID)
 	switch {
+	case !holder.Holds(ins.w.Now):
+		ins.takeName(i)
+		return false, nil
 	case s.Unique.OnConflict == ConflictReturn:
 		answer.isOther(row.ID, earlier.State, differs)
 		return true, nil
-	case s.Unique.OnConflict == ConflictReplace && isWaiting(row) && row.Line == nil && !taken:
+	case s.Unique.OnConflict == ConflictReplace && holder.Waits() && row.Line == nil && !taken:
 		earlier.State, earlier.place = layout.Failed, nil
 		return false, ins.replace(row, i)
 	}
-	holder := unique.Holder{Record: *layout.UniqueOf(row.Spec), Row: row}
 	refusal := holder.Refusal(s.Spec.Unique.Name, s.Unique.OnConflict, ins.w.Now)
 	refusal.Task, refusal.Differs = 1+first, differs
 	return false, refusal
@@ -163,65 +143,21 @@ func (s *Submitted) isOther(id layout.ID, state layout.State, differs string) {
 	s.ID, s.State, s.Existed, s.Differs, s.place = id, state, true, differs, nil
 }
 
+// takeName gives submission i its name.
+func (ins *inserting) takeName(i int) {
+	ins.asked.names.Take(ins.subs[i].Spec.Unique.Name, i)
+	ins.w.made.Add(ins.subs[i].ID)
+}
+
 // replace cancels a future that waits, and gives its name to submission i.
 func (ins *inserting) replace(row *layout.Row, i int) error {
 	name, answer := row.Spec.Unique.Name, &ins.answers[i]
-	ins.asked.names.taken[name] = i
+	ins.takeName(i)
 	answer.Replaced = row.ID
 	err := ins.w.replace(ins.asked.inputs, row, ins.subs[i].ID, ins.clock.Now())
 	ins.w.names.Clear(name, row.Spec.FreeAt(), row.ID)
 	answer.mail = ins.w.mail.Notices
 	return err
-}
-
-// madeBy are the futures that a transaction of the caller's has made: they exist if it commits. Nil has none.
-type madeBy map[layout.ID]bool
-
-// madeKey is where a transaction remembers what it makes in a cluster.
-type madeKey struct{ cluster string }
-
-// madeIn returns what a transaction remembers to have made, nil if it can't.
-func (c *Cluster) madeIn(tx kv.Tx) madeBy {
-	local, key := kv.LocalOf(tx), madeKey{c.name}
-	if local == nil {
-		return nil
-	}
-	made, known := local.Value(key).(madeBy)
-	if !known {
-		made = madeBy{}
-		local.Set(key, made)
-	}
-	return made
-}
-
-func (m madeBy) has(id layout.ID) bool { return m[id] }
-
-func (m madeBy) add(submitted []Submitted) {
-	for i := range submitted {
-		if m != nil && !submitted[i].Existed {
-			m[submitted[i].ID] = true
-		}
-	}
-}
-
-// keepsName reports whether a future that the transaction has made still has its name:
-// it may have ended at once.
-func keepsName(s *layout.Spec, state layout.State, now int64) bool {
-	return !state.Terminal() || s.Unique.Until == layout.UntilEver || s.FreeAt() > now
-}
-
-// countTask has a NotUniqueError that names a task of its transaction count those of earlier transactions too.
-func countTask(err error, before int) {
-	var taken *NotUniqueError
-	if errors.As(err, &taken) && taken.Task > 0 {
-		taken.Task += before
-	}
-}
-
-// isWaiting reports whether a future waits to begin.
-func isWaiting(row *layout.Row) bool {
-	return row != nil && !row.HasBegun() &&
-		slices.Contains([]layout.State{layout.Blocked, layout.Ready, layout.Delayed}, row.State())
 }
 
 // replace cancels a future that waits, because a new one takes its name.
@@ -265,8 +201,7 @@ func errIDInUse(s *Submission, differs string) error {
 		"once it is over", ErrIDInUse, s.ID, differs)
 }
 
-// answerSame answers with the existing future, and returns ErrIDInUse if that is not what s
-// describes.
+// answerSame answers with the existing future. It returns ErrIDInUse if s describes another one.
 func (c *Cluster) answerSame(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission, answer *Submitted,
 ) error {
 	differs, err := c.otherThan(ctx, tx, old, s)

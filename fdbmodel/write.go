@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/notify"
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/internal/step"
+	"github.com/futura-run/futura/fdbmodel/internal/unique"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/state"
@@ -37,7 +38,7 @@ type WriteSet struct {
 	calls    index.Calls
 	pool     pool
 	lost     []layout.Row
-	made     madeBy
+	made     unique.Made
 
 	// take claims a future that its lane admits, and reports whether it did. Defaults to nil: none.
 	take func(row *layout.Row) bool

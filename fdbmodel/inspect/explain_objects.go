@@ -139,13 +139,12 @@ func badInput(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (failed
 		return nil, missing, err
 	}
 	upstream := row.Exception != nil && row.Exception.Kind == layout.KindUpstream
-	for _, id := range ids {
-		at := slices.IndexFunc(inputs, func(input layout.Row) bool { return input.ID == id && input.Spec != nil })
+	for i, id := range ids {
 		switch {
-		case at < 0:
+		case i == len(inputs) || inputs[i].ID != id: // they are in the order of ids
 			return nil, id, nil
-		case upstream && failed == nil && inputs[at].State() == layout.Failed:
-			failed = &inputs[at]
+		case upstream && failed == nil && inputs[i].State() == layout.Failed:
+			failed = &inputs[i]
 		}
 	}
 	return failed, missing, nil

@@ -418,6 +418,16 @@ func TestUnknownResultsOfUniqueFutures(t *testing.T) {
 			require.Equal(s.T, layout.Ready, s.State(id))
 			require.Equal(s.T, layout.Failed, s.State(old))
 		},
+		"futura-submit of one that replaces another of its call": func(s *modeltest.Stage, strike func()) {
+			replace := unique(fdbmodel.Unique{OnConflict: fdbmodel.ConflictReplace})
+			strike()
+			got, err := together(s, replace, replace)
+			require.NoError(s.T, err)
+			s.Faults.Flush()
+			require.Equal(s.T, layout.Failed, s.State(got[0].ID))
+			require.Equal(s.T, layout.Ready, s.State(got[1].ID))
+			require.EqualValues(s.T, 1, s.Counted(layout.Ready))
+		},
 		"futura-submit of what is there and of another": func(s *modeltest.Stage, strike func()) {
 			s.Submit(unique(u))
 			strike()
@@ -435,6 +445,16 @@ func TestUnknownResultsOfUniqueFutures(t *testing.T) {
 			s.Finish(s.Worker, modeltest.Realize(&f[0]))
 			s.Faults.Flush()
 			s.Submit(unique(u))
+		},
+		"futura-finish whose sends replace each other": func(s *modeltest.Stage, strike func()) {
+			done, sent := sends(s, fdbmodel.ConflictReplace)
+			strike()
+			_, err := s.Worker.Finish(s.Ctx, done)
+			require.NoError(s.T, err)
+			s.Faults.Flush()
+			require.Equal(s.T, layout.Failed, s.State(sent[0]))
+			require.Equal(s.T, layout.Ready, s.State(sent[1]))
+			require.EqualValues(s.T, 1, s.Counted(layout.Ready))
 		},
 		"futura-retry": func(s *modeltest.Stage, strike func()) {
 			id := uniqueOther(s, u, layout.Failed)

@@ -128,37 +128,42 @@ func TestATransactionThatSubmitsTwiceNamesNoFuture(t *testing.T) {
 	require.Zero(t, s.Counted(layout.Ready))
 }
 
+// sends are the ends of two attempts that each send a future of one name.
+func sends(s *modeltest.Stage, conflict fdbmodel.Conflict) (done []fdbmodel.Completion, sent []layout.ID) {
+	s.Submit()
+	s.Submit()
+	claimed := s.Claim(s.Worker)
+	require.Len(s.T, claimed, 2)
+	for i := range claimed {
+		sub := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}}
+		unique(fdbmodel.Unique{OnConflict: conflict})(&sub)
+		subs, err := s.C.Prepare(s.Ctx, []fdbmodel.Submission{sub})
+		require.NoError(s.T, err)
+		end := modeltest.Realize(&claimed[i])
+		end.Beside = &fdbmodel.Beside{Submits: subs}
+		done, sent = append(done, end), append(sent, subs[0].ID)
+	}
+	return done, sent
+}
+
 // TestSendsOfTwoAttemptsWithOneName end in one transaction: the later one replaces what the other sends, or fails and
 // names it.
 func TestSendsOfTwoAttemptsWithOneName(t *testing.T) {
 	t.Parallel()
 	for _, conflict := range []fdbmodel.Conflict{fdbmodel.ConflictRefuse, fdbmodel.ConflictReplace} {
 		s := modeltest.NewStage(t)
-		s.Submit()
-		s.Submit()
-		claimed := s.Claim(s.Worker)
-		require.Len(t, claimed, 2)
-		done := make([]fdbmodel.Completion, len(claimed))
-		sent := make([]layout.ID, len(claimed))
-		for i := range claimed {
-			sub := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}}
-			unique(fdbmodel.Unique{OnConflict: conflict})(&sub)
-			subs, err := s.C.Prepare(s.Ctx, []fdbmodel.Submission{sub})
-			require.NoError(t, err)
-			done[i], sent[i] = modeltest.Realize(&claimed[i]), subs[0].ID
-			done[i].Beside = &fdbmodel.Beside{Submits: subs}
-		}
+		done, sent := sends(s, conflict)
 		_, err := s.Worker.Finish(s.Ctx, done)
 		require.NoError(t, err)
 		if conflict == fdbmodel.ConflictReplace {
 			require.Equal(t, layout.Failed, s.State(sent[0]))
 			require.Equal(t, layout.Ready, s.State(sent[1]))
-			require.Equal(t, layout.Realized, s.State(claimed[1].ID))
+			require.Equal(t, layout.Realized, s.State(done[1].Future.ID))
 			s.RequireSound()
 			continue
 		}
 		require.Equal(t, layout.Ready, s.State(sent[0]))
-		row, err := s.C.Get(s.Ctx, claimed[1].ID)
+		row, err := s.C.Get(s.Ctx, done[1].Future.ID)
 		require.NoError(t, err)
 		require.Contains(t, row.Exception.Message, "future "+sent[0].String()+" (ready) has the key")
 		s.RequireSound()

@@ -13,7 +13,7 @@ import (
 func (s *server) registerArguments() {
 	op := operation(http.MethodGet, futuresPath+"/{id}/arguments", "get-arguments", "Get a future's arguments",
 		"The bytes, up to 8 MiB; Futura-Codec names their codec. Results of others in them are as they were submitted.")
-	op.Metadata = inParts
+	op.Metadata = also(http.StatusPartialContent)
 	s.Handle(stack.Route{
 		Permission: stack.Read, Handle: s.arguments, Operation: op,
 		OutStream: map[string]any{octets: binaryBody{}, "application/json": binaryBody{}},

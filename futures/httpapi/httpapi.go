@@ -190,12 +190,12 @@ func operation(method, path, id, summary, description string) huma.Operation {
 
 // makes is an operation that answers 201 with what it has made, and 200 if that was there.
 func makes(op huma.Operation) huma.Operation {
-	if op.Metadata == nil {
-		op.Metadata = map[string]any{}
-	}
-	op.DefaultStatus, op.Metadata[stack.Also] = http.StatusCreated, []int{http.StatusOK}
+	op.DefaultStatus, op.Metadata = http.StatusCreated, also(http.StatusOK)
 	return op
 }
+
+// also is the metadata of an operation that answers with another status beside its own.
+func also(status int) map[string]any { return map[string]any{stack.Also: []int{status}} }
 
 // body is an answer that is one value. The type of a value that has no view of its own is called
 // NAMEOutputBody: that is its name in the description.

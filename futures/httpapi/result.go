@@ -20,15 +20,12 @@ const octets = "application/octet-stream"
 // binaryBody describes a body of bytes.
 type binaryBody []byte
 
-// inParts is the metadata of an operation whose answers may be parts.
-var inParts = map[string]any{stack.Also: []int{http.StatusPartialContent}}
-
 // registerResultOf adds the route of results below a path.
 func (s *server) registerResultOf(path, name, summary string, handle func(http.ResponseWriter, *http.Request) error) {
 	op := operation(http.MethodGet, path+"/{id}/result", name, summary,
 		"Of any size, in parts with Range; 416 for one that it does not have. 409 if it is not over after wait, or "+
 			"has failed. An answer that can't be completed is cut off: go on with Range and If-Range.")
-	op.Metadata = inParts
+	op.Metadata = also(http.StatusPartialContent)
 	op.Parameters = []*huma.Param{
 		{Name: "wait", In: "query", Description: "How long to wait for the end, such as 30s; at most 1m",
 			Schema: &huma.Schema{Type: "string"}},

@@ -3,6 +3,7 @@ package unique
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -34,8 +35,14 @@ func (h *Holder) Refusal(name layout.UniqueName, on Conflict, now int64) *TakenE
 	return e
 }
 
-// holds reports whether the future has not given up its name.
-func (h *Holder) holds(now int64) bool {
+// Waits reports whether the future waits to begin.
+func (h *Holder) Waits() bool {
+	return h.Row != nil && !h.Row.HasBegun() &&
+		slices.Contains([]layout.State{layout.Blocked, layout.Ready, layout.Delayed}, h.Row.State())
+}
+
+// Holds reports whether the future has not given up its name.
+func (h *Holder) Holds(now int64) bool {
 	switch {
 	case h.Record.Until == layout.UntilEver || h.Record.FreeAt > now:
 		return true
@@ -81,7 +88,7 @@ func Find(ctx context.Context, tx kv.Reader, keys layout.Keyspace, asked kv.Pend
 		if h.Record.IsOf(row, layout.UniqueName(key.Text("name"))) {
 			h.Row = row
 		}
-		if h.holds(now) {
+		if h.Holds(now) {
 			return &h, former, nil
 		}
 		former = append(former, h)

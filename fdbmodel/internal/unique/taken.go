@@ -43,6 +43,14 @@ type TakenError struct {
 // Unwrap returns ErrTaken.
 func (e *TakenError) Unwrap() error { return ErrTaken }
 
+// CountTask has a TakenError that names a task of its transaction count those of earlier transactions of the call too.
+func CountTask(err error, before int) {
+	var taken *TakenError
+	if errors.As(err, &taken) && taken.Task > 0 {
+		taken.Task += before
+	}
+}
+
 // Error implements error.
 func (e *TakenError) Error() string {
 	what := "the same work"

@@ -60,7 +60,7 @@ func TestTakenErrorSaysWhatHelps(t *testing.T) {
 	} {
 		for last, record := range lasts {
 			h := Holder{ID: layout.ID{1}, Record: record, Row: c.row}
-			require.Equal(t, c.says[last] != "", h.holds(1000), "%s, %s", about, last)
+			require.Equal(t, c.says[last] != "", h.Holds(1000), "%s, %s", about, last)
 			if c.says[last] == "" {
 				continue
 			}
