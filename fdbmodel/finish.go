@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -102,8 +103,9 @@ func afterOf(row *layout.Row) After {
 // of several completions of one future. It returns ErrTooLarge for a value that
 // must be stored in chunks, before anything is written. What attempts have used that ended
 // with a result, or failed, and are not Lost is metered, and counted as activity: the next
-// Heartbeat writes it. Each MaxFinish completions, or about 1 MB of them, are one transaction. An unknown commit is
-// retried: completions that committed return Already or Lost.
+// Heartbeat writes it. Each MaxFinish completions, or about 1 MB of them, are one transaction; those of lanes are
+// several smaller ones while the workers of other processes, which hand over slots of the same lanes, are faster
+// each time. An unknown commit is retried: completions that committed return Already or Lost.
 func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	outcomes, err := r.End(ctx, completions)
 	r.cluster.ResolveMarked(ctx)
@@ -180,11 +182,12 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	c := r.cluster
 	f := finishing{r: r, completions: completions, events: make([]state.Event, len(completions)), now: c.clock.Now(),
 		succession: r.succeed(completions, req)}
+	ended := make([]claim.Ended, len(completions))
 	for i := range completions {
 		f.events[i] = completions[i].event(f.now, c.random.Float())
+		ended[i] = claim.Ended{ID: completions[i].Future.ID, Sequence: completions[i].Future.Token.Sequence}
 	}
 	r.refuseEvents(f.events)
-	ended := endedBy(completions)
 	f.exhausted = r.held.Exhausted(ended)
 	var result kv.Result
 	var err error
@@ -192,12 +195,16 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		err = skipUnreadable(func(skip skippedLanes) (err error) {
 			f.leaveDependants = len(skip) > 0
 			turns := f.serializer()
-			result, err = turns.Transact(ctx, Patient{c}, kv.Options{Tag: "futura-finish", Turns: turns != nil}, f.run)
+			o := kv.Options{Tag: "futura-finish", Turns: turns != nil}
+			result, err = turns.Transact(ctx, Patient{c}, o, len(completions), f.run)
 			return err
 		})
 	}
 	if err == nil {
 		f.done(result.Version)
+	}
+	if errors.Is(err, serial.ErrSplit) {
+		return nil, nil, err
 	}
 	claimed := f.succession.end(ctx, result, err)
 	if err != nil {
@@ -402,25 +409,13 @@ func (r *Registration) presentFor(ctx context.Context, tx kv.Reader, completions
 	return value != nil, err
 }
 
-func endedBy(completions []Completion) []claim.Ended {
-	ended := make([]claim.Ended, len(completions))
-	for i := range completions {
-		f := completions[i].Future
-		ended[i] = claim.Ended{ID: f.ID, Sequence: f.Token.Sequence}
-	}
-	return ended
-}
-
 // isRepeated reports whether an earlier completion is of the same claim of the
 // same future.
 func isRepeated(completions []Completion, i int) bool {
 	future := completions[i].Future
-	for j := range i {
-		if f := completions[j].Future; f.ID == future.ID && f.Token == future.Token {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(completions[:i], func(c Completion) bool {
+		return c.Future.ID == future.ID && c.Future.Token == future.Token
+	})
 }
 
 func count(outcomes []Outcome, of Outcome) (n int) {

@@ -383,7 +383,7 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 		answers, err = c.insertBatch(ctx, c.write(tx), subs, tx.MaybeCommitted)
 		return err
 	}
-	result, err := serializer.Transact(ctx, c, kv.Options{Tag: "futura-submit"}, run)
+	result, err := serializer.Transact(ctx, c, kv.Options{Tag: "futura-submit"}, 1, run)
 	if err != nil {
 		return nil, err
 	}

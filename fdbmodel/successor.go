@@ -2,9 +2,11 @@ package fdbmodel
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/internal/serial"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/state"
@@ -38,12 +40,15 @@ func (r *Registration) EndAndClaim(ctx context.Context, completions []Completion
 	req.Runs = r.runs(req.Runs)
 	outcomes = make([]Outcome, 0, len(completions))
 	for len(completions) > 0 {
-		n, size := 0, 0
-		for n < len(completions) && n < MaxFinish && (n == 0 || size < maxFinishTx) {
+		n, size, most := 0, 0, r.cluster.finishSerializer.Most(MaxFinish, r.cluster.clock.Now())
+		for n < len(completions) && n < most && (n == 0 || size < maxFinishTx) {
 			size += completions[n].size()
 			n++
 		}
 		part, more, err := r.finishBatch(ctx, completions[:n], req)
+		if errors.Is(err, serial.ErrSplit) {
+			continue
+		}
 		if err != nil {
 			return outcomes, claimed, err
 		}

@@ -2,6 +2,7 @@ package lanes_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -341,5 +342,78 @@ func TestSuccessorOfACallThatEndsWithAnError(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(again), 1)
 	require.NoError(t, s.Worker.Leave(s.Ctx))
+	s.check()
+}
+
+// withoutTurns is a store whose transactions don't wait for each other.
+type withoutTurns struct{ kv.Database }
+
+func (d withoutTurns) Begin(o kv.Options) kv.Tx {
+	o.Turns = false
+	return d.Database.Begin(o)
+}
+
+// TestManyEndsAgainstAFasterProcess has a worker end futures of several lanes while one of another process takes
+// the next of one lane before each commit. The ends in the other lanes don't wait for that.
+func TestManyEndsAgainstAFasterProcess(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Width: 2})
+	const rounds = 20
+	lanes := []string{"h", "g", "f", "e", "d", "c", "b", "a"}
+	calls := map[string]func(){}
+	db := withoutTurns{&modeltest.BeforeCommits{Database: s.Faults, Call: calls}}
+	c, err := fdbmodel.Open(s.Ctx, db, "unknown", fdbmodel.Options{Clock: s.Clock, Config: s.C.Config(),
+		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	require.NoError(t, err)
+	info := s.Info()
+	info.Address = ""
+	slower, err := c.Register(s.Ctx, info)
+	require.NoError(t, err)
+
+	var ids []layout.ID
+	for _, key := range lanes {
+		ids = append(ids, s.submit(key))
+	}
+	answer, err := slower.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 8}, Max: 8})
+	require.NoError(t, err)
+	require.Len(t, answer.Futures, len(lanes))
+	for range rounds + 1 {
+		s.submit("a")
+	}
+	theirs := s.Claim(s.Worker)
+	require.Len(t, theirs, 1)
+	var ended []int // of the slower one, before each commit
+	var race func()
+	race = func() {
+		n := 0
+		for _, id := range ids {
+			if s.State(id) == layout.Realized {
+				n++
+			}
+		}
+		ended = append(ended, n)
+		if theirs = s.succeed(&theirs[0], 0); len(theirs) == 0 {
+			theirs = s.Claim(s.Worker)
+		}
+		if len(ended) < rounds {
+			calls["futura-finish"] = race
+		}
+	}
+	calls["futura-finish"] = race
+	slices.SortFunc(answer.Futures, func(x, y fdbmodel.ClaimedFuture) int {
+		return slices.Index(ids, x.ID) - slices.Index(ids, y.ID)
+	})
+	done := make([]fdbmodel.Completion, len(lanes))
+	for i := range answer.Futures {
+		done[i] = realize(&answer.Futures[i])
+	}
+	outcomes, _, err := slower.EndAndClaim(s.Ctx, done, fdbmodel.ClaimRequest{Max: 8})
+	require.NoError(t, err)
+	for _, o := range outcomes {
+		require.Equal(t, fdbmodel.Applied, o)
+	}
+	require.Len(t, outcomes, len(lanes))
+	require.Len(t, ended, rounds)
+	require.Equal(t, len(lanes)-1, ended[rounds-1])
 	s.check()
 }

@@ -18,7 +18,15 @@ const (
 	// rivalsFor is how long transactions read at the newest version after a conflict with those of other
 	// processes.
 	rivalsFor = 10 * time.Second
+	// splitAfter is how many times a transaction of several changes meets those of other processes before it
+	// is to be split.
+	splitAfter = 5
 )
+
+// ErrSplit is returned by a transaction of several changes that has written nothing, as those of other processes
+// were faster each time: the more it changes, the longer it takes, and the more of theirs it meets. Its changes
+// are to be made in several ones.
+var ErrSplit = errors.New("the transaction is to be split")
 
 // Model is what a serializer needs of the model.
 type Model interface {
@@ -38,6 +46,7 @@ type Serializer struct {
 	at     time.Time  // of it
 	until  time.Time  // they take turns
 	rivals time.Time  // they read at the newest version
+	most   int        // changes of one of them, while there are rivals
 }
 
 // Past is what a transaction knows of those before it.
@@ -82,6 +91,29 @@ func (k *Serializer) hasRivals(now time.Time, met bool) bool {
 	return isWithin(now, k.rivals, rivalsFor)
 }
 
+// Most returns how many of up to n changes a transaction is to make: fewer while larger ones were to be split.
+func (k *Serializer) Most(n int, now time.Time) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.most == 0 || !isWithin(now, k.rivals, rivalsFor) {
+		return n
+	}
+	return min(n, k.most)
+}
+
+// resize has transactions make half the changes of one that is to be split, and a quarter more after each one
+// that was as large as they may be.
+func (k *Serializer) resize(n int, split bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case split:
+		k.most = n / 2
+	case n == k.most:
+		k.most += max(1, k.most/4)
+	}
+}
+
 // seen returns the version of the last transaction if that was a short while ago, and
 // otherwise kv.NoVersion.
 func (k *Serializer) seen(now time.Time) kv.Version {
@@ -101,9 +133,10 @@ func (k *Serializer) note(version kv.Version, now time.Time) {
 	}
 }
 
-// Transact is Transact of the model within a serializer, which may be nil. Turns only save time: the store
-// decides what conflicts, also after an unknown result.
-func (k *Serializer) Transact(ctx context.Context, m Model, o kv.Options,
+// Transact is Transact of the model within a serializer, which may be nil, for n changes that several transactions
+// could make as well. It returns ErrSplit if they are to do so. Turns only save time: the store decides what
+// conflicts, also after an unknown result.
+func (k *Serializer) Transact(ctx context.Context, m Model, o kv.Options, n int,
 	fn func(ctx context.Context, tx kv.Attempt, past Past) error,
 ) (kv.Result, error) {
 	if k == nil {
@@ -113,6 +146,9 @@ func (k *Serializer) Transact(ctx context.Context, m Model, o kv.Options,
 	defer r.leave()
 	result, err := m.Transact(ctx, o, func(tx kv.Attempt) error {
 		past, err := r.enter(ctx, tx, m)
+		if err == nil && n > 1 && r.loses(tx, past) {
+			err = ErrSplit
+		}
 		if err == nil {
 			err = fn(ctx, tx, past)
 		}
@@ -122,6 +158,9 @@ func (k *Serializer) Transact(ctx context.Context, m Model, o kv.Options,
 		return err
 	})
 	k.note(result.Version, m.Now())
+	if split := errors.Is(err, ErrSplit); split || err == nil {
+		k.resize(n, split)
+	}
 	return result, err
 }
 
@@ -153,4 +192,9 @@ func (r *running) leave() {
 	if r.hasTurn {
 		<-r.turn
 	}
+}
+
+// loses reports whether the transaction is likely to meet others as long as it is as large.
+func (r *running) loses(tx kv.Attempt, past Past) bool {
+	return past.Rivals && !tx.MaybeCommitted && tx.Number-r.again > splitAfter
 }

@@ -30,13 +30,20 @@ type contender struct {
 	let    chan error
 	end    error
 	result kv.Result
+	done   chan struct{} // closed at the end
 }
 
 // contend begins a transaction that conflicts so many times first.
 func contend(ctx context.Context, m Model, k *Serializer, conflicts int) *contender {
-	t := &contender{let: make(chan error, 1)}
+	return contendFor(ctx, m, k, 1, conflicts)
+}
+
+// contendFor is contend for a transaction of n changes.
+func contendFor(ctx context.Context, m Model, k *Serializer, n, conflicts int) *contender {
+	t := &contender{let: make(chan error, 1), done: make(chan struct{})}
 	go func() {
-		t.result, t.end = k.Transact(ctx, m, kv.Options{Tag: "test"},
+		defer close(t.done)
+		t.result, t.end = k.Transact(ctx, m, kv.Options{Tag: "test"}, n,
 			func(_ context.Context, tx kv.Attempt, past Past) error {
 				if tx.Number <= conflicts {
 					return kv.ErrConflict
@@ -129,3 +136,60 @@ func TestSerializerKnowsItsRivals(t *testing.T) {
 
 // retried is longer than the wait before a second attempt.
 const retried = 20 * time.Millisecond
+
+// TestLosersAreSplit: a transaction of several changes that meets those of other processes each time is to be split,
+// the parts grow again as they succeed, and for their size nothing counts that was long ago.
+func TestLosersAreSplit(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c := model{reference.Open(reference.Options{})}
+		k := New()
+		run := func(n, conflicts int) error {
+			one := contendFor(ctx, c, k, n, conflicts)
+			one.let <- nil
+			<-one.done
+			return one.end
+		}
+		most := func() int { return k.Most(128, c.Now()) }
+		require.NoError(t, run(100, splitAfter-1))
+		require.Equal(t, 128, most())
+		require.ErrorIs(t, run(100, splitAfter), ErrSplit)
+		require.Equal(t, 50, most())
+		require.ErrorIs(t, run(50, 2*splitAfter), ErrSplit)
+		require.Equal(t, 25, most())
+		require.NoError(t, run(20, 0))
+		require.Equal(t, 25, most(), "it was smaller than it might have been")
+		require.NoError(t, run(25, 1))
+		require.Equal(t, 31, most())
+		require.NoError(t, run(1, 2*splitAfter), "one change can't be split")
+		<-time.After(rivalsFor)
+		require.Equal(t, 128, most())
+	})
+}
+
+// unknownCommits is a model of whose commits the first is unknown, and was not made.
+type unknownCommits struct{ model }
+
+func (m unknownCommits) Transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
+	unknown := false
+	return m.model.Transact(ctx, o, func(tx kv.Attempt) error {
+		if !unknown {
+			unknown = true
+			return kv.ErrUnknownResult
+		}
+		return fn(tx)
+	})
+}
+
+// TestNoUnknownCommitIsSplit: what an earlier attempt may have written, only an attempt at the same can tell.
+func TestNoUnknownCommitIsSplit(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		c := unknownCommits{model{reference.Open(reference.Options{})}}
+		one := contendFor(context.Background(), c, New(), 100, 2*splitAfter)
+		one.let <- nil
+		<-one.done
+		require.NoError(t, one.end)
+	})
+}
