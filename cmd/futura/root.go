@@ -21,6 +21,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/internal/console"
@@ -34,6 +35,7 @@ const (
 	exitStore       = 4
 	exitTimeout     = 5
 	exitUsage       = 64 // EX_USAGE of sysexits.h
+	exitUnreadable  = 65 // EX_DATAERR
 	exitInterrupted = 130
 )
 
@@ -120,6 +122,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case isTaken(err):
 		return exitStore
+	case errors.Is(err, kv.ErrCorrupt), errors.Is(err, layout.ErrOldFormat), errors.Is(err, layout.ErrNewerRecord):
+		return exitUnreadable
 	case errors.As(err, &usage), fdbmodel.IsMistake(err), isRefused(err), errors.Is(err, kvopen.ErrBadName):
 		return exitUsage
 	case errors.As(err, &answered) && answered.Status == http.StatusNotFound, errors.Is(err, fdbmodel.ErrNotFound),
@@ -152,7 +156,7 @@ func (a *app) root() *cobra.Command {
 		Short:   "A durable futures cluster: submit work, await results, lose nothing when a process dies",
 		Long: "futura runs a durable futures cluster: submit work, await results, lose nothing when a process dies.\n\n" +
 			"Exit codes: 0 done, 1 a future failed or a check found a problem, 3 not found, 4 the store can't serve, " +
-			"5 the time is up, 64 an invalid call, 130 interrupted.",
+			"5 the time is up, 64 an invalid call, 65 the store can't be read, 130 interrupted.",
 		SilenceErrors: true, SilenceUsage: true,
 		Example: "  futura dev\n  futura function put count.wasm --alias count\n" +
 			"  futura submit wasm:count --args-file main.go --wait",

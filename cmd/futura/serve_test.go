@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
@@ -244,10 +244,29 @@ func TestUnitsPreventRestartsOfWrongCalls(t *testing.T) {
 	prevents := regexp.MustCompile(`RestartPreventExitStatus=(.*)\n`)
 	for name, unit := range units(t) {
 		for _, found := range prevents.FindAllStringSubmatch(unit, -1) {
-			require.Equal(t, strconv.Itoa(exitUsage), found[1], name)
+			require.Equal(t, fmt.Sprint(exitUsage, exitUnreadable), found[1], name)
 		}
 	}
-	require.NotContains(t, []int{exitOK, exitFailed, exitNotFound, exitStore, exitTimeout, exitUsage}, 2)
+	require.NotContains(t, []int{exitOK, exitFailed, exitNotFound, exitStore, exitTimeout, exitUsage, exitUnreadable}, 2)
+}
+
+// TestStoresThatCanNotBeRead end the command with a code of their own: no further try helps.
+func TestStoresThatCanNotBeRead(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	s := &shell{t, "embedded:" + dir}
+	s.run(exitOK, "", "submit", "go:f")
+	manifests, err := filepath.Glob(filepath.Join(dir, "MANIFEST*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, manifests)
+	for _, m := range manifests {
+		require.NoError(t, os.WriteFile(m, []byte("damaged"), 0o600))
+	}
+	_, e := s.run(exitUnreadable, "", "list")
+	require.Contains(t, e, "damaged")
+	for _, cause := range []error{layout.ErrOldFormat, layout.ErrNewerRecord} {
+		require.Equal(t, exitUnreadable, exitCode(t.Context(), fmt.Errorf("open cluster x: %w", cause)))
+	}
 }
 
 // unitPage is the page that has the units.
