@@ -5,12 +5,15 @@ import (
 	"encoding/hex"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/futura-run/futura/batch"
 )
 
-// maxSeconds is the most seconds of a timeout: 100 years.
-const maxSeconds = 100 * 366 * 24 * 3600
+// MaxTime is the longest timeout, and the longest wait for another attempt, of a message: 100 years.
+const MaxTime = 100 * 366 * 24 * time.Hour
+
+const maxSeconds = int64(MaxTime / time.Second)
 
 func (c *checker) template(t *Template, method string) {
 	left := c.enter("template")

@@ -301,6 +301,9 @@ func (h *Head) outcome(from PeerID, at attempt, x *protocol.Outcome) (out worker
 	case out.Kind == "":
 		out.Kind = layout.KindError
 	}
+	if out.Kind == layout.KindExit {
+		out.ExitCode = int(uint32(x.ExitCode)) // a module's has no sign
+	}
 	if out.Message == "" {
 		out.Message = fmt.Sprintf("the peer answered code %q, exit code %d", x.Code, x.ExitCode)
 	}

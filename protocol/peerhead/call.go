@@ -69,6 +69,7 @@ func newCall(c workers.RemoteCall, d protocol.Dialect) (*call, error) {
 		return nil, fmt.Errorf("arguments of %d bytes: a peer is sent at most %d; have a worker with access to the store "+
 			"run it", size, maxArgs)
 	}
+	c.Timeout = min(c.Timeout, protocol.MaxTime)
 	cl := &call{RemoteCall: c, done: make(chan ending, 1), group: group{
 		function: c.Function, env: string(env), memory: c.Memory, priority: c.Priority,
 	}}

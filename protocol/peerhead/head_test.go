@@ -3,6 +3,7 @@ package peerhead_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -45,6 +46,8 @@ func TestEndingsOfItems(t *testing.T) {
 				require.Equal(w, 3, row.Exception.ExitCode)
 				require.Equal(w, "why", string(row.Exception.Stderr))
 			}},
+		"exit with a sign": {protocol.Outcome{Code: protocol.CodeError, Kind: "exit", ExitCode: -1},
+			func(w *world, row layout.Row) { require.Equal(w, math.MaxUint32, row.Exception.ExitCode) }},
 		"kind": {protocol.Outcome{Code: protocol.CodeError, Kind: "timeout", Message: "too long"},
 			func(w *world, row layout.Row) {
 				require.Equal(w, layout.KindTimeout, row.Exception.Kind)

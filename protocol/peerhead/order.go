@@ -224,6 +224,7 @@ const (
 func (m *member) place(o *order) {
 	data, err := protocol.Encode(o.message(), m.offer.dialect)
 	if err != nil {
+		m.peer.head.rare.Warn("an order can't be sent to a peer", "peer", m.peer.id, "error", err)
 		m.giveUp(o, err)
 		return
 	}

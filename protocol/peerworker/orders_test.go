@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,9 @@ func (echoRunner) RunModule(ctx context.Context, call workers.ModuleCall) (worke
 	if len(call.Argv) > 0 && call.Argv[0] == "exit" {
 		return workers.ModuleOutcome{Kind: "exit", Message: "exit code 3", ExitCode: 3, Stdout: []byte(out),
 			Stderr: []byte("no")}, nil
+	}
+	if len(call.Argv) > 0 && call.Argv[0] == "exit -1" {
+		return workers.ModuleOutcome{Kind: "exit", Message: "exit code 4294967295", ExitCode: math.MaxUint32}, nil
 	}
 	return workers.ModuleOutcome{Stdout: []byte(out), Stderr: []byte("fine")}, nil
 }
@@ -62,7 +66,7 @@ func TestModulesAreFetchedOnce(t *testing.T) {
 	code := []byte("\x00asm some module")
 	cid := cidOf(t, code)
 	h.set(func() { h.blobs[cid] = code })
-	first := moduleOrder(cid, []string{"a", "b"}, []string{"exit"})
+	first := moduleOrder(cid, []string{"a", "b"}, []string{"exit"}, []string{"exit -1"})
 	first.Template.Config = protocol.Config{
 		Environment: []batch.EnvVar{{Name: "X", Value: "1"}}, Stdin: "in", Runtime: &protocol.Runtime{Memory: 1 << 20},
 	}
@@ -71,7 +75,8 @@ func TestModulesAreFetchedOnce(t *testing.T) {
 	for _, m := range []*protocol.WorkOrderBatch{first, second} {
 		require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
 	}
-	all := h.all(first.ChunkID, 2)
+	all := h.all(first.ChunkID, 3)
+	require.Equal(t, -1, all[2].ExitCode)
 	require.Equal(t, fmt.Sprintf("%s  %q map[X:1] in %d", code[:10], []string{"a", "b"}, 1<<20), string(all[0].Value))
 	require.Equal(t, "fine", string(all[0].Stderr))
 	require.Equal(t, 3, all[1].ExitCode)

@@ -1,8 +1,10 @@
 package peerworker
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 )
@@ -10,10 +12,30 @@ import (
 // maxInline is the largest value that is in a message; larger ones are blobs.
 const maxInline = 1 << 20
 
+// exitCode is an exit code as messages have it: in 32 bits with a sign, of which a module has 32 without one.
+func exitCode(code int) int { return int(int32(code)) }
+
+// waitMS is a wait in a message, of at least so many milliseconds.
+func waitMS(d time.Duration, least int64) int64 {
+	return max(min(d, protocol.MaxTime).Milliseconds(), least)
+}
+
+// sendable is an outcome, or one that says why the head can't be sent it: a message with it would never leave.
+func (c *chunk) sendable(o protocol.Outcome, size int64) (protocol.Outcome, int64) {
+	m := &protocol.WorkOrderBatchResponse{RequestID: c.request, ChunkID: c.name.chunk, Outcomes: []protocol.Outcome{o}}
+	err := protocol.DirectLimits().Check(m)
+	if err == nil {
+		return o, size
+	}
+	o = *failure(o.Index, &layout.Exception{Kind: layout.KindError,
+		Message: layout.Shorten(fmt.Sprintf("the outcome can't be sent to the head: %v", err), fdbmodel.MaxMessage)})
+	return o, int64(len(o.Message))
+}
+
 // failure describes a failed attempt.
 func failure(index int, f *layout.Exception) *protocol.Outcome {
 	o := &protocol.Outcome{
-		Index: index, Code: protocol.CodeError, Kind: string(f.Kind), Message: f.Message, ExitCode: f.ExitCode,
+		Index: index, Code: protocol.CodeError, Kind: string(f.Kind), Message: f.Message, ExitCode: exitCode(f.ExitCode),
 		Stdout: f.Stdout, Stderr: f.Stderr, Truncated: f.Truncated, Permanent: f.Permanent,
 	}
 	switch f.Kind {

@@ -223,6 +223,8 @@ func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, discarde
 	}
 	if c.order != nil {
 		outcome, size = c.fit(outcome, size)
+	} else {
+		outcome, size = c.sendable(outcome, size)
 	}
 	x.end(outcome, size, discarded)
 	r.lines.free(x)
@@ -355,12 +357,12 @@ func (r *runner) outcomeOf(head string, c *fdbmodel.Completion, cancelled *strin
 		o = *failure(0, &e)
 		o.Usage = usageOf(c.RunTime, e.Usage)
 		if c.RetryIn != nil && !c.Permanent {
-			wait := max(*c.RetryIn, 0).Milliseconds()
+			wait := waitMS(*c.RetryIn, 0)
 			o.RetryMS = &wait
 		}
 		return o, int64(len(e.Message) + len(e.Stdout) + len(e.Stderr))
 	case c.Snooze != nil:
-		return protocol.Outcome{Code: protocol.CodeAccepted, SnoozeMS: max(c.Snooze.Milliseconds(), 1)}, 0
+		return protocol.Outcome{Code: protocol.CodeAccepted, SnoozeMS: waitMS(*c.Snooze, 1)}, 0
 	default:
 		return *returned(0, "the function could not be run here; the log of the worker says why"), 0
 	}
@@ -370,7 +372,7 @@ func (r *runner) outcomeOf(head string, c *fdbmodel.Completion, cancelled *strin
 func (r *runner) resultOf(head string, c *fdbmodel.Completion) (o protocol.Outcome, size int64) {
 	v := c.Result
 	o = protocol.Outcome{
-		Code: protocol.CodeOK, Value: v.Value, Codec: v.Codec, ExitCode: v.ExitCode, Stderr: v.Stderr,
+		Code: protocol.CodeOK, Value: v.Value, Codec: v.Codec, ExitCode: exitCode(v.ExitCode), Stderr: v.Stderr,
 		Truncated: v.Truncated, Usage: usageOf(max(v.RunTime, time.Nanosecond), v.Usage),
 	}
 	if len(v.Value) > maxInline || v.Size > int64(len(v.Value)) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,6 +116,9 @@ func (w *Worker) Register(name string, fn workers.Function) error {
 	}
 	if err := layout.CheckFunctionName(goPrefix + name); err != nil {
 		return err
+	}
+	if strings.Contains(name, "..") {
+		return fmt.Errorf("%w: function %.80q: a head can't order what has \"..\" in its name", layout.ErrBadName, name)
 	}
 	w.functions[name] = fn
 	return nil

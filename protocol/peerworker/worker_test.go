@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -26,6 +29,10 @@ var functions = map[string]workers.Function{
 			return nil, workers.RetryAfter(0, errors.New("again"))
 		case "snooze":
 			return nil, workers.Snooze(time.Hour)
+		case "ages later":
+			return nil, workers.RetryAfter(math.MaxInt64, errors.New("not now"))
+		case "for ages":
+			return nil, workers.Snooze(math.MaxInt64)
 		case "panic":
 			panic("oh")
 		default:
@@ -87,4 +94,35 @@ func TestFailuresSayWhatFollows(t *testing.T) {
 	require.Nil(t, all[5].RetryMS)
 	require.Contains(t, all[4].Message, "oh")
 	w.idle()
+}
+
+// TestEveryOutcomeCanBeSent ends items with what messages have no room for, beside one that is harmless.
+func TestEveryOutcomeCanBeSent(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	w := run(t, options(n))
+	order := goOrder("fail", "ages later", "for ages", "no")
+	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+	all := h.all(order.ChunkID, 3)
+	require.Equal(t, protocol.MaxTime.Milliseconds(), *all[0].RetryMS)
+	require.Equal(t, protocol.MaxTime.Milliseconds(), all[1].SnoozeMS)
+	require.Contains(t, all[2].Message, "no")
+	w.idle()
+
+	m := &chunk{request: order.RequestID, name: chunkName{headID, order.ChunkID}}
+	o := protocol.Outcome{Index: 2, Code: protocol.CodeOK, Codec: strings.Repeat("x", protocol.MaxName+1)}
+	o, _ = m.sendable(o, 1)
+	require.Equal(t, protocol.Outcome{Index: 2, Code: protocol.CodeError, Kind: "error", Message: o.Message}, o)
+	require.Contains(t, o.Message, "can't be sent to the head")
+	require.Contains(t, o.Message, "codec")
+}
+
+// TestFunctionsThatNoHeadCanOrder are refused.
+func TestFunctionsThatNoHeadCanOrder(t *testing.T) {
+	t.Parallel()
+	w, err := New(options(newMemory()))
+	require.NoError(t, err)
+	require.ErrorIs(t, w.Register("a..b", functions["double"]), layout.ErrBadName)
+	require.NoError(t, w.Register("a.b", functions["double"]))
 }
