@@ -167,14 +167,18 @@ func (n *Node) work(s *settings) error {
 	n.Worker, n.stop = w, stop
 	go func() {
 		defer close(n.ended)
-		n.err = w.Run(ctx)
+		if n.err = w.Run(ctx); n.err != nil && ctx.Err() == nil {
+			cmp.Or(s.logger, slog.New(slog.DiscardHandler)).Error("the worker of this process has ended; close the node, and "+
+				"open it again or end the process", "error", n.err)
+		}
 	}()
 	return nil
 }
 
-// Ended returns a channel that is closed when the node's worker has stopped:
-// after Close, or because its store has failed. Without a worker it is closed
-// from the start.
+// Ended returns a channel that is closed when the node's worker has stopped: after Close, or because its store has
+// failed, as on a full disk if this process owns an embedded one. The worker does not come back, and calls of Client
+// fail, even if another process has taken the store over: Close returns why, and then Open can be tried again. Without
+// a worker the channel is closed from the start.
 func (n *Node) Ended() <-chan struct{} { return n.ended }
 
 // closeTime bounds a client's last transaction.

@@ -70,6 +70,19 @@ func TestNodeOpensAndClosesAll(t *testing.T) {
 	require.Contains(t, log.String(), "worker registered")
 }
 
+// TestNodeSaysThatItsWorkerHasEnded takes the store away from a node.
+func TestNodeSaysThatItsWorkerHasEnded(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	node, err := futura.Open(t.Context(), "memory:", futura.Function(greet.Bind(hello)),
+		futura.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	require.NoError(t, node.Store.Close())
+	<-node.Ended()
+	require.Error(t, node.Close())
+	require.Contains(t, log.String(), "the worker of this process has ended")
+}
+
 func TestNodeThatCannotOpen(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

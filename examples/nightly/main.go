@@ -56,10 +56,18 @@ func run(ctx context.Context, store string, wait bool, out io.Writer) (err error
 	}
 	fmt.Fprintln(out, "the next report is due at", planned.Next[0].Format("15:04"))
 	if wait {
-		<-ctx.Done()
+		awaitStop(ctx, node)
 		return nil
 	}
 	return reportNow(ctx, node.Client, out)
+}
+
+// awaitStop waits until the process is to stop, or until its worker has, as its store failed: Close says why.
+func awaitStop(ctx context.Context, node *futura.Node) {
+	select {
+	case <-ctx.Done():
+	case <-node.Ended():
+	}
 }
 
 // nightly is the same in every process that may put it: putting it again changes
