@@ -230,12 +230,11 @@ func takeDue(s *Schedule, table *timetable.Timetable, now time.Time) {
 	}
 	made := missed[max(0, len(missed)-wanted):]
 	state.Missed += int64(len(missed) - len(made))
+	all := append(append([]time.Time(nil), made...), timely...)
+	cut := max(0, len(state.Line)+len(all)-MaxLine) // the oldest give way
+	state.Skipped += int64(cut)
 	state.Line = append([]int64(nil), state.Line...)
-	for _, at := range append(append([]time.Time(nil), made...), timely...) {
-		if len(state.Line) >= MaxLine {
-			state.Skipped++
-			continue
-		}
+	for _, at := range all[cut:] {
 		state.Line = append(state.Line, layout.Millis(at))
 	}
 	state.Next = millisOrNone(table.Next(now))

@@ -215,6 +215,22 @@ func TestMissedTimes(t *testing.T) {
 	}
 }
 
+// TestTheOldestTimesGiveWay catches up with more times than stand in line: those that are not late fire.
+func TestTheOldestTimesGiveWay(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	put(s, func(r *schedule.Record) {
+		r.Every, r.Grace, r.Missed, r.CatchUp = time.Second, time.Minute, schedule.MissedCatchUp, schedule.MaxLine
+	})
+	require.Equal(t, 1, fire(s))
+	s.Clock.Advance(time.Hour)
+	require.Equal(t, schedule.MaxLine, fire(s))
+	state := stateOf(s)
+	require.Equal(t, state.Next-1000, state.Last().At)
+	require.EqualValues(t, 3600, schedule.MaxLine+state.Missed+state.Skipped)
+	require.Empty(t, s.Problems())
+}
+
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[string]struct{ open, skipped, after int }{
