@@ -67,6 +67,7 @@ func (d *driver) balance(ctx context.Context, mover batch.Mover, b *batch.Batch,
 	if err != nil {
 		return m.at, err
 	}
+	d.head.ledger.rank(workers, d.id)
 	workers = slices.DeleteFunc(workers, func(w Candidate) bool {
 		// The heartbeat of one that is done may say so only later.
 		return slices.Contains(m.busy, w.Worker) || w.Free < 1 && !slices.Contains(done, w.Worker)
@@ -125,6 +126,7 @@ func (d *driver) moveTo(ctx context.Context, mover batch.Mover, b *batch.Batch, 
 		n, err := mover.Move(ctx, load.Worker, &chunk, movePiece)
 		if load.Items -= n; n > 0 {
 			delete(m.begun, load.Worker)
+			d.moved(w.Worker, slotsOf(&b.Template, n))
 			o.Logger.Info("items that a worker has not begun go to another", "batch", b.ID, "from", load.Worker,
 				"to", w.Worker, "chunk", chunk.ID, "items", n)
 		}

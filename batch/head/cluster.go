@@ -72,7 +72,7 @@ func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]Candidate,
 	workers := make([]Candidate, len(members))
 	for i := range members {
 		workers[i] = Candidate{Worker: string(members[i].ID), Peer: members[i].Labels[layout.LabelPeer],
-			Free: members[i].Heartbeat.Free.Slots}
+			Free: members[i].Heartbeat.Free.Slots, Slots: members[i].Capacity.Slots, Beat: members[i].Heartbeat.Count}
 	}
 	return workers, nil
 }

@@ -40,8 +40,11 @@ type Candidate struct {
 	// Worker is the worker's id, and Peer the one by which others know it, empty if
 	// that is Worker.
 	Worker, Peer string
-	// Free is how many items it could begin at once, as far as it is known.
-	Free int
+	// Free is how many items it could begin at once, as far as it is known, and Slots how many if it had
+	// none. Without Slots the head keeps the order of the roll call.
+	Free, Slots int
+	// Beat changes with each report of the worker. The head counts what it has given it since.
+	Beat int64
 }
 
 // PeerID is what b7s calls the worker: Peer, or else its own id.

@@ -41,6 +41,8 @@ type driver struct {
 	at time.Time
 	// moves is for the items that may go to other workers.
 	moves balance
+	// taken is how many slots of each worker the batch has, under the ledger's mu.
+	taken map[string]int
 	// since is when the batch began to wait for workers.
 	since  time.Time
 	reason string
@@ -120,6 +122,7 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	if err != nil {
 		return next, false, err
 	}
+	d.count(&b, loads)
 	if b.Status.Over() {
 		if b.Status == batch.PermanentlyFailed {
 			err = d.stopRuns(ctx, b.Reason)
@@ -184,8 +187,7 @@ func (d *driver) chunksOver(ctx context.Context) (bool, error) {
 	return err == nil && !open, err
 }
 
-// choose holds a roll call for items: workers that have failed few of them come
-// first. It returns no workers while the batch waits for more.
+// choose holds a roll call for items. It returns no workers while the batch waits for more.
 func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item) ([]Candidate, error) {
 	o := &d.head.options
 	workers, err := o.Dispatcher.RollCall(ctx, &b.Template)
@@ -200,19 +202,12 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 		want = max(len(workers), 1)
 	}
 	want = min(want, len(items))
-	failures := map[string]int{}
-	for i := range items {
-		for _, w := range items[i].FailedOn {
-			failures[w]++
-		}
-	}
-	slices.SortStableFunc(workers, func(a, b Candidate) int { return failures[a.Worker] - failures[b.Worker] })
 	// All that come are wanted, and more may until the head is settled. They get items later where items move.
 	_, moves := o.Store.(batch.Mover)
 	early := d.found && b.Template.Config.Nodes < 0 && d.head.now().Before(d.head.settled) && (!moves || o.MoveAfter < 0)
 	if len(workers) >= want && !early {
 		d.since = time.Time{}
-		return workers[:want], d.setReason(ctx, "")
+		return d.pick(b, workers, items, want), d.setReason(ctx, "")
 	}
 	now := d.head.now()
 	if d.since.IsZero() {
@@ -226,7 +221,7 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 		wait, until = o.BootDelay, d.head.settled
 	}
 	if !now.Before(until) && len(workers) > 0 {
-		return workers, d.setReason(ctx, "")
+		return d.pick(b, workers, items, len(workers)), d.setReason(ctx, "")
 	}
 	reason := fmt.Sprintf("%d of %d workers that can run %s are running; start more", len(workers), want,
 		b.Template.Invocation())

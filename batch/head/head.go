@@ -92,13 +92,15 @@ type Head struct {
 	ended   bool     // no driver is started any more
 	wg      sync.WaitGroup
 
+	ledger *ledger // of all drivers
+
 	settled  time.Time // when the boot delay is over
 	resumeAt time.Time // in a simulation
 }
 
 // New returns a head. It gives out nothing before Run.
 func New(o Options) *Head {
-	h := &Head{options: o.withDefaults(), drivers: map[string]*driver{}}
+	h := &Head{options: o.withDefaults(), drivers: map[string]*driver{}, ledger: newLedger()}
 	if o.Seam != nil {
 		h.resumeAt, h.settled = h.now(), h.now().Add(h.options.BootDelay)
 		o.Seam.Step = h.step
@@ -150,6 +152,7 @@ const resumePage = 100
 
 // resume drives every batch that is not over.
 func (h *Head) resume(ctx context.Context) error {
+	h.ledger.tidy()
 	if err := h.options.Store.Sweep(ctx, h.now(), sweepAge); err != nil {
 		return err
 	}
@@ -213,6 +216,7 @@ func (h *Head) forget(d *driver) (poked bool) {
 		return h.ctx.Err() == nil
 	default:
 		delete(h.drivers, d.id)
+		d.holds(nil)
 		return false
 	}
 }

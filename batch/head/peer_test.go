@@ -32,7 +32,7 @@ func TestARollCallTellsPeers(t *testing.T) {
 	found, err := head.NewCluster(cluster).RollCall(t.Context(), &batch.Template{FunctionID: "go:run"})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []head.Candidate{
-		{Worker: string(ids[0]), Free: 2}, {Worker: string(ids[1]), Peer: peer, Free: 1},
+		{Worker: string(ids[0]), Free: 2, Slots: 2}, {Worker: string(ids[1]), Peer: peer, Free: 1, Slots: 1},
 	}, found)
 	_, err = workers.FromCluster(cluster, workers.Options{Labels: map[string]string{layout.LabelPeer: peer}})
 	require.ErrorIs(t, err, layout.ErrBadName)

@@ -63,6 +63,7 @@ func (h *Head) step(ctx context.Context, now time.Time) (next time.Time, err err
 		}
 		if over {
 			delete(h.drivers, id)
+			d.holds(nil)
 			continue
 		}
 		d.at, errs = at, append(errs, err)
