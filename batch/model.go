@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/md5"
 	"crypto/sha256"
@@ -79,6 +80,9 @@ const (
 	// MaxItem is the maximum total size of one item's arguments and of the
 	// environment's names and values, in bytes: as much as a future takes.
 	MaxItem = 32_000
+	// MaxTemplate is the maximum size of a batch's template as JSON, in bytes: its
+	// standard input is the most of it. All that is kept of a batch has to fit into one key.
+	MaxTemplate = 90_000
 	// DefaultMaxAttempts is the operator's limit unless it is set.
 	DefaultMaxAttempts = 10
 	// NoExitCode is the exit code of an attempt that ended without one: it ran
@@ -98,6 +102,23 @@ type Template struct {
 
 // Invocation is how b7s writes what an item runs, without its arguments.
 func (t *Template) Invocation() string { return t.FunctionID + "/" + t.Method }
+
+// Encode returns the template as JSON, as stores keep it. It returns ErrBadBatch if that is larger
+// than MaxTemplate. Characters of HTML stand for themselves.
+func (t *Template) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(t); err != nil {
+		return nil, fmt.Errorf("%w: template: %w", ErrBadBatch, err)
+	}
+	encoded := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if len(encoded) > MaxTemplate {
+		return nil, fmt.Errorf("%w: template has %d bytes as JSON, of which stdin has %d: at most %d; put the input where a "+
+			"function can fetch it, and pass where", ErrBadBatch, len(encoded), len(t.Config.Stdin), MaxTemplate)
+	}
+	return encoded, nil
+}
 
 // Config is how the items of a batch are run.
 type Config struct {

@@ -20,7 +20,8 @@ type Store interface {
 	// the batch is invisible; Sweep removes one whose creation was interrupted.
 	// From b it takes the id, the template, the attempts and the time of creation.
 	// It returns ErrExists for an id that is in use, even by an interrupted batch,
-	// unless that has the same Digest: then Create completes it. Of concurrent
+	// unless that has the same Digest: then Create completes it. It returns ErrBadBatch,
+	// and writes nothing, for a template larger than MaxTemplate. Of concurrent
 	// calls for the same batch one succeeds; another returns ErrExists if the batch
 	// is there, and ErrBusy if it is not yet.
 	Create(ctx context.Context, b *Batch, arguments [][]string) error

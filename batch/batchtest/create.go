@@ -2,7 +2,10 @@ package batchtest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +50,34 @@ func testCreate(f *fixture) {
 	one := f.create(1, [][]string{{}})
 	require.Equal(f, 1, f.get(one).Items)
 	f.requireProgress(one, batch.Progress{batch.Created: 1})
+}
+
+// testCreateBoundsTheTemplate has all stores take the same.
+func testCreateBoundsTheTemplate(f *fixture) {
+	for name, unit := range map[string]string{"text": "x", "HTML": "<&>", "lines": "a\n"} {
+		b := f.newBatch(1)
+		b.Template.Config.Stdin = ""
+		empty, err := b.Template.Encode()
+		require.NoError(f, err)
+		one, err := json.Marshal(unit)
+		require.NoError(f, err)
+		if name == "HTML" {
+			one = []byte(`"` + unit + `"`)
+		}
+		room := batch.MaxTemplate - len(empty) - len(`"stdin":"",`)
+		times := room / (len(one) - len(`""`))
+		b.Template.Config.Stdin = strings.Repeat(unit, times+1)
+		err = f.s.Create(f.Context(), b, lists(1))
+		require.ErrorIs(f, err, batch.ErrBadBatch, name)
+		require.ErrorContains(f, err, fmt.Sprint("at most ", batch.MaxTemplate))
+		_, err = f.s.Get(f.Context(), b.ID)
+		require.ErrorIs(f, err, batch.ErrNotFound, "nothing was written")
+
+		b.Template.Config.Stdin = strings.Repeat(unit, times)
+		require.NoError(f, f.s.Create(f.Context(), b, lists(1)), name)
+		require.NoError(f, f.s.SetReason(f.Context(), b.ID, strings.Repeat("r", 8<<10)))
+		require.Equal(f, b.Template, f.get(b.ID).Template)
+	}
 }
 
 func testCreateRefusesAnIDInUse(f *fixture) {

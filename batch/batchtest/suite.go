@@ -39,7 +39,7 @@ func Run(t *testing.T, h Harness) {
 		run  func(*fixture)
 	}{
 		{"Create", testCreate}, {"CreateRefusesAnIDInUse", testCreateRefusesAnIDInUse}, {"CreateAtOnce", testCreateAtOnce},
-		{"CreateIsAllOrNothing", testCreateIsAllOrNothing},
+		{"CreateIsAllOrNothing", testCreateIsAllOrNothing}, {"CreateBoundsTheTemplate", testCreateBoundsTheTemplate},
 		{"CreateGoesOn", testCreateGoesOn}, {"Large", testLarge},
 		{"IdenticalItems", testIdenticalItems}, {"UnknownBatch", testUnknownBatch}, {"List", testList},
 		{"Items", testItems}, {"LargeResults", testLargeResults},

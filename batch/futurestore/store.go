@@ -98,11 +98,11 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if err := batch.Validate(&b.Template, arguments); err != nil {
 		return err
 	}
-	function, err := Function(ctx, s.cluster, &b.Template)
+	template, err := b.Template.Encode()
 	if err != nil {
 		return err
 	}
-	template, err := json.Marshal(&b.Template)
+	function, err := Function(ctx, s.cluster, &b.Template)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if len(arguments) == 0 {
 		return fmt.Errorf("%w: no arguments: a batch needs at least one list of arguments", batch.ErrBadBatch)
 	}
+	if _, err := b.Template.Encode(); err != nil {
+		return err
+	}
 	r := newRecord(b, arguments, milliseconds(time.Now()))
 	if err := ctx.Err(); err != nil {
 		return err

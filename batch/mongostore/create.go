@@ -23,10 +23,6 @@ const (
 	bulkWriteLimit = 40
 )
 
-// maxBatchDocument is below MongoDB's limit for a document, with room for later
-// fields.
-const maxBatchDocument = 15 << 20
-
 // cleanupTimeout bounds how long a Create that failed removes what it wrote.
 const cleanupTimeout = 5 * time.Second
 
@@ -41,11 +37,10 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if len(arguments) == 0 {
 		return fmt.Errorf("%w: no arguments: a batch needs at least one list of arguments", batch.ErrBadBatch)
 	}
-	d := newBatchDocument(b, len(arguments))
-	if encoded, err := bson.Marshal(d); err != nil || len(encoded) > maxBatchDocument {
-		return fmt.Errorf("%w: stdin and env_vars have more than %d bytes, the room in a document of MongoDB: "+
-			"pass this input in another way", batch.ErrBadBatch, maxBatchDocument)
+	if _, err := b.Template.Encode(); err != nil {
+		return err
 	}
+	d := newBatchDocument(b, len(arguments))
 	if b.CreatedAt.IsZero() {
 		d.CreatedAt = now()
 	}

@@ -149,7 +149,7 @@ func decodeTemplate(d *json.Decoder, to *templateBody) error {
 	}
 	if len(raw) > MaxTemplate {
 		return stack.NewProblem(http.StatusRequestEntityTooLarge, "too_large", nil,
-			"template has %d bytes: at most %d", len(raw), MaxTemplate)
+			"template has %d bytes: at most %d are read, and a batch keeps at most %d", len(raw), MaxTemplate, batch.MaxTemplate)
 	}
 	return named("template", stack.Unmarshal(raw, to))
 }

@@ -64,6 +64,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 		{with(`"env_vars":[{"name":"A=B"}]`), "bad_batch", "env_vars", 400},
 		{`{` + template + `,"arguments":[["` + long + `x"]]}`, "bad_batch", "arguments[0]", 400},
 		{`{` + template + `,"arguments":[[` + strings.Repeat(`"",`, 50_000) + `""]]}`, "bad_batch", "arguments[0]", 400},
+		{with(`"stdin":"` + strings.Repeat("x", batch.MaxTemplate) + `"`), "bad_batch", "at most 90000", 400},
 		{with(`"stdin":"` + strings.Repeat("x", rest.MaxTemplate) + `"`), "too_large", "template", 413},
 	} {
 		answer := f.send("POST", submitPath, c.body)

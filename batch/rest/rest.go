@@ -17,7 +17,8 @@ const (
 	// MaxBody is the most bytes of a request's body, before and after it is
 	// decompressed.
 	MaxBody = 64 << 20
-	// MaxTemplate is the most bytes of a batch's template as JSON.
+	// MaxTemplate is the most bytes that are read of a template, escapes included. What is kept of
+	// it has batch.MaxTemplate.
 	MaxTemplate = 1 << 20
 	// MaxPage is the most items or batches of one page.
 	MaxPage = 500
