@@ -6,9 +6,9 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// maxArgs is the most bytes of the encoded arguments of one function of Go: as
-// many as a future takes.
-const maxArgs = 8 << 20
+// MaxArgs is the most bytes of the encoded arguments of one function of Go, or of the standard
+// input of one run of a module.
+const MaxArgs = 8 << 20
 
 func (m *WorkOrderBatch) check(c *checker) {
 	method := m.Template.Method
@@ -36,7 +36,7 @@ func (c *checker) orderItem(field string, item *OrderItem) {
 	c.within(field+".attempt", int64(item.Attempt), 0, math.MaxInt32)
 	c.within(field+".timeout_ms", item.TimeoutMS, 0, maxSeconds*1000)
 	c.line(field+".codec", item.Codec, MaxName)
-	c.most(field+".args", len(item.Args), maxArgs, "bytes")
+	c.most(field+".args", len(item.Args), MaxArgs, "bytes")
 	c.carrier(field+".trace", item.Trace)
 }
 

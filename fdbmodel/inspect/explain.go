@@ -281,12 +281,18 @@ func textRefused(c *fdbmodel.Cluster, row *layout.Row) (text string) {
 	if s := row.State(); s != layout.Ready && s != layout.Delayed {
 		return ""
 	}
+	peers := false
 	for _, r := range row.Attempts.Refused {
 		if r.Until <= layout.Millis(c.Clock().Now()) {
 			continue
 		}
 		text += fmt.Sprintf(" Passed over until %s by worker %s, which rejected it at %s.", clockTime(r.Until), r.Worker,
 			clockTime(r.At))
+		peers = peers || r.Peer != ""
+	}
+	if peers && row.Spec.ArgsSize > layout.MaxPeerArgs {
+		text += fmt.Sprintf(" Its arguments have %d bytes, and a peer is sent at most %d: have a worker with access to the "+
+			"store run it, or store the data elsewhere and pass where.", row.Spec.ArgsSize, layout.MaxPeerArgs)
 	}
 	return text
 }

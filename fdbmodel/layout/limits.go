@@ -13,6 +13,9 @@ const (
 	// MaxPut is the largest arguments that PutArgs takes, and the largest
 	// result.
 	MaxPut = 64 << 20
+	// MaxPeerArgs is the largest arguments that a peer is sent, as many as fit into a message
+	// beside those of others. Workers with access to the store take all.
+	MaxPeerArgs = 8 << 20
 	// ObjectPiece is the length of each piece of an object but the last.
 	ObjectPiece = 512 << 10
 	// MaxSubmit is the maximum number of futures in one Submit transaction, and

@@ -6,6 +6,10 @@ func headMutants() []mutant {
 	const earlier, verify = "protocol/peerhead/earlier.go", "protocol/peerhead/verify.go"
 	on := func(tests string) suites { return suites{{of: "protocol/peerhead", run: tests}} }
 	return []mutant{
+		{name: "a peer is ordered what no message carries", file: "protocol/peerhead/call.go",
+			by:  suites{{of: "protocol/peerhead", run: "ArgumentsThat"}},
+			old: "\tif err := fits(&c, d); err != nil {\n",
+			new: "\tif err := fits(&c, d); err == nil && err != nil {\n"},
 		{name: "a client that can't be answered fills the log", file: "protocol/peerhead/b7s.go",
 			by:  suites{{of: "protocol/peerhead", run: "FillTheLog"}},
 			old: "h.rare.Warn(\"the answer", new: "h.options.Logger.Warn(\"the answer"},

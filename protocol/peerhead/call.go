@@ -48,8 +48,27 @@ type group struct {
 	seconds int
 }
 
-// maxArgs is what the arguments of one item may take in a message.
-const maxArgs = 10 << 20
+// fits returns an error for arguments that no message to a peer of a dialect can carry. One of them would keep
+// the other items of its order from the peer too.
+func fits(c *workers.RemoteCall, d protocol.Dialect) error {
+	const wayOut = "; have a worker with access to the store run it"
+	limits, most, size := protocol.DirectLimits(), protocol.MaxArgs, 0
+	if d != protocol.DialectFutura {
+		most = batch.MaxItem
+	}
+	if len(c.Args) > most {
+		return fmt.Errorf("arguments, or standard input, of %d bytes: this peer is sent at most %d%s", len(c.Args), most,
+			wayOut)
+	}
+	for _, a := range c.Argv {
+		size += len(a)
+	}
+	if size > limits.ArgumentBytes || len(c.Argv) > limits.Arguments {
+		return fmt.Errorf("argv of %d strings, %d bytes together: a peer is sent at most %d strings, and %d bytes%s",
+			len(c.Argv), size, limits.Arguments, limits.ArgumentBytes, wayOut)
+	}
+	return nil
+}
 
 // newCall returns a call, and an error for one that no message to a peer of a dialect can
 // carry: another worker may run it.
@@ -61,13 +80,8 @@ func newCall(c workers.RemoteCall, d protocol.Dialect) (*call, error) {
 			return nil, err
 		}
 	}
-	size := len(c.Args)
-	for _, a := range c.Argv {
-		size += len(a)
-	}
-	if size > maxArgs {
-		return nil, fmt.Errorf("arguments of %d bytes: a peer is sent at most %d; have a worker with access to the store "+
-			"run it", size, maxArgs)
+	if err := fits(&c, d); err != nil {
+		return nil, err
 	}
 	c.Timeout = min(c.Timeout, protocol.MaxTime)
 	cl := &call{RemoteCall: c, done: make(chan ending, 1), group: group{
