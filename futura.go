@@ -110,7 +110,7 @@ func Open(ctx context.Context, store string, options ...Option) (*Node, error) {
 	for _, o := range options {
 		o(&s)
 	}
-	s.client.NoHints = s.worker.NoHints
+	s.client.NoHints, s.logger = s.worker.NoHints, cmp.Or(s.logger, slog.New(slog.DiscardHandler))
 	if s.client.Logger = s.logger; s.worker.Logger == nil {
 		s.worker.Logger = s.logger
 	}
@@ -125,7 +125,7 @@ func Open(ctx context.Context, store string, options ...Option) (*Node, error) {
 	if shared, ok := db.(interface {
 		OnLost(hear func(connection string))
 	}); ok {
-		shared.OnLost(admin.Reaper(client.Cluster(), cmp.Or(s.logger, slog.New(slog.DiscardHandler))))
+		shared.OnLost(admin.Reaper(client.Cluster(), s.logger))
 	}
 	n := &Node{Store: db, Client: client, stop: func() {}, ended: make(chan struct{})}
 	n.close = sync.OnceValue(n.closeAll)
@@ -168,8 +168,8 @@ func (n *Node) work(s *settings) error {
 	go func() {
 		defer close(n.ended)
 		if n.err = w.Run(ctx); n.err != nil && ctx.Err() == nil {
-			cmp.Or(s.logger, slog.New(slog.DiscardHandler)).Error("the worker of this process has ended; close the node, and "+
-				"open it again or end the process", "error", n.err)
+			s.logger.Error("the worker of this process has ended; close the node, and open it again or end the process",
+				"error", n.err)
 		}
 	}()
 	return nil

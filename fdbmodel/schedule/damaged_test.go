@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestADamagedScheduleHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
 	k := s.C.Keys()
-	for _, name := range []string{"a", "b", "c", "d", "e", "good"} {
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "good"} {
 		_, _, err := schedule.Of(s.C).Put(s.Ctx, schedule.Record{Name: name, Cron: "* * * * *",
 			Spec: layout.Spec{Function: "go:f"}}, true)
 		require.NoError(t, err)
@@ -29,6 +30,8 @@ func TestADamagedScheduleHoldsUpNoOther(t *testing.T) {
 		&schedule.Record{Every: -1, Grace: -1, CatchUp: -5, From: -1 << 62}))
 	s.Store(schedule.Keys(k).State("d"), layout.Encode(&schedule.State{Next: -1 << 62}))
 	s.Store(schedule.Keys(k).State("e"), layout.Encode(&schedule.State{Next: 1 << 62, Line: []int64{-5, 1 << 62}}))
+	s.Store(schedule.Keys(k).State("f"), layout.Encode(&schedule.State{
+		Next: layout.Millis(s.Clock.Now()), Line: slices.Repeat([]int64{1}, 2*schedule.MaxLine)}))
 	s.Store(append(schedule.Keys(k).ByTime(), 0xff), bad)
 	s.Store(schedule.Keys(k).At(1, "nothing"), bad)
 	s.Store(schedule.Keys(k).At(-5, "e"), bad)

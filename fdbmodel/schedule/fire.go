@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -230,10 +231,10 @@ func takeDue(s *Schedule, table *timetable.Timetable, now time.Time) {
 	}
 	made := missed[max(0, len(missed)-wanted):]
 	state.Missed += int64(len(missed) - len(made))
-	all := append(append([]time.Time(nil), made...), timely...)
-	cut := max(0, len(state.Line)+len(all)-MaxLine) // the oldest give way
+	all := slices.Concat(made, timely)
+	cut := min(max(0, len(state.Line)+len(all)-MaxLine), len(all)) // the oldest give way
 	state.Skipped += int64(cut)
-	state.Line = append([]int64(nil), state.Line...)
+	state.Line = slices.Clone(state.Line)
 	for _, at := range all[cut:] {
 		state.Line = append(state.Line, layout.Millis(at))
 	}

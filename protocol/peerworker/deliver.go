@@ -134,7 +134,15 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 	for i, e := range part {
 		m.Outcomes[i] = *e.outcome
 	}
-	answer, err := c.worker.call(ctx, c.name.head, m)
+	data, err := protocol.Encode(m, protocol.DialectFutura)
+	if err != nil {
+		sendable(m)
+		data, err = protocol.Encode(m, protocol.DialectFutura)
+	}
+	var answer protocol.Message
+	if err == nil {
+		answer, err = c.worker.ask(ctx, c.name.head, data)
+	}
 	code := protocol.Code("")
 	if ack, ok := answer.(*protocol.Ack); ok && err == nil {
 		code = ack.Code

@@ -20,16 +20,16 @@ func waitMS(d time.Duration, least int64) int64 {
 	return max(min(d, protocol.MaxTime).Milliseconds(), least)
 }
 
-// sendable is an outcome, or one that says why the head can't be sent it: a message with it would never leave.
-func (c *chunk) sendable(o protocol.Outcome, size int64) (protocol.Outcome, int64) {
-	m := &protocol.WorkOrderBatchResponse{RequestID: c.request, ChunkID: c.name.chunk, Outcomes: []protocol.Outcome{o}}
-	err := protocol.DirectLimits().Check(m)
-	if err == nil {
-		return o, size
+// sendable replaces the outcomes of a message that can't be in any, by failures that say why: it would never leave.
+func sendable(m *protocol.WorkOrderBatchResponse) {
+	for i := range m.Outcomes {
+		alone := *m
+		alone.Outcomes = m.Outcomes[i : i+1]
+		if err := protocol.DirectLimits().Check(&alone); err != nil {
+			m.Outcomes[i] = *failure(m.Outcomes[i].Index, &layout.Exception{Kind: layout.KindError,
+				Message: layout.Shorten(fmt.Sprintf("the outcome can't be sent to the head: %v", err), fdbmodel.MaxMessage)})
+		}
 	}
-	o = *failure(o.Index, &layout.Exception{Kind: layout.KindError,
-		Message: layout.Shorten(fmt.Sprintf("the outcome can't be sent to the head: %v", err), fdbmodel.MaxMessage)})
-	return o, int64(len(o.Message))
 }
 
 // failure describes a failed attempt.

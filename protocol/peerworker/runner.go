@@ -223,8 +223,6 @@ func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, discarde
 	}
 	if c.order != nil {
 		outcome, size = c.fit(outcome, size)
-	} else {
-		outcome, size = c.sendable(outcome, size)
 	}
 	x.end(outcome, size, discarded)
 	r.lines.free(x)

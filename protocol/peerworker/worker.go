@@ -343,6 +343,11 @@ func (w *Worker) call(ctx context.Context, head string, m protocol.Message) (pro
 	if err != nil {
 		return nil, err
 	}
+	return w.ask(ctx, head, data)
+}
+
+// ask is call of an encoded message.
+func (w *Worker) ask(ctx context.Context, head string, data []byte) (protocol.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	answer, err := w.network.Call(ctx, head, data)

@@ -109,13 +109,44 @@ func TestEveryOutcomeCanBeSent(t *testing.T) {
 	require.Equal(t, protocol.MaxTime.Milliseconds(), all[1].SnoozeMS)
 	require.Contains(t, all[2].Message, "no")
 	w.idle()
+}
 
-	m := &chunk{request: order.RequestID, name: chunkName{headID, order.ChunkID}}
-	o := protocol.Outcome{Index: 2, Code: protocol.CodeOK, Codec: strings.Repeat("x", protocol.MaxName+1)}
-	o, _ = m.sendable(o, 1)
-	require.Equal(t, protocol.Outcome{Index: 2, Code: protocol.CodeError, Kind: "error", Message: o.Message}, o)
-	require.Contains(t, o.Message, "can't be sent to the head")
-	require.Contains(t, o.Message, "codec")
+// TestOutcomesThatNoMessageCarries are such as the journal of an earlier version may have: they become failures,
+// and hold up nothing.
+func TestOutcomesThatNoMessageCarries(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	began, end := make(chan struct{}), make(chan struct{})
+	w, _ := counted(t, n, options(n), func() {
+		began <- struct{}{}
+		<-end
+	})
+	order := goOrder("count", "a", "b", "c")
+	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+	for range 3 {
+		<-began
+	}
+	c := w.chunk(chunkName{headID, order.ChunkID})
+	for i, o := range []protocol.Outcome{
+		{Code: protocol.CodeError, Kind: "exit", ExitCode: math.MaxUint32},
+		{Code: protocol.CodeOK, Value: []byte("fine")},
+		{Code: protocol.CodeOK, Codec: strings.Repeat("x", protocol.MaxName+1)},
+	} {
+		w.runner.mu.Lock()
+		x := w.runner.items[c.ids[i]]
+		w.runner.mu.Unlock()
+		w.runner.over(x, o, 1, false)
+	}
+	all := h.all(order.ChunkID, 3)
+	require.Equal(t, "fine", string(all[1].Value))
+	for i, field := range map[int]string{0: "exit_code", 2: "codec"} {
+		require.Equal(t, protocol.CodeError, all[i].Code)
+		require.Contains(t, all[i].Message, "can't be sent to the head")
+		require.Contains(t, all[i].Message, field)
+	}
+	close(end)
+	w.idle()
 }
 
 // TestFunctionsThatNoHeadCanOrder are refused.
