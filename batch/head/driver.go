@@ -44,8 +44,7 @@ type driver struct {
 	// taken is how many slots of each worker the batch has, under the ledger's mu.
 	taken map[string]int
 	// since is when the batch began to wait for workers.
-	since  time.Time
-	reason string
+	since time.Time
 }
 
 func newDriver(h *Head, id string) *driver {
@@ -207,7 +206,7 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 	early := d.found && b.Template.Config.Nodes < 0 && d.head.now().Before(d.head.settled) && (!moves || o.MoveAfter < 0)
 	if len(workers) >= want && !early {
 		d.since = time.Time{}
-		return d.pick(b, workers, items, want), d.setReason(ctx, "")
+		return d.pick(b, workers, items, want), d.setReason(ctx, b, "")
 	}
 	now := d.head.now()
 	if d.since.IsZero() {
@@ -221,24 +220,23 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 		wait, until = o.BootDelay, d.head.settled
 	}
 	if !now.Before(until) && len(workers) > 0 {
-		return d.pick(b, workers, items, len(workers)), d.setReason(ctx, "")
+		return d.pick(b, workers, items, len(workers)), d.setReason(ctx, b, "")
 	}
 	reason := fmt.Sprintf("%d of %d workers that can run %s are running; start more", len(workers), want,
 		b.Template.Invocation())
 	if len(workers) > 0 {
 		reason += fmt.Sprintf(", or it starts with these after %v", wait)
 	}
-	return nil, d.setReason(ctx, reason)
+	return nil, d.setReason(ctx, b, reason)
 }
 
-func (d *driver) setReason(ctx context.Context, reason string) error {
-	if d.reason == reason {
+// setReason has the batch say why it waits, unless it does: another head, or this one before a restart, may have
+// said something else.
+func (d *driver) setReason(ctx context.Context, b *batch.Batch, reason string) error {
+	if b.Reason == reason {
 		return nil
 	}
 	err := d.head.options.Store.SetReason(ctx, d.id, reason)
-	if err == nil {
-		d.reason = reason
-	}
 	if errors.Is(err, batch.ErrState) {
 		return nil
 	}

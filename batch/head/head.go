@@ -6,13 +6,13 @@
 package head
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -153,9 +153,7 @@ const resumePage = 100
 // resume drives every batch that is not over.
 func (h *Head) resume(ctx context.Context) error {
 	h.ledger.tidy()
-	if err := h.options.Store.Sweep(ctx, h.now(), sweepAge); err != nil {
-		return err
-	}
+	swept := h.options.Store.Sweep(ctx, h.now(), sweepAge) // what it leaves is invisible, and keeps none from going on
 	after := ""
 	for {
 		page, err := h.options.Store.List(ctx, true, after, resumePage)
@@ -164,13 +162,13 @@ func (h *Head) resume(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return errors.Join(swept, err)
 		}
 		for i := range page {
 			h.driveItems(page[i].ID, nil, true, nil)
 		}
 		if len(page) < resumePage {
-			return nil
+			return swept
 		}
 		after = page[len(page)-1].ID
 	}
@@ -315,7 +313,8 @@ const comparePage = 500
 // same returns batch.ErrExists unless a request is the one that made a batch.
 func (h *Head) same(ctx context.Context, old, b *batch.Batch, arguments [][]string) error {
 	differs := fmt.Errorf("%w: %s was created by another request with this key: use another key", batch.ErrExists, old.ID)
-	if !reflect.DeepEqual(old.Template, b.Template) || old.Items != b.Items || old.MaxAttempts != b.MaxAttempts {
+	// Digests of the rest are the same for an empty list and for none, which is what a store returns.
+	if old.Items != b.Items || !bytes.Equal(batch.Digest(old, nil), batch.Digest(b, nil)) {
 		return differs
 	}
 	for from := 0; from < old.Items; from += comparePage {
