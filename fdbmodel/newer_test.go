@@ -2,6 +2,7 @@ package fdbmodel_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -337,4 +339,31 @@ func TestVanishedWorkerTakesOneHint(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, page.Items)
 	m.checkNewer(0)
+}
+
+// TestABatchThatCantBeReadHidesNoOthers lists batches of which some are of a newer version.
+func TestABatchThatCantBeReadHidesNoOthers(t *testing.T) {
+	t.Parallel()
+	m := newMixed(t)
+	for i := range 6 {
+		b := &layout.BatchRecord{ID: fmt.Sprint(i), Template: []byte("{}"), CreatedAt: int64(i)}
+		require.NoError(t, batches.Of(m.c).Create(m.ctx, b))
+	}
+	list := func(after string, limit int) (ids []string) {
+		page, err := batches.Of(m.c).List(m.ctx, after, limit)
+		require.NoError(t, err)
+		for i := range page {
+			ids = append(ids, page[i].ID)
+		}
+		return ids
+	}
+	for _, newer := range []string{"1", "2"} {
+		m.replace(m.c.Keys().BatchRecord(newer), newerRecord)
+	}
+	require.Equal(t, []string{"0"}, list("", 1))
+	require.Equal(t, []string{"0", "3"}, list("", 2))
+	require.Equal(t, []string{"0", "3", "4"}, list("", 3))
+	require.Equal(t, []string{"3"}, list("0", 1))
+	require.Equal(t, []string{"3", "4", "5"}, list("0", 9))
+	require.Empty(t, list("5", 1))
 }

@@ -122,8 +122,8 @@ func (s *Batches) write(tx kv.Tx, b *layout.BatchRecord) {
 }
 
 // List returns up to limit batches in the order of their creation, starting
-// after the batch named by after, or with the first. It returns fdbmodel.ErrNotFound if
-// that batch does not exist. Records that can't be read are left out.
+// after the batch named by after, or with the first: fewer at the end alone. It returns
+// fdbmodel.ErrNotFound if that batch does not exist. Records that can't be read are left out.
 func (s *Batches) List(ctx context.Context, after string, limit int) ([]layout.BatchRecord, error) {
 	var list []layout.BatchRecord
 	err := s.cluster.View(ctx, func(tx kv.Attempt) error {
@@ -136,30 +136,44 @@ func (s *Batches) List(ctx context.Context, after string, limit int) ([]layout.B
 			}
 			r.Begin = kv.After(s.keys.BatchAt(b.CreatedAt, after))
 		}
-		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
-		if err != nil {
-			return err
-		}
-		skip := len(s.keys.BatchesByTime())
-		for _, item := range page.Items {
-			rest := tuple.NewReader(item.Key[skip:])
-			rest.Int()
-			id := rest.Text()
-			if rest.Done() != nil {
-				continue // a check names it
-			}
-			b, err := s.read(ctx, tx.Snapshot(), id)
-			if layout.IsUnreadable(err) {
-				continue
-			}
+		for more := true; more && len(list) < limit; {
+			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit - len(list)}).Wait(ctx)
 			if err != nil {
 				return err
 			}
-			list = append(list, b)
+			if list, err = s.appendRead(ctx, tx.Snapshot(), list, page.Items); err != nil {
+				return err
+			}
+			if more = page.More; more {
+				r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+			}
 		}
 		return nil
 	})
 	return list, err
+}
+
+// appendRead adds the batches of some keys by time, but for those that can't be read.
+func (s *Batches) appendRead(ctx context.Context, tx kv.Reader, list []layout.BatchRecord, items []kv.KeyValue,
+) ([]layout.BatchRecord, error) {
+	skip := len(s.keys.BatchesByTime())
+	for _, item := range items {
+		rest := tuple.NewReader(item.Key[skip:])
+		rest.Int()
+		id := rest.Text()
+		if rest.Done() != nil {
+			continue // a check names it
+		}
+		b, err := s.read(ctx, tx, id)
+		if layout.IsUnreadable(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, b)
+	}
+	return list, nil
 }
 
 // AssignChunk assigns up to fdbmodel.MaxAssign items of a batch to the chunk's worker,
