@@ -90,6 +90,28 @@ func (l *ledger) rank(workers []Candidate, id string) {
 	l.sort(workers, id)
 }
 
+// Choose returns n of the workers of a roll call for a run that is no batch's, such as one execution: those with
+// the most room, as for a batch. It counts one slot of each as taken until release is called. n is at most how
+// many workers there are; their order changes.
+func (h *Head) Choose(workers []Candidate, n int, id string) (chosen []Candidate, release func()) {
+	l := h.ledger
+	take := func(slots int) {
+		for i := range chosen {
+			l.add(chosen[i].Worker, slots)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sort(workers, id)
+	chosen = workers[:n]
+	take(1)
+	return chosen, sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		take(-1)
+	})
+}
+
 // tidy forgets workers that have nothing of this head.
 func (l *ledger) tidy() {
 	l.mu.Lock()

@@ -1,11 +1,13 @@
 package rest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -49,7 +51,9 @@ func (s *server) executeOnNodes(w http.ResponseWriter, r *http.Request, e *execu
 	first := layout.BatchItemID("execution "+name, 0)
 	nodes, err := s.repeated(ctx, first, e)
 	if err == nil && nodes == 0 {
-		nodes, err = s.assignNodes(ctx, first, e)
+		var release func()
+		nodes, release, err = s.assignNodes(ctx, first, e)
+		defer release()
 	}
 	var few *tooFewWorkers
 	if errors.As(err, &few) {
@@ -84,7 +88,12 @@ func (s *server) repeated(ctx context.Context, first layout.ID, e *execution) (n
 	if err != nil {
 		return 0, err
 	}
-	if row.Spec.Function != e.task.Function || !slices.Equal(row.Spec.Argv, e.task.Argv) {
+	args, err := s.options.Client.Cluster().Args(ctx, first, row.Spec)
+	if err != nil {
+		return 0, err
+	}
+	if row.Spec.Function != e.task.Function || !slices.Equal(row.Spec.Argv, e.task.Argv) ||
+		!bytes.Equal(args, e.task.Args) || !maps.Equal(row.Spec.Env, e.task.Env) {
 		return 0, stack.NewProblem(http.StatusConflict, "id_in_use", nil,
 			"the key was used for another request: use another key")
 	}
@@ -93,13 +102,19 @@ func (s *server) repeated(ctx context.Context, first layout.ID, e *execution) (n
 }
 
 // assignNodes makes the futures of an execution on the workers that answer a roll
-// call, and returns how many there are.
-func (s *server) assignNodes(ctx context.Context, first layout.ID, e *execution) (int, error) {
+// call, and returns how many there are. The workers count as having them until release
+// is called.
+func (s *server) assignNodes(ctx context.Context, first layout.ID, e *execution) (_ int, release func(), _ error) {
 	for {
-		workers, err := s.rollCall(ctx, e)
+		found, err := s.rollCall(ctx, e)
 		if err != nil {
-			return 0, err
+			return 0, func() {}, err
 		}
+		n := len(found)
+		if e.template.Config.Nodes > 0 {
+			n = e.template.Config.Nodes
+		}
+		workers, release := s.options.Choose(found, n, first.String())
 		tasks := make([]futures.Task, len(workers))
 		for i, w := range workers {
 			tasks[i] = e.task
@@ -110,9 +125,9 @@ func (s *server) assignNodes(ctx context.Context, first layout.ID, e *execution)
 		}
 		_, err = s.options.Client.SubmitMany(ctx, tasks)
 		if !errors.Is(err, fdbmodel.ErrNotFound) && !errors.Is(err, layout.ErrUnfit) {
-			return len(tasks), err
+			return len(tasks), release, err
 		}
-		// One of them has gone since, and nothing was made.
+		release() // one of them has gone since, and nothing was made
 	}
 }
 
@@ -129,8 +144,8 @@ func (t *tooFewWorkers) Error() string {
 		t.found, t.asked, t.invocation)
 }
 
-// rollCall returns as many workers as an execution asks for, or for -1 all that can
-// run it, the least busy first. It waits for them.
+// rollCall returns the workers that can run an execution, the least busy first. It waits
+// until there are as many as that asks for, for -1 one.
 func (s *server) rollCall(ctx context.Context, e *execution) ([]head.Candidate, error) {
 	wait := s.options.RollCallWait
 	wait = cmp.Or(wait, RollCallWait)
@@ -147,7 +162,7 @@ func (s *server) rollCall(ctx context.Context, e *execution) ([]head.Candidate, 
 		case err != nil:
 			return nil, err
 		case len(found) >= few.asked && e.template.Config.Nodes > 0:
-			return found[:few.asked], nil
+			return found, nil
 		case len(found) > maxNodes:
 			return nil, oneProblem([]complaint{refusal("config.number_of_nodes", fmt.Sprintf(
 				"%d workers answer, and a single execution has at most %d; use a batch, or attributes", len(found), maxNodes))})

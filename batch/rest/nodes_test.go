@@ -118,6 +118,10 @@ func TestAnExecutionWithAKeyRunsOnce(t *testing.T) {
 	require.Len(t, c.ran, 2)
 	f.send("POST", executePath, `{"function_id":"go:vote","parameters":[{"value":"x"}],"config":{"number_of_nodes":2}}`,
 		"Idempotency-Key", "k").Problem(409, "id_in_use", "another key")
+	for _, other := range []string{`"stdin":"?"`, `"stdin":"!","env_vars":[{"name":"A","value":"1"}]`} {
+		f.send("POST", executePath, `{"function_id":"go:vote","config":{"number_of_nodes":2,`+other+`}}`,
+			"Idempotency-Key", "k").Problem(409, "id_in_use", "another key")
+	}
 }
 
 // TestAnswersOfAnExecution goes through those that are not whole: failures, too few

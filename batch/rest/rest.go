@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/source"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
@@ -65,6 +66,10 @@ type Options struct {
 	// RollCallWait is how long a single execution waits for as many workers as it asks
 	// for. Defaults to the constant of this name.
 	RollCallWait time.Duration
+	// Choose picks the n workers of a single execution out of those that a roll call found, by an id of the
+	// execution, and notes that they have it until release is called: Choose of a head.Head. Defaults to the least
+	// busy ones by their last heartbeats.
+	Choose func(found []head.Candidate, n int, id string) (chosen []head.Candidate, release func())
 	// OnAttributes is told of single executions that ask for attributes: the function's full
 	// name, and the labels that they are. It doesn't wait. Defaults to none.
 	OnAttributes func(function string, labels map[string]string)
@@ -82,17 +87,20 @@ type server struct {
 }
 
 // Handler returns a handler for a head's batches. It serves the paths below
-// /api/v1, /metrics, /openapi.json and /docs. Head and client remain the
+// /api/v1, /metrics, /openapi.json and /docs. The head and the client remain the
 // caller's and must outlive the handler.
-func Handler(head Head, o Options) http.Handler { return New(head, o).Handler() }
+func Handler(h Head, o Options) http.Handler { return New(h, o).Handler() }
 
 // New returns the stack with all routes of a head and of its client.
-func New(head Head, o Options) *stack.Stack {
+func New(h Head, o Options) *stack.Stack {
 	o.Stack.Title, o.Stack.Errors = "Futura", errorCodes()
 	o.Stack.Description = "Batches of one function on many lists of arguments, as the head of b7s runs them, " +
 		"and durable futures."
+	if o.Choose == nil {
+		o.Choose = func(found []head.Candidate, n int, _ string) ([]head.Candidate, func()) { return found[:n], func() {} }
+	}
 	sources := source.NewClient(source.Options{Private: o.PrivateSources, Meter: meter{}})
-	s := &server{head: head, options: o, sources: sources, Stack: stack.New(o.Stack)}
+	s := &server{head: h, options: o, sources: sources, Stack: stack.New(o.Stack)}
 	s.registerLegacy()
 	s.registerBatches()
 	s.registerPeers()

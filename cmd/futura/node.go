@@ -198,6 +198,7 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 		Version: version, Logger: n.log, AccessLog: n.accessLog, Trace: n.app.traces.requests(),
 	}}
 	options.PrivateSources, options.CheckModule = n.batches.privateSources, n.checker.check
+	options.Choose = n.head.Choose
 	if n.peers != nil {
 		options.Peers, options.OnAttributes = n.peers.list, n.want
 	}
