@@ -3,6 +3,7 @@ package rest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -157,32 +158,39 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 	list := BatchList{Batches: []BatchView{}}
 	for left := limit; left > 0; {
 		n := min(left, listStep)
-		if err := s.listSome(r.Context(), &list, active, after, n); err != nil {
+		last, err := s.listSome(r.Context(), &list, active, after, n)
+		if err != nil {
 			return err
 		}
-		if left -= n; len(list.Batches) < limit-left {
+		if last {
 			return stack.WriteJSON(w, http.StatusOK, list)
 		}
-		after = list.Batches[len(list.Batches)-1].ID
+		if left -= n; len(list.Batches) > 0 {
+			after = list.Batches[len(list.Batches)-1].ID
+		}
 	}
 	list.Next = after
 	return stack.WriteJSON(w, http.StatusOK, list)
 }
 
-// listSome adds up to n batches to a list, without what their items read.
-func (s *server) listSome(ctx context.Context, list *BatchList, active bool, after string, n int) error {
+// listSome adds up to n batches to a list, without what their items read, and reports whether there are no more.
+// One that is deleted meanwhile is left out.
+func (s *server) listSome(ctx context.Context, list *BatchList, active bool, after string, n int) (last bool, _ error) {
 	if err := stack.Reserve(ctx, int64(n)*batchBytes); err != nil {
-		return err
+		return false, err
 	}
 	found, err := s.head.Store().List(ctx, active, after, n)
 	if err != nil {
-		return err
+		return false, err
 	}
 	kept := int64(0)
 	for i := range found {
 		p, err := s.head.Store().Progress(ctx, found[i].ID)
+		if errors.Is(err, batch.ErrNotFound) {
+			continue
+		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		v := viewOf(&found[i], p)
 		v.Config.Stdin = ""
@@ -192,7 +200,7 @@ func (s *server) listSome(ctx context.Context, list *BatchList, active bool, aft
 		list.Batches = append(list.Batches, v)
 	}
 	stack.Return(ctx, int64(n)*batchBytes)
-	return stack.Reserve(ctx, 2*kept) // the list, and its JSON
+	return len(found) < n, stack.Reserve(ctx, 2*kept) // the list, and its JSON
 }
 
 // number reads a number of the query.

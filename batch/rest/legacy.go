@@ -162,6 +162,9 @@ func (s *server) spoolResults(ctx context.Context, to *spool, b *batch.Batch) er
 		if item.Chunk == "" || !item.Status.Over() && item.Status != batch.Failed {
 			return nil
 		}
+		if err := stack.Reserve(ctx, spooledBytes); err != nil {
+			return err
+		}
 		body, splices := resultOf(b, item)
 		return to.add(item.Chunk, cmp.Or(peers[item.Chunk], item.Worker), item.ID, func(w io.Writer) error {
 			return writeSpliced(w, &body, splices...)

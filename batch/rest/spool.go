@@ -15,6 +15,9 @@ import (
 // a temporary file.
 const spoolMemory = 8 << 20
 
+// spooledBytes is what a result holds in memory beside its bytes: where they are, in a slice that grows, and its id.
+const spooledBytes = 100
+
 // spool collects results in the order of the items, and returns them in that of
 // their chunks.
 type spool struct {
