@@ -183,11 +183,18 @@ func (s *server) listSome(ctx context.Context, list *BatchList, active bool, aft
 	if err != nil {
 		return false, err
 	}
+	paused, err := s.readPaused(ctx)
+	if err != nil {
+		return false, err
+	}
 	kept := int64(0)
 	for i := range found {
 		p, err := s.head.Store().Progress(ctx, found[i].ID)
 		if errors.Is(err, batch.ErrNotFound) {
 			continue
+		}
+		if err == nil {
+			err = paused.explain(ctx, &found[i])
 		}
 		if err != nil {
 			return false, err

@@ -146,6 +146,9 @@ func (s *server) look(ctx context.Context, id string) (batch.Batch, batch.Progre
 		return b, nil, err
 	}
 	p, err := s.head.Store().Progress(ctx, id)
+	if err == nil && !b.Status.Over() {
+		err = s.explain(ctx, &b)
+	}
 	return b, p, err
 }
 

@@ -271,7 +271,7 @@ func importTable() map[string]imports {
 		"batch/source": {ours: []string{"fdbmodel", "fdbmodel/modules"}},
 		"batch/rest": {
 			ours: append(slices.Clone(application), "batch", "batch/futurestore", "batch/head", "batch/source",
-				"futures/httpapi", "futures/httpapi/stack"),
+				"fdbmodel/pauses", "futures/httpapi", "futures/httpapi/stack"),
 			others: []string{huma, uuid, prometheus},
 		},
 		"protocol": {ours: []string{"batch"}},
