@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -68,13 +71,38 @@ func (f *ListFilter) filter(ctx context.Context, c *fdbmodel.Cluster) (filter in
 	return filter, filter.ResolveFunction(ctx, c)
 }
 
-// cursorOf returns the model's cursor for that of a request.
-func cursorOf(text string) ([]byte, error) {
+// sumBytes is how many bytes at the beginning of a cursor say which list it is of.
+const sumBytes = 4
+
+// sum is the same for requests of one list. all are what its order depends on beside the filter.
+func (f *ListFilter) sum(all ...bool) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v %t", *f, all))
+	return sum[:sumBytes]
+}
+
+// cursorOf returns the model's cursor for that of a request, which is of the list with a sum. It returns
+// layout.ErrBadCursor for one of another list.
+func cursorOf(text string, sum []byte) ([]byte, error) {
+	if text == "" {
+		return nil, nil
+	}
 	cursor, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return nil, stack.BadRequest("cursor %.40q is not one of this list", text)
 	}
-	return cursor, nil
+	if rest, is := bytes.CutPrefix(cursor, sum); is && len(rest) > 0 {
+		return rest, nil
+	}
+	return nil, fmt.Errorf("%w, or with the filter of the list that it is of: cursor %.40q goes on with another one",
+		layout.ErrBadCursor, text)
+}
+
+// cursorFor returns the cursor of a request for the model's, empty at the end.
+func cursorFor(next, sum []byte) string {
+	if len(next) == 0 {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(append(bytes.Clone(sum), next...))
 }
 
 type bulkInput struct {
@@ -154,7 +182,7 @@ func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := cursorOf(in.Cursor)
+	cursor, err := cursorOf(in.Cursor, in.sum())
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +205,7 @@ func (s *server) bulk(ctx context.Context, change *bulkChange, in *bulkInput) (*
 		}
 		out.Body.OfBatches += items
 		if len(cursor) == 0 || time.Now().After(end) {
-			out.Body.Cursor = base64.RawURLEncoding.EncodeToString(cursor)
+			out.Body.Cursor = cursorFor(cursor, in.sum())
 			return out, nil
 		}
 	}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -102,14 +101,14 @@ func (s *server) forkMany(ctx context.Context, in *forkManyInput) (*body[ForkedM
 	if query.Filter, err = in.filter(ctx, s.client.Cluster()); err != nil {
 		return nil, err
 	}
-	if query.Cursor, err = cursorOf(in.Cursor); err != nil {
+	if query.Cursor, err = cursorOf(in.Cursor, in.sum()); err != nil {
 		return nil, err
 	}
 	if err := stack.Reserve(ctx, listBytes); err != nil {
 		return nil, err
 	}
 	done, err := s.client.ForkMany(ctx, query, options)
-	return answerWith(ForkedMany{done, base64.RawURLEncoding.EncodeToString(done.Cursor)}, err)
+	return answerWith(ForkedMany{done, cursorFor(done.Cursor, in.sum())}, err)
 }
 
 type forksInput struct {

@@ -342,7 +342,11 @@ func (s *server) list(ctx context.Context, in *listInput) (*body[listOutputBody]
 	if filter.Newest = !in.Oldest; !in.Items && in.Batch == "" {
 		filter.LeftOut = new(int)
 	}
-	cursor, err := cursorOf(in.Cursor)
+	sum := in.sum()
+	if in.Items || in.Oldest {
+		sum = in.sum(in.Items, in.Oldest)
+	}
+	cursor, err := cursorOf(in.Cursor, sum)
 	if err != nil {
 		return nil, err
 	}
@@ -350,7 +354,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*body[listOutputBody]
 		return nil, err
 	}
 	rows, next, err := inspect.List(ctx, s.client.Cluster(), filter, cursor, in.Limit)
-	page := listOutputBody{Futures: viewsOf(rows, ListView), Cursor: base64.RawURLEncoding.EncodeToString(next)}
+	page := listOutputBody{Futures: viewsOf(rows, ListView), Cursor: cursorFor(next, sum)}
 	if filter.LeftOut != nil {
 		page.ItemsLeftOut = *filter.LeftOut
 	}
