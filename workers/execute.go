@@ -42,6 +42,9 @@ type retryAfterError struct {
 // Unwrap returns the cause.
 func (e retryAfterError) Unwrap() error { return e.error }
 
+// RetryAfter is for those who would try again before the attempt ends.
+func (e retryAfterError) RetryAfter() time.Duration { return e.wait }
+
 // RetryAfter marks an error after which the next attempt waits for d instead of
 // the backoff. The attempt counts. err may be nil.
 func RetryAfter(d time.Duration, err error) error {

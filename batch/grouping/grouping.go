@@ -61,7 +61,8 @@ type Settings struct {
 	Rate  int
 	Every time.Duration
 	// InPlace is how often tasks that failed are tried again within the same call, each
-	// time after InPlaceWait, before that counts as an attempt. Defaults to 0.
+	// time after InPlaceWait, before that counts as an attempt; not those whose error says
+	// that they are not to be tried again, or later than that. Defaults to 0.
 	InPlace     int
 	InPlaceWait time.Duration
 	// Target is where the input of a task has its target, as an RFC 6901 pointer into the
@@ -198,7 +199,7 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 				end := &ends[at[i]]
 				if *end = (workers.MemberEnd{Err: out.Err}); out.Err == nil {
 					end.Value, end.Err = h.def.Encode(members[at[i]].Codec, out.Out)
-				} else if retriedInPlace(out.Err) && tasks[i].Context().Err() == nil {
+				} else if h.retriedInPlace(out.Err) && tasks[i].Context().Err() == nil {
 					left, leftAt = append(left, tasks[i]), append(leftAt, at[i])
 				}
 			}
@@ -245,8 +246,10 @@ func do[In, Out any](ctx context.Context, call Call[In, Out], target string, tas
 	return outcomes, err
 }
 
-// retriedInPlace reports whether an error leaves the worker a choice.
-func retriedInPlace(err error) bool {
+// retriedInPlace reports whether a task with an error may be tried again after InPlaceWait.
+func (h Handler[In, Out]) retriedInPlace(err error) bool {
 	var permanent interface{ Permanent() bool }
-	return !(errors.As(err, &permanent) && permanent.Permanent())
+	var later interface{ RetryAfter() time.Duration }
+	return !(errors.As(err, &permanent) && permanent.Permanent()) &&
+		!(errors.As(err, &later) && later.RetryAfter() > h.settings.InPlaceWait)
 }

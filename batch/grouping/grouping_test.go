@@ -302,6 +302,28 @@ func TestFailuresOfTasks(t *testing.T) {
 	require.Equal(t, map[int]int{0: 1, 1: 2, 2: 3, 3: 1, 4: 8, 5: 1}, s.runs, "4: two calls in each of four attempts")
 }
 
+// TestATaskThatAsksForLaterIsNotTriedInPlace has tasks say when they are to be tried again, after more and after less
+// than the wait between two tries within a call.
+func TestATaskThatAsksForLaterIsNotTriedInPlace(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		h := handler(grouping.Settings{InPlace: 1, InPlaceWait: time.Second}, futures.Retries(1))
+		s := newShop(t, h, 1)
+		for task, after := range []time.Duration{time.Hour, time.Second} {
+			s.fails[task] = []error{fmt.Errorf("refused: %w", workers.RetryAfter(after, errors.New("too many requests")))}
+			start := time.Now()
+			f, err := h.Submit(t.Context(), s.client, order{"t", task})
+			require.NoError(t, err)
+			_, err = f.Await(t.Context())
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, time.Since(start), after)
+			v, err := s.client.Get(t.Context(), f.ID())
+			require.NoError(t, err)
+			require.Equal(t, 2-task, v.Attempt)
+		}
+	})
+}
+
 // TestCallsThatFail has calls that fail or panic as a whole.
 func TestCallsThatFail(t *testing.T) {
 	t.Parallel()
