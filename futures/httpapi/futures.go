@@ -204,14 +204,14 @@ func (s *server) submitOne(ctx context.Context, in *SubmitParameters, path, key 
 	if err != nil {
 		return nil, err
 	}
-	if in.Key != "" && key != "" && in.Key != key {
-		return nil, stack.BadRequest("the header Idempotency-Key and key differ: use one of them")
+	if key, err = oneKey(in.Key, key); err != nil {
+		return nil, err
 	}
 	t, err := task()
 	if err != nil {
 		return nil, err
 	}
-	t.Key, t.NoNotify = cmp.Or(t.Key, in.Key), wait == 0
+	t.Key, t.NoNotify = cmp.Or(t.Key, key), wait == 0
 	var f *futures.Future
 	err = s.inRoom(ctx, in.Room, func(ctx context.Context, wait bool) (err error) {
 		t.WaitForRoom = wait
@@ -227,6 +227,14 @@ func (s *server) submitOne(ctx context.Context, in *SubmitParameters, path, key 
 	}
 	out.Status, out.Location, out.Body.Unlike = statusOf(f.Existed()), path+"/"+f.ID().String(), f.Differs()
 	return out, nil
+}
+
+// oneKey is the idempotency key of a request: that of its header, or its own.
+func oneKey(header, own string) (string, error) {
+	if header != "" && own != "" && header != own {
+		return "", stack.BadRequest("the header Idempotency-Key and key differ: use one of them")
+	}
+	return cmp.Or(own, header), nil
 }
 
 // submitAll submits futures once there is room. With an error it returns those that exist.

@@ -24,6 +24,7 @@ func (s *server) registerPut() {
 	op.Parameters = []*huma.Param{
 		{Name: "codec", In: "query", Description: "raw, json or msgpack; default raw", Schema: text},
 		{Name: "key", In: "query", Description: "Idempotency key, at most 1,024 bytes", Schema: text},
+		{Name: "Idempotency-Key", In: "header", Description: "The same as key", Schema: text},
 		{Name: "label", In: "query", Description: "For people, at most 64 bytes of printable characters", Schema: text},
 		{Name: "queue", In: "query", Description: "What it is counted in", Schema: text},
 		{Name: "tag", In: "query", Description: "What lists find it by; up to 8 times", Explode: new(true),
@@ -75,6 +76,9 @@ func putOptions(query url.Values) (o futures.PutOptions, err error) {
 func (s *server) put(w http.ResponseWriter, r *http.Request) error {
 	o, err := putOptions(r.URL.Query())
 	if err != nil {
+		return err
+	}
+	if o.Key, err = oneKey(r.Header.Get("Idempotency-Key"), o.Key); err != nil {
 		return err
 	}
 	most := int64(MaxUpload)

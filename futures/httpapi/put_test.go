@@ -24,6 +24,10 @@ func TestPutAValue(t *testing.T) {
 	f.send("POST", put+"?key=k&codec=json", `{"a":1}`).Into(http.StatusOK, &again)
 	require.Equal(t, httpapi.Submitted{ID: made.ID, Existed: true}, again)
 	f.send("POST", put+"?key=k&codec=json", `{"a":2}`).Problem(http.StatusConflict, "id_in_use", "other value")
+	f.send("POST", put+"?codec=json", `{"a":1}`, "Idempotency-Key", "k").Into(http.StatusOK, &again)
+	require.Equal(t, made.ID, again.ID)
+	f.send("POST", put+"?key=k&codec=json", `{"a":1}`, "Idempotency-Key", "k").Into(http.StatusOK, &again)
+	f.send("POST", put+"?key=k", "x", "Idempotency-Key", "l").Problem(http.StatusBadRequest, "bad_request", "differ")
 	var got httpapi.Future
 	f.send("GET", path+"/"+made.ID.String(), "").Into(http.StatusOK, &got)
 	require.EqualValues(t, "realized", got.State)
