@@ -240,7 +240,7 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 	if r.Key != "" {
 		b.ID = keyedID(r.Key)
 		if old, err := h.options.Store.Get(ctx, b.ID); err == nil {
-			return old, true, h.same(ctx, &old, &b, r.Arguments)
+			return h.again(ctx, &old, &b, r.Arguments)
 		} else if !errors.Is(err, batch.ErrNotFound) {
 			return b, false, err
 		}
@@ -251,7 +251,7 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 		if err != nil {
 			return b, false, err
 		}
-		return old, true, h.same(ctx, &old, &b, r.Arguments)
+		return h.again(ctx, &old, &b, r.Arguments)
 	}
 	if err != nil {
 		return b, false, err
@@ -305,6 +305,15 @@ func keyedID(key string) string {
 	id := uuid.UUID(sum[:16])
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
 	return id.String()
+}
+
+// again answers a request whose key has a batch. The head that made it may have died before it gave out any of it.
+func (h *Head) again(ctx context.Context, old, b *batch.Batch, arguments [][]string) (batch.Batch, bool, error) {
+	err := h.same(ctx, old, b, arguments)
+	if err == nil && old.Status == batch.Created {
+		h.drive(old.ID)
+	}
+	return *old, true, err
 }
 
 // comparePage is how many items are compared at a time.

@@ -3,6 +3,7 @@ package head_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -74,5 +75,30 @@ func TestAnEmptyListIsTheSameAsNone(t *testing.T) {
 		r.Template.Config.Stdin = "other"
 		_, _, err := b.head.Submit(b.Context(), r)
 		require.ErrorIs(b, err, batch.ErrExists)
+	})
+}
+
+// TestARepeatedRequestDrivesABatchThatNoHeadDoes has a head make a batch and end, and its client repeat the request
+// to another one.
+func TestARepeatedRequestDrivesABatchThatNoHeadDoes(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		o := head.Options{Store: store, Dispatcher: reach{&outage{Recorder: store}}}
+		r := batch.Request{Template: batch.Template{FunctionID: "f"}, Arguments: numbered("a", 2), Key: "k"}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		other, ended := head.New(o), make(chan error, 1)
+		go func() { ended <- other.Run(ctx) }()
+		synctest.Wait()
+		made, _, err := head.New(o).Submit(t.Context(), r)
+		require.NoError(t, err)
+		again, existed, err := other.Submit(t.Context(), r)
+		require.NoError(t, err)
+		require.True(t, existed)
+		require.Equal(t, made.ID, again.ID)
+		require.NoError(t, <-ended)
+		requireStatus(t, store, made.ID, batch.Done)
+		require.NoError(t, store.Close(t.Context()))
 	})
 }
