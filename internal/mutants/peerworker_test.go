@@ -112,6 +112,6 @@ func peerMutants() []mutant {
 		{name: "heads that are named lose what they have", file: "protocol/peerworker/away.go", by: on("LeavesBehind"),
 			old: "if w.isNamed(head) || w.isThere(head) {", new: "if w.isThere(head) {"},
 		{name: "a lost peer is not told", file: "protocol/peerhead/answer.go", by: head("TestALostPeer"),
-			old: "case !p.leaves.Load():", new: "case p.leaves.Load() && m != nil:"},
+			old: "if m == nil && !p.leaves.Load() {", new: "if m == nil && p.leaves.Load() && m != nil {"},
 	}
 }

@@ -65,8 +65,7 @@ func (h *Head) welcome(ctx context.Context, from PeerID, m *protocol.Hello) *pro
 		return &protocol.HelloResponse{Code: protocol.CodeUnavailable, Message: fmt.Sprintf(
 			"the head takes no more than %d peers, or is ending", h.options.MaxPeers)}
 	}
-	member, err := p.greet(ctx, o)
-	if err != nil {
+	if err := p.greet(ctx, o); err != nil {
 		return &protocol.HelloResponse{Code: protocol.CodeUnavailable, Message: err.Error()}
 	}
 	config := h.options.Cluster.Config()
@@ -79,7 +78,7 @@ func (h *Head) welcome(ctx context.Context, from PeerID, m *protocol.Hello) *pro
 		answer.Wanted = append(answer.Wanted, kept.ChunkID)
 	}
 	for _, id := range m.Running {
-		if o := member.order(id); o != nil {
+		if _, o := p.find(id); o != nil {
 			o.hear(now)
 		} // what it runs of an earlier membership may still count
 	}
@@ -89,12 +88,11 @@ func (h *Head) welcome(ctx context.Context, from PeerID, m *protocol.Hello) *pro
 // progress hears how far a chunk is, and says what is not wanted of one that the head does not know.
 func (p *peer) progress(ctx context.Context, m *protocol.WorkOrderProgress) *protocol.Ack {
 	answer := &protocol.Ack{Code: protocol.CodeOK, ChunkID: m.ChunkID}
-	member := p.membership()
+	member, o := p.find(m.ChunkID)
 	if member == nil {
 		answer.Code, answer.Message = protocol.CodeNotAuthorized, "say hello first"
 		return answer
 	}
-	o := member.order(m.ChunkID)
 	if o == nil {
 		answer.Code, answer.Message, answer.Unwanted = p.head.unwanted(ctx, p, m)
 		return answer
@@ -106,7 +104,9 @@ func (p *peer) progress(ctx context.Context, m *protocol.WorkOrderProgress) *pro
 			p.score.lasts(n)
 			p.settleLimit()
 		}
-		member.takeBack(o, m)
+		if member == p.membership() {
+			member.takeBack(o, m)
+		}
 	}
 	return answer
 }
@@ -120,7 +120,7 @@ func (p *peer) goodbye(m *protocol.Goodbye) *protocol.Ack {
 	p.leaves.Store(true)
 	member.worker.Pause()
 	for _, r := range m.Returned {
-		o := member.order(r.ChunkID)
+		has, o := p.find(r.ChunkID)
 		if o == nil {
 			continue
 		}
@@ -133,7 +133,7 @@ func (p *peer) goodbye(m *protocol.Goodbye) *protocol.Ack {
 			}
 		}
 		if o.open() == 0 {
-			member.remove(o)
+			has.remove(o)
 		}
 	}
 	member.leave()
@@ -143,12 +143,8 @@ func (p *peer) goodbye(m *protocol.Goodbye) *protocol.Ack {
 // results ends items with what the peer says of them, and answers once that is stored.
 func (h *Head) results(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResponse) *protocol.Ack {
 	answer := &protocol.Ack{Code: protocol.CodeOK, ChunkID: r.ChunkID}
-	var o *order
-	m := p.membership()
-	switch {
-	case m != nil:
-		o = m.order(r.ChunkID)
-	case !p.leaves.Load():
+	m, o := p.find(r.ChunkID)
+	if m == nil && !p.leaves.Load() {
 		answer.Code, answer.Message = protocol.CodeNotAuthorized, "say hello first"
 		return answer
 	}

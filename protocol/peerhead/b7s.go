@@ -151,16 +151,11 @@ func (m *member) placeB7S(o *order, data []byte) {
 // b7sResults ends an order with what a node of b7s says. Items without a result were not
 // run.
 func (p *peer) b7sResults(r *protocol.WorkOrderBatchResponse) {
-	m := p.membership()
-	if m == nil || m.offer.dialect == protocol.DialectFutura {
-		p.refused.Add(int64(len(r.Results)))
-		return
-	}
-	o := m.order(r.ChunkID)
+	m, o := p.find(r.ChunkID)
 	if o == nil {
-		o = m.order(r.RequestID)
+		m, o = p.find(r.RequestID)
 	}
-	if o == nil {
+	if o == nil || m.offer.dialect == protocol.DialectFutura {
 		p.refused.Add(int64(len(r.Results)))
 		return
 	}

@@ -28,7 +28,6 @@ type peer struct {
 	greeting    chan struct{} // has an element while a membership begins
 	memberships *rate.Limiter
 	fetches     *budget.Bytes // blobs that are fetched
-	leaving     *member       // the membership before the present one, nil for none; under greeting
 
 	mu        sync.Mutex
 	connected bool
@@ -39,6 +38,7 @@ type peer struct {
 	answering int // messages of it
 	offer     offer
 	member    *member // the present membership, nil for none
+	leaving   *member // the one that it has replaced, nil for none
 	// Of a node of b7s.
 	labels    map[string]string // attributes for which it answered; replaced as a whole
 	plain     bool
@@ -124,13 +124,13 @@ func offerOf(m *protocol.Hello, trusted bool) (offer, error) {
 }
 
 // greet registers the peer with what it offers, unless it is registered so. A peer that
-// has restarted is reaped first. It returns the membership.
-func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
+// has restarted is reaped first.
+func (p *peer) greet(ctx context.Context, o offer) error {
 	select {
 	case p.greeting <- struct{}{}:
 		defer func() { <-p.greeting }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	p.mu.Lock()
 	m, before := p.member, p.offer
@@ -138,10 +138,10 @@ func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 	p.heard, p.connected = now, true
 	p.mu.Unlock()
 	if m != nil && reflect.DeepEqual(before, o) {
-		return m, nil
+		return nil
 	}
 	if !p.memberships.AllowN(now, 1) {
-		return nil, errHasty
+		return errHasty
 	}
 	switch {
 	case m != nil && before.incarnation != o.incarnation:
@@ -151,25 +151,45 @@ func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 	}
 	m, err := p.begin(ctx, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.leaves.Store(false)
 	p.mu.Lock()
 	p.member, p.offer, p.reason = m, o, ""
 	p.mu.Unlock()
 	p.head.standings.change()
-	return m, nil
+	return nil
 }
 
 // replace lets what the peer runs end, and buries what is left of the membership before,
 // so that a peer never has more than twice its slots.
 func (p *peer) replace(m *member) {
-	if before := p.leaving; before != nil && !before.isOver() {
+	p.mu.Lock()
+	before := p.leaving
+	p.leaving = m
+	p.mu.Unlock()
+	if before != nil && !before.isOver() {
 		before.forceReap("the peer has changed what it offers twice")
 	}
-	p.leaving = m
 	m.leave()
 	p.unset(m)
+}
+
+// find returns an order of the peer with its membership: the present one, or the one before that still lets what the
+// peer runs end. Without such an order it returns the present membership.
+func (p *peer) find(chunk string) (*member, *order) {
+	p.mu.Lock()
+	m, before := p.member, p.leaving
+	p.mu.Unlock()
+	for _, has := range []*member{m, before} {
+		if has == nil || has.ctx.Err() != nil {
+			continue
+		}
+		if o := has.order(chunk); o != nil {
+			return has, o
+		}
+	}
+	return m, nil
 }
 
 func (p *peer) unset(m *member) {

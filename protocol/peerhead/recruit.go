@@ -150,6 +150,5 @@ func (p *peer) enlist(ctx context.Context, a Answer) error {
 	p.mu.Lock()
 	o.labels = p.labels
 	p.mu.Unlock()
-	_, err := p.greet(ctx, o)
-	return err
+	return p.greet(ctx, o)
 }
