@@ -134,6 +134,12 @@ func (h *Head) all() []*peer {
 	return all
 }
 
+func (h *Head) hasEnded() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
+}
+
 // peer returns a peer, nil for an unknown one.
 func (h *Head) peer(id PeerID) *peer {
 	h.mu.Lock()

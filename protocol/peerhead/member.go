@@ -97,8 +97,8 @@ func (m *member) live(ctx context.Context) {
 	if err != nil {
 		m.peer.head.options.Logger.Warn("the worker of a peer has ended", "peer", m.peer.id, "error", err)
 	}
+	m.cancel() // before unset, for greet
 	m.peer.unset(m)
-	m.cancel()
 	m.stop()
 	m.beside.end()
 	close(m.done)

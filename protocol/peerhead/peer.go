@@ -158,6 +158,13 @@ func (p *peer) greet(ctx context.Context, o offer) error {
 	p.member, p.offer, p.reason = m, o, ""
 	p.mu.Unlock()
 	p.head.standings.change()
+	if p.head.hasEnded() { // it knew nothing of the membership when it had all leave
+		m.leave()
+	}
+	if m.ctx.Err() != nil {
+		p.unset(m)
+		return ErrClosed
+	}
 	return nil
 }
 
