@@ -3,6 +3,7 @@ package peerworker
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/futura-run/futura/internal/signal"
@@ -15,34 +16,51 @@ const deliverTime = 5 * time.Second
 // drain gives back what has not begun, lets the rest end, and delivers it.
 func (w *Worker) drain(ctx context.Context) error {
 	w.stopping.Store(true)
-	w.giveBack(ctx, true)
+	told := w.giveBack(ctx, true)
 	// What has ended in the last moment counts.
 	err := errors.Join(w.node.drain(), w.journal.flush(ctx))
-	w.giveBack(ctx, false)
+	told()
 	delivering, cancel := context.WithTimeout(ctx, deliverTime)
 	defer cancel()
+	w.giveBack(delivering, false)()
 	w.awaitDelivery(delivering)
 	return err
 }
 
 // giveBack tells heads what will not be run: items that have not begun, or at last
 // all that have not ended. What belongs to a head that can't be told stays in the
-// store.
-func (w *Worker) giveBack(ctx context.Context, unbegun bool) {
+// store. Heads of b7s learn it from their replies. It returns what waits until heads have heard it,
+// for deliverTime at most: one that does not answer holds up neither others nor what runs.
+func (w *Worker) giveBack(ctx context.Context, unbegun bool) (wait func()) {
+	for _, c := range w.all() {
+		if c.order != nil {
+			c.takeBack(ctx, unbegun)
+		}
+	}
+	telling, cancel := context.WithTimeout(ctx, deliverTime)
+	var told sync.WaitGroup
 	for _, l := range w.liveLinks() {
 		m := &protocol.Goodbye{}
 		for _, c := range w.chunksOf(l.head) {
-			indexes := c.takeBack(ctx, unbegun)
-			if len(indexes) > 0 && c.order == nil {
+			if c.order != nil {
+				continue
+			}
+			if indexes := c.takeBack(ctx, unbegun); len(indexes) > 0 {
 				m.Returned = append(m.Returned, protocol.Returned{ChunkID: c.name.chunk, Indexes: indexes})
 			}
 		}
 		if len(m.Returned) == 0 && !unbegun {
 			continue
 		}
-		if _, err := w.call(ctx, l.head, m); err != nil {
-			w.log.Warn("the head has not heard that this worker stops", "head", l.head, "error", err)
-		}
+		told.Go(func() {
+			if _, err := w.call(telling, l.head, m); err != nil {
+				w.log.Warn("the head has not heard that this worker stops", "head", l.head, "error", err)
+			}
+		})
+	}
+	return func() {
+		told.Wait()
+		cancel()
 	}
 }
 
@@ -86,22 +104,26 @@ func (w *Worker) liveLinks() (live []*link) {
 
 // awaitDelivery returns once no chunk is left whose head is there, or when ctx ends.
 func (w *Worker) awaitDelivery(ctx context.Context) {
-	for _, l := range w.liveLinks() {
-		for _, c := range w.chunksOf(l.head) {
-			if !l.awaitGone(ctx, c) {
-				w.log.Warn("the worker stops with results that the head has not taken", "head", l.head, "chunk", c.name.chunk)
-			}
+	for _, c := range w.all() {
+		w.mu.Lock()
+		l := w.links[c.name.head]
+		w.mu.Unlock()
+		if l != nil && l.reaches(c) && !l.awaitGone(ctx, c) {
+			w.log.Warn("the worker stops with results that the head has not taken", "head", l.head, "chunk", c.name.chunk)
 		}
 	}
 }
+
+// reaches reports whether the head can be sent results of a chunk. One of b7s's is not greeted.
+func (l *link) reaches(c *chunk) bool { return l.isUp() || c.order != nil && l.isConnected() }
 
 // awaitGone waits until a chunk is forgotten, or the head is lost.
 func (l *link) awaitGone(ctx context.Context, c *chunk) bool {
 	for {
 		l.mu.Lock()
-		up, changed := l.up, l.changed
+		changed := l.changed
 		l.mu.Unlock()
-		if !up {
+		if !l.reaches(c) {
 			return false
 		}
 		if l.worker.journal.isFailing() && c.isOver() {
