@@ -79,6 +79,7 @@ type chunk struct {
 	running map[int]struct{}
 	queue   []ended
 	flights int  // messages with outcomes under way
+	most    int  // outcomes in a message
 	begun   bool // it is seen to its end
 	kept    bool // the journal has its order, or keeps none
 	dropped bool
@@ -108,7 +109,7 @@ func newChunk(w *Worker, name chunkName, m *protocol.WorkOrderBatch, n int, item
 	c := &chunk{
 		worker: w, name: name, owner: name.owner(), request: m.RequestID, mac: m.OrderMAC, module: m.Module, items: items,
 		ids: make([]layout.ID, n), ring: make(chan struct{}, 1), released: make(chan struct{}), gone: make(chan struct{}),
-		states: make([]itemState, n), open: n, unsent: n, running: map[int]struct{}{},
+		states: make([]itemState, n), open: n, unsent: n, running: map[int]struct{}{}, most: maxOutcomes,
 	}
 	for i := range c.ids {
 		if items == nil {

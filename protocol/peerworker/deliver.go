@@ -2,11 +2,13 @@ package peerworker
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
 )
 
 // Bounds of messages with outcomes.
@@ -83,7 +85,7 @@ func (c *chunk) take() (part []ended, partial bool) {
 		return nil, false
 	}
 	n, size := 0, int64(0)
-	for n < len(c.queue) && n < maxOutcomes && (n == 0 || size+inMessage(c.queue[n].size) <= maxOutcomeBytes) {
+	for n < len(c.queue) && n < c.most && (n == 0 || size+inMessage(c.queue[n].size) <= maxOutcomeBytes) {
 		size += inMessage(c.queue[n].size)
 		n++
 	}
@@ -143,6 +145,9 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 	if err == nil {
 		answer, err = c.worker.ask(ctx, c.name.head, data)
 	}
+	if err != nil && c.split(part, err) {
+		return
+	}
 	code := protocol.Code("")
 	if ack, ok := answer.(*protocol.Ack); ok && err == nil {
 		code = ack.Code
@@ -165,6 +170,19 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 	default:
 		c.refused(ctx, part, code, err)
 	}
+}
+
+// split has outcomes be sent in smaller messages if the network carries none that is as large, and reports whether it
+// does: in JSON a text may take six times as much.
+func (c *chunk) split(part []ended, err error) bool {
+	if len(part) == 1 || !errors.Is(err, p2p.ErrTooLarge) && !errors.Is(err, protocol.ErrLimit) {
+		return false
+	}
+	c.mu.Lock()
+	c.most = len(part) / 2
+	c.mu.Unlock()
+	c.requeue(part)
+	return true
 }
 
 // proof is the items by which a head finds out that it gave the order.
