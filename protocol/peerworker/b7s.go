@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/signal"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
@@ -161,8 +162,26 @@ func (w *Worker) takeB7S(ctx context.Context, head string, m *protocol.WorkOrder
 	if why != nil {
 		w.counts.rejected.Add(1)
 		w.log.Debug("an order is refused", "head", head, "chunk", m.ChunkID, "code", why.code, "why", why.message)
-		w.spawn(func() { w.replyB7S(w.ctx, c, o.refused(why)) })
+		w.refuseB7S(c, why)
 	}
+}
+
+// maxRefusals bounds the refused orders that are in memory until their heads have heard it.
+const maxRefusals = 32
+
+// refuseB7S answers an order that is not taken, unless there are too many.
+func (w *Worker) refuseB7S(c *chunk, why *refusal) {
+	select {
+	case w.refusals <- struct{}{}:
+	default:
+		w.rare.Warn("an order is refused without an answer: too many heads don't take theirs", "head", c.name.head,
+			"chunk", c.name.chunk)
+		return
+	}
+	w.spawn(func() {
+		defer func() { <-w.refusals }()
+		w.replyB7S(w.ctx, c, c.order.refused(why))
+	})
 }
 
 // refusesB7S says why an order is not taken, nil if it is.
@@ -304,13 +323,25 @@ func (w *Worker) replyB7S(ctx context.Context, c *chunk, all []ended) {
 			if errors.Is(err, protocol.ErrLimit) || errors.Is(err, p2p.ErrTooLarge) {
 				break // with less output
 			}
-			if w.linkOf(c.name.head).waitOrChange(ctx, pause) != nil {
+			if w.waitFor(ctx, c.name.head, pause) != nil {
 				return
 			}
 			pause *= 2
 		}
 	}
 	w.rare.Warn("the head has not got the results of a chunk", "head", c.name.head, "chunk", c.name.chunk)
+}
+
+// waitFor waits for d, or until something changes with a head. It makes no link: nothing would end that of a stranger
+// that has gone.
+func (w *Worker) waitFor(ctx context.Context, head string, d time.Duration) error {
+	w.mu.Lock()
+	l := w.links[head]
+	w.mu.Unlock()
+	if l == nil {
+		return clock.Sleep(ctx, clock.Real{}, d)
+	}
+	return l.waitOrChange(ctx, d)
 }
 
 func noRoomInReply(size, most int64) string {

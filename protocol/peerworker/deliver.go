@@ -179,7 +179,7 @@ func (c *chunk) split(part []ended, err error) bool {
 		return false
 	}
 	c.mu.Lock()
-	c.most = len(part) / 2
+	c.most = min(c.most, len(part)/2)
 	c.mu.Unlock()
 	c.requeue(part)
 	return true

@@ -37,6 +37,7 @@ type Worker struct {
 	// functionsOfB7S are those that heads of b7s have installed.
 	functionsOfB7S *installedFunctions
 	blobs          *blobs
+	refusals       chan struct{} // has an element for each that is under way
 	counts         counts
 	ready          chan struct{}
 
@@ -91,7 +92,7 @@ func New(o Options) (*Worker, error) {
 		options: o, heads: heads, network: o.Network, log: o.Logger, rare: ratelog.New(o.Logger, o.clock),
 		incarnation: hex.EncodeToString(drawn[:]),
 		functions:   map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
-		news:  make(chan struct{}, 1),
+		news: make(chan struct{}, 1), refusals: make(chan struct{}, maxRefusals),
 		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, asked: map[*chunk]wanted{}, places: map[layout.ID]place{},
 		uses: map[string]*use{},
 	}
@@ -321,10 +322,10 @@ func (w *Worker) hello(ctx context.Context, head string) (*protocol.Hello, error
 		c.mu.Lock()
 		open, unsent := c.open, c.unsent
 		c.mu.Unlock()
-		if open > 0 {
+		if open > 0 && len(m.Running) < protocol.MaxNames { // heads hear of others by their progress
 			m.Running = append(m.Running, c.name.chunk)
 		}
-		if unsent > open {
+		if unsent > open && len(m.Kept) < protocol.MaxNames {
 			m.Kept = append(m.Kept, protocol.Kept{ChunkID: c.name.chunk, OrderMAC: c.mac})
 		}
 	}
