@@ -60,8 +60,17 @@ func fits(c *workers.RemoteCall, d protocol.Dialect) error {
 		return fmt.Errorf("arguments, or standard input, of %d bytes: this peer is sent at most %d%s", len(c.Args), most,
 			wayOut)
 	}
+	text := true // JSON has nothing else
 	for _, a := range c.Argv {
 		size += len(a)
+		text = text && utf8.ValidString(a)
+	}
+	for name, value := range c.Env {
+		text = text && utf8.ValidString(name) && utf8.ValidString(value)
+	}
+	if !text {
+		return errors.New("argv, or a variable of the environment, that is no text in UTF-8: a peer is sent nothing else" +
+			wayOut)
 	}
 	if size > limits.ArgumentBytes || len(c.Argv) > limits.Arguments {
 		return fmt.Errorf("argv of %d strings, %d bytes together: a peer is sent at most %d strings, and %d bytes%s",

@@ -31,6 +31,7 @@ type member struct {
 	calls  chan *call
 	window chan struct{} // has one element for each order under way
 
+	narrow  atomic.Int64 // how many items the network carries in an order, 0 for any number
 	moved   atomic.Int64 // when a call last began or ended, in nanoseconds
 	mu      sync.Mutex
 	orders  map[string]*order

@@ -34,7 +34,8 @@ type world struct {
 	cluster *fdbmodel.Cluster
 	head    *peerhead.Head
 	stop    func()
-	over    context.Context // ends what peers run
+	over    context.Context  // ends what peers run
+	network peerhead.Network // the world itself if it is nil
 
 	mu    sync.Mutex
 	peers map[peerhead.PeerID]*fakePeer
@@ -80,6 +81,9 @@ func inWorldBy(t *testing.T, c clock.Clock, o peerhead.Options, test func(w *wor
 // start runs a head until stop.
 func (w *world) start(o peerhead.Options) {
 	o.Cluster, o.Network, o.Key = w.cluster, w, []byte(strings.Repeat("k", 32))
+	if w.network != nil {
+		o.Network = w.network
+	}
 	head, err := peerhead.New(o)
 	require.NoError(w, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -109,6 +111,9 @@ func (m *member) chunk() int {
 	most := m.peer.head.options.MaxChunk
 	if m.offer.maxChunk > 0 {
 		most = min(most, m.offer.maxChunk)
+	}
+	if narrow := int(m.narrow.Load()); narrow > 0 {
+		most = min(most, narrow)
 	}
 	return most
 }
@@ -238,6 +243,9 @@ func (m *member) place(o *order) {
 		switch {
 		case m.ctx.Err() != nil:
 			return
+		case errors.Is(err, p2p.ErrTooLarge):
+			m.divide(o, err)
+			return
 		case err == nil && ack != nil && (ack.Code == protocol.CodeAccepted || ack.Code == protocol.CodeConflict):
 			o.logTaken()
 			return
@@ -256,6 +264,17 @@ func (m *member) place(o *order) {
 			return
 		}
 	}
+}
+
+// divide has the calls of an order that the network does not carry be claimed again, for smaller orders.
+func (m *member) divide(o *order, err error) {
+	if n := len(o.calls) / 2; n > 0 {
+		m.narrow.Store(int64(min(n, m.chunk())))
+		m.giveUp(o, fmt.Errorf("%w: the order is too large: %w", workers.ErrNotBegun, err))
+		return
+	}
+	m.peer.head.rare.Warn("an order can't be sent to a peer", "peer", m.peer.id, "error", err)
+	m.giveUp(o, err)
 }
 
 // giveUp gives back an order that the peer did not take.
