@@ -117,7 +117,7 @@ func (f *Forks) each(ctx context.Context, requests []Request, preview bool) (mad
 	}
 	for len(requests) > 0 {
 		part := run{forks: f, requests: requests[:min(len(requests), atOnce)], preview: preview, refused: map[int]error{},
-			tried: map[layout.ID]bool{}}
+			tried: map[layout.ID]bool{}, stored: map[place]int{}}
 		done, err := part.commit(ctx)
 		if err != nil {
 			return made, err

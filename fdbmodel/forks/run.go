@@ -22,6 +22,15 @@ type run struct {
 	refused map[int]error
 	// tried are the ids that an attempt has submitted.
 	tried map[layout.ID]bool
+	// stored is how often this run has stored a large value: of one that another has begun to store, the last pieces
+	// may be missing.
+	stored map[place]int
+}
+
+// place is where a large value is.
+type place struct {
+	fork layout.ID
+	ref  layout.ChunkRef
 }
 
 // refusal ends an attempt that may have written something for a request that can't be met.
@@ -114,7 +123,7 @@ func (r *run) write(ctx context.Context, tx kv.Tx, i int, one *plan) (done fdbmo
 		if err != nil {
 			return done, err
 		}
-		if first == nil {
+		if first == nil || r.stored[place{id, v.ref}] == 0 {
 			missing = append(missing, v)
 		}
 	}
@@ -143,6 +152,10 @@ func (r *run) write(ctx context.Context, tx kv.Tx, i int, one *plan) (done fdbmo
 func (r *run) store(ctx context.Context, missing *absent) error {
 	f, request := r.forks, &r.requests[missing.request]
 	for _, v := range missing.values {
+		at := place{request.ID, v.ref}
+		if r.stored[at] == pieces.MaxStored {
+			return fmt.Errorf("fork of future %s: %w", request.Source, pieces.Vanished(v.ref.Size))
+		}
 		content := v.content
 		if content == nil {
 			var err error
@@ -153,6 +166,7 @@ func (r *run) store(ctx context.Context, missing *absent) error {
 		if _, err := pieces.PutValue(ctx, f.cluster, f.keys, request.ID, v.ref, content); err != nil {
 			return err
 		}
+		r.stored[at]++
 	}
 	return nil
 }
