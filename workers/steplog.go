@@ -38,6 +38,8 @@ type stepLog struct {
 	some    bool // of the attempt are recorded
 	runs    int  // steps whose code runs
 	wake    time.Time
+	// unsure are the numbers of steps with a transaction that may have committed.
+	unsure map[string]int
 }
 
 // stepLog returns the steps of the attempt.

@@ -23,13 +23,13 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 ) (value []byte, version kv.Version, err error) {
 	j := l.job
 	f, m := &j.future, j.membership
-	number, first, err := l.number()
+	number, first, again, err := l.numberTx(step)
 	if err != nil {
 		return nil, kv.NoVersion, err
 	}
 	record := steps.Record{Token: f.Token, Attempt: f.Attempt(), Codec: of.Codec, Number: number,
 		StartedAt: layout.Millis(of.Started), At: layout.Millis(l.Now())}
-	e := steps.Entry{Future: f, Name: step, First: first, Ended: j.settled.Load, Record: record}
+	e := steps.Entry{Future: f, Name: step, First: first, Ended: j.settled.Load, Record: record, Again: again}
 	if err := m.worker.freeze.wait(ctx); err != nil {
 		return nil, kv.NoVersion, unrecordedError{err}
 	}
@@ -57,6 +57,9 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 			took.Round(time.Millisecond), overruns-1, kv.TxLifetime))
 		return nil, own
 	})
+	if kv.MaybeCommitted(err) {
+		l.doubt(step, number)
+	}
 	switch {
 	case err == nil:
 		j.prove()
@@ -72,4 +75,26 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 		return nil, kv.NoVersion, Permanent(fmt.Errorf("step %s of future %s: %w", step, f.ID, err))
 	}
 	return nil, kv.NoVersion, unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, lost(err))}
+}
+
+// numberTx gives a step with a transaction its number: that of an earlier try which may have recorded it.
+func (l *stepLog) numberTx(step string) (n int, first, again bool, err error) {
+	l.mu.Lock()
+	n, again = l.unsure[step]
+	first = !l.some && !l.job.future.Steps
+	l.mu.Unlock()
+	if !again {
+		n, first, err = l.number()
+	}
+	return n, first, again, err
+}
+
+// doubt notes that a step with a transaction may be on record.
+func (l *stepLog) doubt(step string, number int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unsure == nil {
+		l.unsure = map[string]int{}
+	}
+	l.unsure[step] = number
 }

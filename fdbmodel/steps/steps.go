@@ -100,6 +100,8 @@ type Entry struct {
 	First bool
 	// Ended reports whether the worker has begun to end the claim.
 	Ended func() bool
+	// Again says that an earlier WriteTx of the same name, number and claim may have committed.
+	Again bool
 }
 
 // Write records steps of futures that the worker holds, at most MaxWrite of them, each one under

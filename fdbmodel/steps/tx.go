@@ -14,7 +14,8 @@ import (
 // it must have no other effects. It returns the value that is on record, and the version of the commit.
 //
 // It returns ErrLost if the worker has lost the claim, ErrTooLarge, and the error of fn: then nothing is
-// written. An unknown commit is retried: if the step is on record then, fn is not called again.
+// written. An unknown commit is retried: if the step is on record then, fn is not called again. If it returns
+// kv.ErrUnknownResult, the step may be on record: call it once more with Again, or not at all.
 func (s *Steps) WriteTx(ctx context.Context, r *fdbmodel.Registration, e Entry,
 	fn func(ctx context.Context, tx kv.Tx) ([]byte, error),
 ) (value []byte, version kv.Version, err error) {
@@ -32,7 +33,7 @@ func (s *Steps) WriteTx(ctx context.Context, r *fdbmodel.Registration, e Entry,
 		func(ctx context.Context, tx kv.Attempt, held []bool) error {
 			// The late twin of an attempt with an unknown result can't commit beside its retry.
 			tx.AddReadConflictKey(key)
-			if tx.MaybeCommitted {
+			if tx.MaybeCommitted || e.Again {
 				found, err := s.recorded(ctx, tx, &e)
 				if err != nil || found != nil {
 					value = found
