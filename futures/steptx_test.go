@@ -359,3 +359,31 @@ func TestAStepWithEffectsRefuses(t *testing.T) {
 	_, err := futures.StepTx(t.Context(), "order", func(context.Context, *futures.Tx) (int, error) { return 0, nil })
 	require.ErrorIs(t, err, futures.ErrOutsideFunction)
 }
+
+// TestAnAttemptThatRunsTwiceFindsItsSteps has the second run of an attempt find what the first one has recorded.
+func TestAnAttemptThatRunsTwiceFindsItsSteps(t *testing.T) {
+	t.Parallel()
+	var count counter
+	cluster := futurestest.New(t)
+	cluster.Use(futurestest.Twice)
+	cluster.Register(durable.Bind(func(ctx context.Context, _ int) (string, error) {
+		count.add("run")
+		one, err := count.step(ctx, "charge")
+		if err != nil {
+			return "", err
+		}
+		two, err := futures.StepTx(ctx, "note", func(context.Context, *futures.Tx) (string, error) {
+			return fmt.Sprint("note", count.add("note")), nil
+		})
+		return one + two, err
+	}))
+	f, err := durable.Submit(t.Context(), cluster.Client, 1)
+	require.NoError(t, err)
+	_, err = f.Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, count.runs("run"))
+	require.Equal(t, [2]int{1, 1}, [2]int{count.runs("charge"), count.runs("note")})
+	names, unused := stepNames(t, cluster.Client, f.ID())
+	require.Equal(t, []string{"charge", "note"}, names)
+	require.Empty(t, unused)
+}

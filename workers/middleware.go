@@ -19,7 +19,8 @@ type Call = Function
 // attempt. It may change the arguments, the result and the error, call next
 // again after next has returned, or leave it out. The context that it gives next
 // must come from its own, and it must not return before next has. Its own panic
-// counts as one of the function.
+// counts as one of the function. Another call of next finds the steps that the ones before
+// have recorded, and none of what they made of actors.
 //
 // A result that the function writes with ResultWriter, or that a module streams
 // to the worker's object store, does not pass through the middleware, which gets
@@ -89,6 +90,7 @@ func (w *Worker) callGo(j *job, fn Function, args []byte) ([]byte, error) {
 		return w.around(function, func(ctx context.Context, args []byte) ([]byte, error) {
 			j.dropWritten()
 			j.dropTurn()
+			defer j.stepLog().Call()()
 			value, err := fn(ctx, args)
 			return value, j.overTurn(err)
 		})(ctx, args)
@@ -147,7 +149,10 @@ func (m *moduleRun) run(args []byte) *fdbmodel.Completion {
 		return nil
 	}
 	value, err := call(m.job, func(ctx context.Context, args []byte) ([]byte, error) {
-		return m.worker.around(function, m.once)(ctx, args)
+		return m.worker.around(function, func(ctx context.Context, stdin []byte) ([]byte, error) {
+			defer m.job.stepLog().Call()()
+			return m.once(ctx, stdin)
+		})(ctx, args)
 	}, args)
 	switch {
 	case err == nil && m.failed == nil && m.failure == nil:

@@ -25,7 +25,7 @@ type moduleHost struct {
 
 // begin begins a call of the module.
 func (h *moduleHost) begin() {
-	h.failed, h.name = nil, ""
+	h.failed, h.name, h.asked = nil, "", 0
 	h.job.dropTurn()
 }
 

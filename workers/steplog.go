@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,11 @@ type stepLog struct {
 	wake    time.Time
 	// unsure are the numbers of steps with a transaction that may have committed.
 	unsure map[string]int
+	// calling is set in a call within middleware, which may make another one. within has the names that the last call
+	// has asked for, and how often, and made what calls have recorded.
+	calling bool
+	within  map[string]int
+	made    map[string]*steps.Record
 }
 
 // stepLog returns the steps of the attempt.
@@ -91,8 +97,11 @@ func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.Re
 		l.asked, l.used = map[string]int{}, map[string]bool{}
 	}
 	l.asked[name]++
+	if l.calling {
+		l.within[name]++
+	}
 	step := steps.Numbered(name, l.asked[name])
-	record := l.earlier.Steps[step]
+	record := cmp.Or(l.earlier.Steps[step], l.made[step])
 	if record == nil {
 		return step, nil, l.full()
 	}
@@ -107,6 +116,35 @@ func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.Re
 		recorded.Wake = time.UnixMilli(record.Wake)
 	}
 	return step, recorded, nil
+}
+
+// Call implements taskcontext.Steps.
+func (l *stepLog) Call() (ended func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, n := range l.within {
+		l.asked[name] -= n
+	}
+	l.calling, l.within = true, map[string]int{}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.calling = false
+	}
+}
+
+// note notes that a step is recorded, which another call of the attempt may ask for: without its value, which that
+// reads. It is called under mu.
+func (l *stepLog) note(step string, record steps.Record) {
+	l.some = true
+	if !l.calling {
+		return
+	}
+	if l.made == nil {
+		l.made = map[string]*steps.Record{}
+	}
+	record.Value = nil
+	l.made[step] = &record
 }
 
 // Begin implements taskcontext.Steps.
@@ -206,7 +244,7 @@ func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.Record
 	j.prove()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.some = true
+	l.note(step, record)
 	return nil
 }
 

@@ -1,8 +1,11 @@
 package workers
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -253,5 +256,50 @@ func TestAStepTooManyIsRefusedBeforeItRuns(t *testing.T) {
 	close(ran)
 	require.Equal(t, "last", <-ran)
 	require.Empty(t, ran)
+	b.check()
+}
+
+// TestMiddlewareCallsAFunctionWithStepsAgain has each call of an attempt find what the one before has recorded, and do
+// the step that failed there, by its name.
+func TestMiddlewareCallsAFunctionWithStepsAgain(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	again := func(next Call) Call {
+		return func(ctx context.Context, args []byte) ([]byte, error) {
+			for {
+				if _, err := doStep(ctx, "try", func() []byte { return nil }); err != nil {
+					return nil, err
+				}
+				if value, err := next(ctx, args); err == nil {
+					return value, nil
+				}
+			}
+		}
+	}
+	runs, calls := map[string]int{}, 0
+	b.start(Options{Slots: 1, Middleware: []Middleware{again}}, map[string]Function{
+		"order": func(ctx context.Context, _ []byte) ([]byte, error) {
+			calls++
+			var all []byte
+			for _, name := range []string{"reserve", "large", "reserve", "charge"} {
+				value, err := doStep(ctx, name, func() []byte {
+					runs[name]++
+					return fmt.Append(nil, name, runs[name], strings.Repeat(" ", len("large")*1000))
+				})
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, bytes.TrimSpace(value)...)
+			}
+			if calls < 3 {
+				return nil, errors.New("not yet")
+			}
+			return all, nil
+		}})
+	id := b.one("go:order")
+	b.awaitOver(id)
+	require.Equal(t, "reserve1large1reserve2charge1", string(b.row(id).Result.Value))
+	require.Equal(t, 3, calls)
+	require.Equal(t, []string{"try", "reserve", "large", "reserve#2", "charge", "try#2", "try#3"}, b.steps(id))
 	b.check()
 }

@@ -65,7 +65,8 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 		j.prove()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.some = true
+		record.Size = int64(len(value))
+		l.note(step, record)
 		return value, version, nil
 	case own != nil && errors.Is(err, own):
 		return nil, kv.NoVersion, own
