@@ -2,11 +2,13 @@ package schedule_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/schedule"
@@ -136,4 +138,26 @@ func TestPagesOfSchedulesAreFull(t *testing.T) {
 	list, err := schedule.Of(s.C).List(s.Ctx, "", 3)
 	require.NoError(t, err)
 	require.Len(t, list, 3)
+}
+
+// TestTimesForWhichALaneHasRoomFire has more times fire at once than the lane of their futures has room for: those
+// that find a place do, and the others are refused.
+func TestTimesForWhichALaneHasRoomFire(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "k", layout.LaneKind{MaxWaiting: 3}))
+	put(s, func(r *schedule.Record) {
+		r.Every, r.Missed, r.CatchUp, r.Spec.Lane = time.Minute, schedule.MissedCatchUp, 100, layout.Lane{Kind: "k", Key: "a"}
+	})
+	s.Clock.Advance(10*time.Minute - time.Second)
+	require.Equal(t, 4, fire(s), "one is admitted")
+	state := stateOf(s)
+	require.EqualValues(t, 4, state.Fired)
+	require.EqualValues(t, 6, state.Refused)
+	require.Len(t, state.Runs, 10)
+	for i, run := range state.Runs {
+		require.Equal(t, i >= 4, run.ID.IsZero())
+		require.Equal(t, i >= 4, strings.Contains(run.Error, "the lane is full"), run.Error)
+	}
+	s.RequireSound()
 }

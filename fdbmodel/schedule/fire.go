@@ -43,8 +43,9 @@ type Walk struct{ after []byte }
 // and the id of the future follows from the schedule and the time. A process whose
 // clock is wrong fires early or late by as much, never twice. A schedule whose future
 // can't be submitted as described has the error on record, and goes on with its next
-// time; after other errors of one schedule the rest fire, and the error is returned.
-// What an unknown commit has submitted is not counted, and waits for a worker's poll.
+// time, and so has a time whose future finds no place in its lane; after other errors
+// of one schedule the rest fire, and the error is returned. What an unknown commit has
+// submitted is not counted, and waits for a worker's poll.
 func (l *Schedules) Fire(ctx context.Context, walk *Walk) (fired int, next time.Time, err error) {
 	now := l.cluster.Now()
 	var due []dueSchedule
@@ -113,7 +114,7 @@ func (l *Schedules) due(ctx context.Context, tx kv.Reader, after []byte, now tim
 func (l *Schedules) fire(ctx context.Context, name string, now time.Time,
 ) (fired int, again time.Time, err error) {
 	var answers []fdbmodel.Submitted
-	var refusal error
+	var refused refusal
 	for {
 		result, err := l.transact(ctx, func(tx kv.Attempt) error {
 			fired, again, answers = 0, time.Time{}, nil
@@ -128,7 +129,7 @@ func (l *Schedules) fire(ctx context.Context, name string, now time.Time,
 			if err != nil {
 				return err
 			}
-			if answers, err = l.submitTimes(ctx, tx, &after, times, now, refusal); err != nil {
+			if answers, err = l.submitTimes(ctx, tx, &after, times, now, &refused); err != nil {
 				return err
 			}
 			if err := l.moveOn(tx, &before, &after); err != nil {
@@ -143,8 +144,8 @@ func (l *Schedules) fire(ctx context.Context, name string, now time.Time,
 			}
 			return nil
 		})
-		if refusal == nil && err != nil && isRefusal(err) {
-			refusal = err
+		if err != nil && isRefusal(err) && !refused.all {
+			refused.add(err)
 			continue
 		}
 		if err == nil {
@@ -153,6 +154,27 @@ func (l *Schedules) fire(ctx context.Context, name string, now time.Time,
 		return fired, again, err
 	}
 }
+
+// refusal says why times pass without their futures, and which: all, or those whose futures find no place in
+// their lane.
+type refusal struct {
+	err error
+	all bool
+	ids []layout.ID
+}
+
+func (r *refusal) add(err error) {
+	r.err = err
+	var full *fdbmodel.LaneFullError
+	if errors.As(err, &full) && len(full.IDs) > 0 {
+		r.ids = append(r.ids, full.IDs...)
+	} else {
+		r.all = true
+	}
+}
+
+// of reports whether a future is refused.
+func (r *refusal) of(id layout.ID) bool { return r.all || slices.Contains(r.ids, id) }
 
 // isRefusal reports whether futures of a schedule can't be submitted now, so that their times pass
 // without them.
@@ -265,29 +287,27 @@ func takeLine(s *Schedule, open bool) (times []int64) {
 	return times
 }
 
-// submitTimes submits the futures of some times, and puts their runs on record. With
-// refusal, which an earlier attempt at it returned, it submits none.
-func (l *Schedules) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, times []int64, now time.Time, refusal error,
+// submitTimes submits the futures of some times, and puts their runs on record. Those
+// that earlier attempts at it have refused it leaves out.
+func (l *Schedules) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, times []int64, now time.Time,
+	refused *refusal,
 ) (answers []fdbmodel.Submitted, err error) {
-	subs := make([]fdbmodel.Submission, len(times))
-	for i, at := range times {
-		subs[i] = scheduled(&s.Record, at, layout.Millis(now))
-	}
-	if refusal == nil && len(subs) > 0 {
-		if answers, err = l.cluster.SubmitTx(ctx, tx, subs); err != nil {
-			return nil, err
-		}
-		s.State.Fired += int64(len(subs))
-	}
-	for i, at := range times {
-		run := Run{At: at, FiredAt: layout.Millis(now), ID: subs[i].ID}
-		if refusal != nil {
-			run.ID, run.Error = layout.ID{}, layout.Shorten(refusal.Error(), maxRunError)
+	var subs []fdbmodel.Submission
+	for _, at := range times {
+		run := Run{At: at, FiredAt: layout.Millis(now)}
+		if one := scheduled(&s.Record, at, layout.Millis(now)); refused.of(one.ID) {
+			run.Error = layout.Shorten(refused.err.Error(), maxRunError)
 			s.State.Refused++
+		} else {
+			run.ID, subs = one.ID, append(subs, one)
 		}
 		s.State.Record(run)
 	}
-	return answers, nil
+	s.State.Fired += int64(len(subs))
+	if len(subs) > 0 {
+		answers, err = l.cluster.SubmitTx(ctx, tx, subs)
+	}
+	return answers, err
 }
 
 // What tells a module the time of a schedule that its future stands for.
