@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/internal/taskcontext"
@@ -30,17 +31,51 @@ type Actor[S any] struct {
 	name    string
 	schema  int
 	migrate func(from int, state []byte) (S, error)
+	maps    bool // S may have maps, whose order is another one each time that they are encoded
 }
 
 // DefineActor names a type of actors, of 1 to 48 characters of A-Z, a-z, 0-9 and . _ -. S is encoded
 // as msgpack, so that fields may be added and left out.
-func DefineActor[S any](name string) *Actor[S] { return &Actor[S]{name: name} }
+func DefineActor[S any](name string) *Actor[S] {
+	return &Actor[S]{name: name, maps: mayHaveMaps(reflect.TypeFor[S]())}
+}
+
+// mayHaveMaps reports whether values of a type may have maps in them.
+func mayHaveMaps(t reflect.Type, within ...reflect.Type) bool {
+	if slices.Contains(within, t) {
+		return false
+	}
+	within = append(within, t)
+	switch t.Kind() {
+	case reflect.Map, reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return mayHaveMaps(t.Elem(), within...)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if mayHaveMaps(t.Field(i).Type, within...) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isSame reports whether two encoded states are the same, but for the order of maps.
+func (a *Actor[S]) isSame(one, other []byte) bool {
+	if bytes.Equal(one, other) || !a.maps {
+		return bytes.Equal(one, other)
+	}
+	var x, y S
+	return decode(CodecMsgpack, one, &x) == nil && decode(CodecMsgpack, other, &y) == nil &&
+		reflect.DeepEqual(x, y)
+}
 
 // Migrate returns the type with the number of the schema of its states, from 1; those of DefineActor
 // have number 0. A turn that meets a state of a lower number has migrate make a new one of it, from its
 // msgpack, and writes that. A state of a higher number is an error: newer code has written it.
 func (a *Actor[S]) Migrate(schema int, migrate func(from int, state []byte) (S, error)) *Actor[S] {
-	return &Actor[S]{name: a.name, schema: schema, migrate: migrate}
+	return &Actor[S]{name: a.name, schema: schema, migrate: migrate, maps: a.maps}
 }
 
 // Name returns the name of the type.
@@ -153,7 +188,7 @@ func (a *Actor[S]) see(s *actors.State) (seen any, end func() (actors.Change, er
 		c := actors.Change{Read: read, Delete: j.deleted, Codec: CodecMsgpack, Schema: a.schema}
 		c.Value, err = encode(CodecMsgpack, j.state)
 		if j.deleted {
-			if err == nil && !bytes.Equal(c.Value, j.last) {
+			if err == nil && !a.isSame(c.Value, j.last) {
 				err = errors.New("it was changed after Delete in the same turn, which removes it: change it before, or leave " +
 					"out Delete")
 			}
@@ -162,7 +197,7 @@ func (a *Actor[S]) see(s *actors.State) (seen any, end func() (actors.Change, er
 		if before == nil && !migrated && err == nil {
 			before, err = encode(CodecMsgpack, new(S)) // an actor without a state that gets none
 		}
-		c.Write = !bytes.Equal(c.Value, before)
+		c.Write = before == nil || !a.isSame(c.Value, before)
 		return c, err
 	}, nil
 }

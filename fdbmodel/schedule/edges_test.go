@@ -147,7 +147,8 @@ func TestTimesForWhichALaneHasRoomFire(t *testing.T) {
 	s := modeltest.NewStage(t)
 	require.NoError(t, lanes.Of(s.C).SetKind(s.Ctx, "k", layout.LaneKind{MaxWaiting: 3}))
 	put(s, func(r *schedule.Record) {
-		r.Every, r.Missed, r.CatchUp, r.Spec.Lane = time.Minute, schedule.MissedCatchUp, 100, layout.Lane{Kind: "k", Key: "a"}
+		r.Every, r.Missed, r.CatchUp = time.Minute, schedule.MissedCatchUp, 100
+		r.Spec.Lane = layout.Lane{Kind: "k", Key: "a"}
 	})
 	s.Clock.Advance(10*time.Minute - time.Second)
 	require.Equal(t, 4, fire(s), "one is admitted")

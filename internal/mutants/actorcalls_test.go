@@ -13,7 +13,7 @@ func actorCallMutants() []mutant {
 		{name: "two reminders of a name in a call are both made", file: "workers/turn.go", by: changes,
 			old: "\tt.submits = slices.Delete(t.submits, at, at+1)\n", new: ""},
 		{name: "a state that is changed after a delete is dropped", file: "futures/actor.go", by: changes,
-			old: "!bytes.Equal(c.Value, j.last)", new: "false"},
+			old: "!a.isSame(c.Value, j.last)", new: "false"},
 		{name: "a part that is set after a delete is dropped", file: "workers/turnparts.go", by: changes,
 			old: "\tif of.bare {\n", new: "\tif false {\n"},
 		{name: "a call sees the parts that it has deleted", file: "workers/turnparts.go", by: changes,
