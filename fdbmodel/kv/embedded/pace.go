@@ -1,6 +1,10 @@
 package embedded
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
 
 // pace keeps the log from growing faster than a checkpoint is written: by the
 // time that all rows were passed, it has 2.1 times the size that a checkpoint
@@ -16,13 +20,16 @@ type pace struct {
 	total   int64
 	passed  atomic.Int64
 	settles atomic.Bool
-	// backlog is how many bytes of commits may wait for the disk.
+	// backlog is how many bytes of commits may wait for the disk, or those of the largest batch if that is more.
 	backlog int64
 	over    atomic.Bool
 	moved   broadcast
 }
 
-// allowed is the size that the log may have now.
+// batchMost is more than a batch takes in the log: what counts as one byte of a commit takes three there at most.
+const batchMost = batchBytes + 4*kv.MaxTxSize
+
+// allowed is the size that the log may have now. What settles waits for always finds room.
 func (p *pace) allowed() int64 {
 	share := 1.0
 	if passed := p.passed.Load(); passed < p.total {
@@ -66,7 +73,7 @@ func (p *pace) wait(log *atomic.Int64) {
 // beginPace begins to hold back commits for a checkpoint.
 func (s *Store) beginPace() *pace {
 	p := &pace{from: s.disk.journal.logBytes.Load(), due: s.options.CheckpointBytes, total: s.index.rows(),
-		backlog: s.options.backlog()}
+		backlog: max(s.options.backlog(), batchMost)}
 	s.pacing.Store(p)
 	return p
 }
