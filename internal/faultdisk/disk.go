@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -286,8 +287,16 @@ func (*Disk) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, err
 	return nil, ErrNotSupported
 }
 
-// GetDiskUsage implements vfs.FS.
-func (*Disk) GetDiskUsage(string) (vfs.DiskUsage, error) { return vfs.DiskUsage{}, ErrNotSupported }
+// GetDiskUsage implements vfs.FS. What is free is Space.
+func (d *Disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	free := uint64(math.MaxInt64)
+	if d.Space >= 0 {
+		free = uint64(d.Space)
+	}
+	return vfs.DiskUsage{AvailBytes: free}, nil
+}
 
 // Flip inverts a bit of a file, in the cache and on the disk.
 func (d *Disk) Flip(name string, bit int) error {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -51,7 +52,7 @@ func (t *tail) add(h header, body []byte) {
 
 // begin makes the log ready to be written, in a new segment that repeats the end
 // of the last one. Nothing was written before; after an error it can be called
-// again.
+// again, and takes the same name for the segment unless the manifest may have it.
 func (j *journal) begin() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -59,8 +60,6 @@ func (j *journal) begin() error {
 		return j.broken
 	}
 	number := j.nextFile
-	// If it is not known whether the manifest was replaced, it may name this one.
-	j.nextFile++
 	fresh, err := createSegment(j.dir, number, j.segmentSize, func(s *segment) error {
 		for _, r := range j.tail.records {
 			if err := s.append(r.header, r.body); err != nil {
@@ -76,7 +75,9 @@ func (j *journal) begin() error {
 	m := j.continued(number)
 	if err := j.dir.install(m); err != nil {
 		err = errors.Join(err, fresh.file.Close())
-		if !errors.Is(err, errInstall) {
+		if errors.Is(err, errInstall) {
+			j.nextFile++
+		} else {
 			err = errors.Join(err, j.dir.fs.Remove(j.dir.file(segmentName(number))))
 		}
 		return fmt.Errorf("the manifest can't be written: %w", err)
@@ -151,7 +152,7 @@ func (j *journal) seal() error {
 // beginLog makes the store ready to be written, before its first commit. Until
 // then it has written nothing, unless it was not closed the last time. After an
 // error, which is kv.ErrReadOnly or, if it may soon pass, kv.ErrUnavailable, the
-// store can be read, and the next commit tries again.
+// store can be read, and the next commit tries again, or one of the next where there is no room.
 func (s *Store) beginLog() error {
 	d := s.disk
 	if d.begun.Load() {
@@ -165,16 +166,20 @@ func (s *Store) beginLog() error {
 	if err := s.Err(); err != nil {
 		return err
 	}
+	if said := d.unwritable.Load(); said != nil && d.full.lasts(s) {
+		return *said
+	}
 	err := d.readOnly
 	if err == nil {
 		err = d.journal.begin()
 	}
+	d.full.note(s, err)
 	switch {
 	case err == nil:
 	case s.Err() != nil:
 		return s.Err()
 	case isShortage(err):
-		return fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, d.journal.dir.path, err)
+		return fmt.Errorf("%w: %s: %w%s", kv.ErrUnavailable, d.journal.dir.path, err, wayOut(err))
 	default:
 		err = fmt.Errorf("%w: %s: %w%s", kv.ErrReadOnly, d.journal.dir.path, err, wayOut(err))
 		d.unwritable.Store(&err)
@@ -189,6 +194,42 @@ func (s *Store) beginLog() error {
 	d.begun.Store(true)
 	s.mergeSoon(context.Background())
 	return nil
+}
+
+// fullPause is for how long a file system counts as full on which the log found no room, unless more is free than then.
+const fullPause = time.Second
+
+// fullness is that the log found no room to begin. The lock of the beginning guards it.
+type fullness struct {
+	since time.Time
+	free  uint64
+	known bool // free is
+}
+
+// note takes note of what an attempt to begin the log came to.
+func (f *fullness) note(s *Store, err error) {
+	if *f = (fullness{}); hasNoRoom(err) {
+		f.since = s.options.Clock.Now()
+		f.free, f.known = s.freeBytes()
+	}
+}
+
+// lasts reports whether another attempt would be in vain.
+func (f *fullness) lasts(s *Store) bool {
+	if f.since.IsZero() {
+		return false
+	}
+	if age := s.options.Clock.Now().Sub(f.since); age < 0 || age >= fullPause {
+		return false
+	}
+	free, known := s.freeBytes()
+	return !known || !f.known || free <= f.free
+}
+
+// freeBytes is what is free for this user of the file system of the directory, false where that is not known.
+func (s *Store) freeBytes() (uint64, bool) {
+	usage, err := s.options.FS.GetDiskUsage(s.disk.journal.dir.path)
+	return usage.AvailBytes, err == nil
 }
 
 // trimFraction is the part of Options.CheckpointBytes that the log may have, if it
@@ -207,7 +248,9 @@ func (s *Store) worthTrimming() bool {
 // wayOut says what to do about an error that keeps a store from being written.
 func wayOut(err error) string {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case isShortage(err):
+		return ": let it have more files open, as by ulimit -n; what only reads still works"
+	case hasNoRoom(err):
 		return ": free some space; what only reads still works"
 	case errors.Is(err, syscall.EROFS):
 		return ": mount it writable; what only reads still works"

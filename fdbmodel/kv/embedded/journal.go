@@ -168,11 +168,14 @@ func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
+// hasNoRoom reports whether a file system has no room left, or none for this user.
+func hasNoRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // mayWait reports whether a rotation found no descriptor or no room: the old
 // segment may still have some.
-func mayWait(err error) bool {
-	return isShortage(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
+func mayWait(err error) bool { return isShortage(err) || hasNoRoom(err) }
 
 // rotate seals the current segment and goes on in a new one. A shortage of file
 // descriptors or of room is returned and leaves the current segment in use.

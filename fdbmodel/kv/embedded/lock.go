@@ -121,7 +121,7 @@ func (d directory) make() error {
 
 // cantWrite reports whether err says that a file system takes no writes.
 func cantWrite(err error) bool {
-	return errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return errors.Is(err, syscall.EROFS) || hasNoRoom(err)
 }
 
 // lockShared keeps writers out of a directory that can't be written. It returns

@@ -32,6 +32,7 @@ type disk struct {
 	readOnly error
 	// unwritable is what the last try to begin the log came to, nil before and once the log has begun.
 	unwritable atomic.Pointer[error]
+	full       fullness
 }
 
 // Open opens the store in dir, and makes it if it is not there. It returns

@@ -106,11 +106,11 @@ func createSegment(d directory, number uint64, limit int64, first func(*segment)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Close(); err != nil {
-		return nil, err
+	if err = f.Close(); err == nil {
+		f, err = d.fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	}
-	if f, err = d.fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, d.fs.Remove(path))
 	}
 	s := &segment{file: f, limit: limit}
 	s.buffer = bufio.NewWriterSize(s, segmentBuffer)
