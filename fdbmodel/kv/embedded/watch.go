@@ -22,6 +22,7 @@ type watch struct {
 	since kv.Version
 	armed bool
 	ended bool
+	waits bool // it is pending
 	err   error
 }
 
@@ -143,7 +144,13 @@ func (t *watchTable) arm(w *watch, since kv.Version) {
 	}
 	t.byKey[string(w.key)] = append(t.byKey[string(w.key)], w)
 	t.live.Add(1)
-	if t.review(w) {
+	t.look(w)
+}
+
+// look reviews a watch now, and when more is published if it has to look again.
+func (t *watchTable) look(w *watch) {
+	if t.review(w) && !w.waits {
+		w.waits = true
 		t.pending = append(t.pending, w)
 	}
 }
@@ -181,9 +188,12 @@ func (t *watchTable) published(touched []*watch) {
 	defer t.mu.Unlock()
 	again := t.pending
 	t.pending = nil
+	for _, w := range again {
+		w.waits = false
+	}
 	for _, w := range append(again, touched...) {
-		if !w.ended && t.review(w) {
-			t.pending = append(t.pending, w)
+		if !w.ended {
+			t.look(w)
 		}
 	}
 }

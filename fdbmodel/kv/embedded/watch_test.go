@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,25 @@ func TestWatchThatBeginsDuringASync(t *testing.T) {
 	default:
 		require.Fail(t, "the watch has not fired")
 	}
+}
+
+// TestAWatchWaitsOnce has a row be written again and again with the value that a watch has seen, and each time before
+// the commit before is visible.
+func TestAWatchWaitsOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, "store", Options{FS: vfs.NewMem(), Linger: time.Hour})
+	write(t, s, "a", "1")
+	tx := s.Begin(kv.Options{})
+	w := tx.Watch([]byte("a"))
+	commit(t, tx)
+	again := s.Begin(kv.Options{NoSync: true})
+	again.Set([]byte("a"), []byte("1"))
+	commit(t, again)
+	for range 10 {
+		s.watches.published([]*watch{w.(*watch), w.(*watch)})
+	}
+	require.Len(t, s.watches.pending, 1)
+	write(t, s, "a", "2")
+	<-w.Done()
+	require.NoError(t, w.Err())
 }
