@@ -51,6 +51,9 @@ func (s *Store) writeHints() {
 	}
 	body, err := json.Marshal(h)
 	if err == nil {
+		err = s.disk.journal.dir.inPlace()
+	}
+	if err == nil {
 		err = s.disk.journal.dir.write(coldName, append(append(body, '\n'), checksumLine(body)...))
 	}
 	if s.hinted = err == nil; err != nil {

@@ -22,6 +22,9 @@ type tableWriter struct {
 }
 
 func newTableWriter(d directory, number uint64) (*tableWriter, error) {
+	if err := d.inPlace(); err != nil {
+		return nil, err
+	}
 	path := d.file(rowsName(number))
 	file, err := d.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
