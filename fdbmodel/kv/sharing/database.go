@@ -174,7 +174,7 @@ func (d *Database) IsOwner() bool { return d.now.Load().owner != nil }
 // Socket returns the path of the socket at which the store is served, empty if it is not.
 func (d *Database) Socket() string {
 	if own := d.now.Load().owner; own != nil {
-		return own.socket
+		return own.servedAt()
 	}
 	record, _ := ReadRecord(d.dir)
 	return record.Socket

@@ -12,9 +12,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/socket"
 	"github.com/futura-run/futura/internal/trust"
 )
@@ -29,14 +31,15 @@ type owner struct {
 	stop    context.CancelFunc // ends the serving
 	serving sync.WaitGroup
 	close   func() error
-	socket  string // empty if the store is not served
 
-	mu     sync.Mutex
-	record Record
+	mu        sync.Mutex
+	record    Record
+	socket    string // empty while the store is not served
+	unwritten bool   // the record could not be written the last time
 }
 
 // own opens the store and serves it. It returns kv.ErrStoreInUse while another process has it
-// open. A store that can't be served is used by this process alone. A process that has followed a
+// open. A store that can't be served is used by this process alone until it can. A process that has followed a
 // store opens no other one, and makes none: it gets kv.ErrUnavailable while that one is not there.
 func (d *Database) own(ctx context.Context) (*owner, error) {
 	if err := InUse(d.dir, d.options.Embedded.Exposed); err != nil {
@@ -62,7 +65,8 @@ func (d *Database) own(ctx context.Context) (*owner, error) {
 		}
 	}
 	if err := o.serve(serving, before); err != nil {
-		d.options.Logger.Warn("other processes can't use the store", "directory", d.dir, "error", err)
+		d.options.Logger.Warn("other processes can't use the store; trying again", "directory", d.dir, "error", err)
+		o.serving.Go(func() { o.serveLater(serving, before) })
 	}
 	d.lose(before.Connection)
 	d.running.Go(o.watchStore)
@@ -79,6 +83,22 @@ func (o *owner) watchStore() {
 	}
 }
 
+// Waits between two tries to serve a store.
+const (
+	serveMin = 100 * time.Millisecond
+	serveMax = 5 * time.Second
+)
+
+// serveLater lets others use the store once that works: a disk gets room, and a process gets descriptors back.
+func (o *owner) serveLater(ctx context.Context, before Record) {
+	for wait := serveMin; clock.Sleep(ctx, clock.Real{}, wait) == nil; wait = min(2*wait, serveMax) {
+		if o.serve(ctx, before) == nil {
+			o.db.options.Logger.Warn("other processes can use the store now", "directory", o.db.dir)
+			return
+		}
+	}
+}
+
 // serve lets others use the store.
 func (o *owner) serve(ctx context.Context, before Record) error {
 	removePlace(before.Socket, o.db.dir)
@@ -88,11 +108,16 @@ func (o *owner) serve(ctx context.Context, before Record) error {
 	}
 	listener, err := remote.ListenUnix(path)
 	if err != nil {
+		removePlace(path, o.db.dir)
 		return err
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.record.Socket = path
 	if err := o.record.write(o.db.dir); err != nil && path != usualSocket(o.db.dir) {
-		return errors.Join(err, listener.Close())
+		err = errors.Join(err, listener.Close())
+		removePlace(path, o.db.dir)
+		return err
 	}
 	o.socket = path
 	options := remote.ServerOptions{Logger: o.db.options.Logger, Returning: slices.Clone(o.record.Clients),
@@ -134,11 +159,20 @@ func (o *owner) leave(connection string) {
 	o.db.lose(connection)
 }
 
-// write keeps what a later owner has to know. Without it that one waits for heartbeats.
+// write keeps what a later owner has to know. Without it that one waits for heartbeats. It needs o.mu.
 func (o *owner) write() {
-	if err := o.record.write(o.db.dir); err != nil {
+	err := o.record.write(o.db.dir)
+	if err != nil && !o.unwritten {
 		o.db.options.Logger.Warn("the record of a shared store can't be written", "directory", o.db.dir, "error", err)
 	}
+	o.unwritten = err != nil
+}
+
+// servedAt is where the store is served, empty if it is not.
+func (o *owner) servedAt() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.socket
 }
 
 // isAlone reports whether no other process uses the store.
