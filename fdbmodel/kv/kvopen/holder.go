@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
@@ -18,16 +19,16 @@ import (
 func openHeld(ctx context.Context, dir string, inUse error, e embedded.Options, o Options,
 ) (db kv.Database, served bool, err error) {
 	owner, err := sharing.ReadRecord(dir)
-	if err == nil {
-		served, _ = socket.Answers(owner.Socket)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		served, _ = socket.Answers(owner.SocketOf(dir))
 	}
 	switch {
-	case err != nil || owner.Socket == "":
+	case !served && (err != nil || owner.Socket == ""):
 		return nil, false, fmt.Errorf("%w: another process has it open and does not share it: stop that process, or have "+
 			"it share the store, as futura dev and programs with futura.Open do", inUse)
 	case o.Exclusive:
-		return nil, served, fmt.Errorf("%w: process %d has it open: stop that process, or name another store", inUse,
-			owner.PID)
+		return nil, served, fmt.Errorf("%w: %s has it open: stop that process, or name another store", inUse,
+			processOf(owner))
 	}
 	if !served && o.InUseWait > 0 {
 		err = errNoAnswer
@@ -35,17 +36,25 @@ func openHeld(ctx context.Context, dir string, inUse error, e embedded.Options, 
 		db, err = sharing.Follow(ctx, dir, sharing.Options{Embedded: e, GiveUpAfter: o.GiveUpAfter,
 			ConnectTimeout: o.ConnectTimeout, Logger: o.Logger})
 	} else {
-		db, err = openRemote(ctx, remoteName{address: remote.Address{Network: "unix", Target: owner.Socket}}, o)
+		db, err = openRemote(ctx, remoteName{address: remote.Address{Network: "unix", Target: owner.SocketOf(dir)}}, o)
 	}
 	if errors.Is(err, remote.ErrSilent) {
 		return nil, false, err
 	}
 	if err != nil {
 		served = served && !errors.Is(err, kv.ErrUnavailable) // it has ended since it answered
-		return nil, served, fmt.Errorf("%w: process %d should serve it: %w: if that process is gone, stop the program "+
-			"that has it open instead", inUse, owner.PID, err)
+		return nil, served, fmt.Errorf("%w: %s should serve it: %w: if that process is gone, stop the program "+
+			"that has it open instead", inUse, processOf(owner), err)
 	}
 	return db, true, nil
+}
+
+// processOf names the owner, which is not known where a full disk took no record.
+func processOf(owner sharing.Record) string {
+	if owner.PID == 0 {
+		return "another process"
+	}
+	return fmt.Sprintf("process %d", owner.PID)
 }
 
 var errNoAnswer = errors.New("it does not answer")

@@ -95,7 +95,7 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 	o.Exclusive = o.Exclusive || parsed.shareOff
 	if o.Share && !o.Exclusive {
 		store, err := sharing.Open(ctx, parsed.path, sharing.Options{Embedded: options, Wait: o.InUseWait,
-			GiveUpAfter: o.GiveUpAfter, Logger: o.Logger})
+			GiveUpAfter: o.GiveUpAfter, ConnectTimeout: o.ConnectTimeout, Logger: o.Logger})
 		if err != nil {
 			return nil, fmt.Errorf("kvopen: %s: %w", name, err)
 		}

@@ -229,9 +229,13 @@ func TestTheHolderIsStopped(t *testing.T) {
 	for _, o := range []kvopen.Options{
 		{GiveUpAfter: 100 * time.Millisecond, InUseWait: time.Minute},
 		{ConnectTimeout: 10 * time.Millisecond},
+		{ConnectTimeout: 10 * time.Millisecond, Share: true, InUseWait: time.Millisecond},
 	} {
 		began := time.Now()
-		_, err = kvopen.Open(t.Context(), "embedded:"+dir, o)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // the usual ConnectTimeout is longer
+		_, err = kvopen.Open(ctx, "embedded:"+dir, o)
+		require.NoError(t, ctx.Err())
+		cancel()
 		require.ErrorIs(t, err, kv.ErrStoreInUse)
 		require.Less(t, time.Since(began), 20*time.Second)
 		require.Regexp(t, `^kvopen: embedded:\S+: store is in use: process 17 has it open, is alive and has not `+
@@ -244,6 +248,34 @@ func TestTheHolderIsStopped(t *testing.T) {
 	require.ErrorIs(t, err, remote.ErrSilent)
 	require.ErrorIs(t, err, kv.ErrUnavailable)
 	require.NotContains(t, err.Error(), "TLS")
+}
+
+// TestTheHolderHasLeftNoRecord has the disk take none of the process that shares a store, or keep that of the one
+// before: the store is reached at its usual socket.
+func TestTheHolderHasLeftNoRecord(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "fo")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	held, err := kvopen.Open(t.Context(), "embedded:"+dir, kvopen.Options{Share: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, held.Close()) })
+	write(t, held)
+	for _, leave := range []func(){
+		func() { require.NoError(t, os.Remove(filepath.Join(dir, "sharing.json"))) },
+		func() { writeRecord(t, dir, `{"pid":0}`, 0o600) },
+	} {
+		leave()
+		for _, takeOver := range []bool{false, true} {
+			db, err := kvopen.Open(t.Context(), "embedded:"+dir, kvopen.Options{TakeOver: takeOver})
+			require.NoError(t, err)
+			require.Equal(t, "value", read(t, db))
+			leave()
+			require.NoError(t, db.Close())
+		}
+		_, err := kvopen.Open(t.Context(), "embedded:"+dir, kvopen.Options{Exclusive: true})
+		require.ErrorIs(t, err, kv.ErrStoreInUse)
+	}
 }
 
 // TestTheHolderEndsAsItIsFound has the process that shares a store end when it has answered, before the store is opened

@@ -1,7 +1,6 @@
 package sharing
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ func (d *Database) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", cmp.Or(record.Socket, usualSocket(d.dir)))
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", record.SocketOf(d.dir))
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +49,6 @@ func (d *Database) dial(ctx context.Context) (net.Conn, error) {
 	}
 	d.followed.Store(&id)
 	return conn, nil
-}
-
-// ownersSocket is where the present owner serves the store.
-func (d *Database) ownersSocket() string {
-	record, _ := ReadRecord(d.dir)
-	return cmp.Or(record.Socket, usualSocket(d.dir))
 }
 
 // follow takes the store over when its owner has ended.
@@ -98,7 +91,8 @@ func (d *Database) takeOver(f *remote.Database) *owner {
 				d.options.Logger.Error("the store can't be taken over; trying again", "directory", d.dir, "error", err)
 			}
 			if inUse {
-				owner.open(d.ownersSocket())
+				record, _ := ReadRecord(d.dir)
+				owner.open(record.SocketOf(d.dir))
 			}
 		}
 		if !saidAway && time.Since(began) > awaySaid {

@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -45,6 +46,10 @@ func ReadRecord(dir string) (r Record, err error) {
 	}
 	return r, nil
 }
+
+// SocketOf returns the path of the socket of the store in dir: that of the record, or the usual one where the record
+// has none, as that of an owner on a full disk.
+func (r Record) SocketOf(dir string) string { return cmp.Or(r.Socket, usualSocket(dir)) }
 
 // belongs reports whether a socket is that of the store in dir. The record of a directory that was
 // copied or moved names another place, where the socket of another store may be.
