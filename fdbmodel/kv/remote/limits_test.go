@@ -159,6 +159,7 @@ func TestMalformedFramesCutOff(t *testing.T) {
 		"no number":         appendFrame(nil, frameBatch, nil, nil),
 		"unknown flags":     appendFrame(nil, frameBatch, []byte{1, 0xf0}, nil),
 		"no tag":            appendFrame(nil, frameBatch, []byte{1, flagBegin}, nil),
+		"long tag":          appendFrame(nil, frameBatch, append([]byte{1, flagBegin, 17}, make([]byte, 17)...), nil),
 		"begins twice":      appendFrame(appendFrame(nil, frameBatch, begin(), nil), frameBatch, begin(), nil),
 		"unknown operation": appendFrame(nil, frameBatch, begin(0xee), nil),
 		"operation 0":       appendFrame(nil, frameBatch, begin(0), nil),
@@ -167,6 +168,7 @@ func TestMalformedFramesCutOff(t *testing.T) {
 		"half a commit":     appendFrame(nil, frameBatch, begin(opSet, 1, 'a', 1, 'b', opCommit), nil),
 		"half a get":        appendFrame(nil, frameBatch, begin(opGet, 1), nil),
 		"stamp's offset":    appendFrame(nil, frameBatch, begin(opStampKey, 1, 'a', 1, 0, 0), nil),
+		"watches twice":     appendFrame(nil, frameBatch, begin(opWatch, 1, 1, 'a', opWatch, 1, 1, 'b', opCommit, 1), nil),
 		"rest":              appendFrame(nil, framePing, []byte{1}, nil),
 		"cancel of nothing": appendFrame(nil, frameCancelTx, nil, nil),
 	} {

@@ -310,6 +310,9 @@ func (p *peer) takeBatch(d *decoder, frame batch) (_ *work, err error) {
 	}()
 	if flags&flagBegin != 0 {
 		tag := string(d.bytes())
+		if len(tag) > kv.MaxTag {
+			d.fail()
+		}
 		if d.err != nil {
 			return nil, d.err
 		}
@@ -376,25 +379,25 @@ func (p *peer) failTx(number uint64, err error) {
 	_ = p.out.send(frameTxFailed, appendError(binary.AppendUvarint(nil, number), err), nil)
 }
 
-// addWatch watches a key, and tells the client when that ends.
-func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) {
+// addWatch watches a key, and tells the client when that ends. It returns false if a watch has that id.
+func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) bool {
 	size := int64(watchMemory + len(key))
 	if err := p.holdWatch(size); err != nil {
 		p.endWatch(id, err)
-		return
+		return true
 	}
 	w := tx.Watch(key)
 	p.mu.Lock()
-	closed := p.closed
-	if !closed {
+	closed, twice := p.closed, p.watches[id] != nil
+	if !closed && !twice {
 		p.watches[id] = w
 		p.running.Add(1)
 	}
 	p.mu.Unlock()
-	if closed {
+	if closed || twice {
 		w.Cancel()
 		p.letWatchGo(size)
-		return
+		return !twice
 	}
 	go func() {
 		defer p.running.Done()
@@ -408,6 +411,7 @@ func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) {
 		}
 		p.letWatchGo(size)
 	}()
+	return true
 }
 
 // endWatch tells the client that a watch has ended, and why unless it fired.

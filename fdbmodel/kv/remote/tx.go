@@ -120,9 +120,6 @@ func (t *tx) flush() {
 	}
 }
 
-// maxTag is the longest tag, in bytes.
-const maxTag = 16
-
 func (t *tx) sendBatch(ops []byte) {
 	var buffer [64]byte
 	head := binary.AppendUvarint(buffer[:0], t.number)
@@ -137,7 +134,7 @@ func (t *tx) sendBatch(ops []byte) {
 			flags |= flagTurns
 		}
 		tag := t.options.Tag
-		head = appendBytes(append(head, flags), tag[:min(len(tag), maxTag)])
+		head = appendBytes(append(head, flags), tag[:min(len(tag), kv.MaxTag)])
 	}
 	t.begun = true
 	t.link.send(frameBatch, head, ops)

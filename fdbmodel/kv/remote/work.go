@@ -71,15 +71,16 @@ func (t *work) usedAt() time.Time {
 	return t.used
 }
 
-// giveUp ends the transaction for a reason if it is not at work.
+// giveUp ends the transaction for a reason if it is not at work. A commit that comes in between is not taken: the
+// client hears that there was none.
 func (t *work) giveUp(reason error) {
 	t.mu.Lock()
-	if t.running || t.ended {
-		t.mu.Unlock()
-		return
-	}
+	left := !t.running && !t.ended
+	t.ended = t.ended || left
 	t.mu.Unlock()
-	t.abandon(reason)
+	if left {
+		t.abandon(reason)
+	}
 }
 
 // abandon ends the transaction, and tells the client the reason unless it is
@@ -226,8 +227,8 @@ func (t *work) do(d *decoder, code byte) {
 	}
 	switch code {
 	case opWatch:
-		if key := d.bytes(); d.err == nil {
-			t.peer.addWatch(number, t.tx, key)
+		if key := d.bytes(); d.err == nil && !t.peer.addWatch(number, t.tx, key) {
+			d.fail()
 		}
 	case opGet:
 		flags := d.byte()
