@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/connlimit"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -58,11 +59,19 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	return n.serveStore(ctx, &f.access, nil)
 }
 
+// filesMin is how many files and connections a process that serves a store must be allowed to have: the store's files,
+// two sockets to listen at, and some connections. With fewer it would wait for one of them without a word.
+const filesMin = 32
+
 // serveStore opens the store and serves it until ctx ends: with the worker of w, which is a
 // janitor too, or with a janitor alone if w is nil.
 func (n *node) serveStore(ctx context.Context, access *accessFlags, w *workerFlags) (err error) {
 	name := n.app.store
 	n.tokenFile = access.tokenFile
+	if may := connlimit.Descriptors(); may < filesMin {
+		return fmt.Errorf("this process may have %d files and connections open, and needs %d at least: allow it more, as by "+
+			"ulimit -n 1024", may, filesMin)
+	}
 	if err := refuseSecond(name); err != nil {
 		return err
 	}
