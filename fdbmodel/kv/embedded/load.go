@@ -30,7 +30,7 @@ func (l *loader) loadTables(d directory, files []tableFile) (err error) {
 	l.index.base = newTableSet(tables...)
 	hints, err := d.readHints()
 	if err != nil {
-		return err
+		l.log.Warn("what lay on disk alone can't be read: other rows are taken into memory", "error", err)
 	}
 	w, err := merged(d, tables)
 	defer func() { err = errors.Join(err, w.close()) }()

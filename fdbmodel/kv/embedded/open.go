@@ -107,7 +107,8 @@ func (s *Store) load(ctx context.Context, d directory) error {
 	if err != nil {
 		return err
 	}
-	if err := j.recover(&loader{ctx: ctx, index: &s.index, most: s.options.rowMemory()}); err != nil {
+	l := &loader{ctx: ctx, index: &s.index, most: s.options.rowMemory(), log: s.options.Logger}
+	if err := j.recover(l); err != nil {
 		return err
 	}
 	s.disk, s.through = &disk{journal: j}, j.manifest.Through

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -202,6 +203,7 @@ type loader struct {
 	// hints say how many rows are on disk alone, which counted says that it was used.
 	hints   coldHints
 	counted bool
+	log     *slog.Logger
 }
 
 var errMalformed = errors.New("malformed record")
