@@ -111,8 +111,8 @@ func orderMutants() []mutant {
 				"\t\tn := min(len(ops), lockedRows)\n\t\tx.mu.Lock()\n"},
 		{name: "a watch is reviewed before it counts", file: inEngine + "watch.go",
 			by:  suites{{of: "fdbmodel/kv/embedded", run: "TestConformance$/memory/Watch|DuringASync"}},
-			old: "if t.review(w) {\n\t\tt.pending = append(t.pending, w)\n\t}\n}\n\n// touched",
-			new: "t.review(w)\n}\n\n// touched"},
+			old: "t.look(w)\n}\n\n// look",
+			new: "t.review(w)\n}\n\n// look"},
 		{name: "the largest end of a run of ranges is the last one", file: inEngine + "ranges.go", by: engine(),
 			old: "if i > 0 && bytes.Compare(reach[i-1], r.end) > 0 {",
 			new: "if i > 0 && bytes.Compare(reach[i-1], r.end) > 0 && false {"},
@@ -239,7 +239,10 @@ func readMutants() []mutant {
 			old: "return newest > at",
 			new: "return newest > at && false"},
 		{name: "a watch does not look when it is armed", file: inEngine + "watch.go", by: engine(),
-			old: "if t.review(w) {\n\t\tt.pending",
-			new: "if false && t.review(w) {\n\t\tt.pending"},
+			old: "t.look(w)\n}\n\n// look",
+			new: "}\n\n// look"},
+		{name: "a watch waits more than once", file: inEngine + "watch.go", by: engine(),
+			old: "if t.review(w) && !w.waits {",
+			new: "if t.review(w) {"},
 	}
 }

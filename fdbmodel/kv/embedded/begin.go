@@ -75,10 +75,10 @@ func (j *journal) begin() error {
 	m := j.continued(number)
 	if err := j.dir.install(m); err != nil {
 		err = errors.Join(err, fresh.file.Close())
-		if errors.Is(err, errInstall) {
-			j.nextFile++
-		} else {
+		if !errors.Is(err, errInstall) {
 			err = errors.Join(err, j.dir.fs.Remove(j.dir.file(segmentName(number))))
+		} else {
+			j.nextFile++
 		}
 		return fmt.Errorf("the manifest can't be written: %w", err)
 	}
