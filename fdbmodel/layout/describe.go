@@ -2,6 +2,7 @@ package layout
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -150,14 +151,11 @@ func UnescapeKey(text string) ([]byte, error) {
 			key = append(key, text[i+1])
 			i++
 		case 'x':
-			var c byte
-			if i+3 >= len(text) {
+			digits, err := hex.DecodeString(text[i+2 : min(i+4, len(text))])
+			if err != nil || len(digits) != 1 {
 				return nil, bad
 			}
-			if n, err := fmt.Sscanf(text[i+2:i+4], "%02x", &c); n != 1 || err != nil {
-				return nil, bad
-			}
-			key = append(key, c)
+			key = append(key, digits...)
 			i += 3
 		default:
 			return nil, bad

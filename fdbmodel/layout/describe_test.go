@@ -46,7 +46,7 @@ func TestDescribeGoldenKeys(t *testing.T) {
 
 func TestUnescapeKeyRefuses(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{`\`, `\x`, `\x0`, `\xzz`, `\q`} {
+	for _, bad := range []string{`\`, `\x`, `\x0`, `\xzz`, `\q`, `\x2orders`, `\x 1a`, `\x+1`} {
 		_, err := layout.UnescapeKey(bad)
 		require.ErrorIs(t, err, layout.ErrBadKey, bad)
 	}
