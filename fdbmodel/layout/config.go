@@ -65,7 +65,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("cluster has keyspace format %d, this process reads %d: %w", c.Format, KeyspaceFormat, ErrOldFormat)
 	case c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0:
 		return fmt.Errorf("%w: %d shards: use a power of two from 1 to %d", ErrBadConfig, c.Shards, maxShards)
-	case c.Heartbeat < time.Millisecond || c.DeadAfter < 2*c.Heartbeat:
+	case c.Heartbeat < time.Millisecond || c.DeadAfter/2 < c.Heartbeat: // twice the heartbeat may overflow
 		return fmt.Errorf("%w: heartbeat %v, dead after %v: the second must be at least twice the first",
 			ErrBadConfig, c.Heartbeat, c.DeadAfter)
 	case c.Retention < 0:

@@ -1,6 +1,7 @@
 package layout_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -66,4 +67,15 @@ func TestPoliciesThatContradictThemselves(t *testing.T) {
 		config := layout.Config{Policy: p}.WithDefaults()
 		require.ErrorIs(t, config.Validate(), layout.ErrBadConfig, "%+v", p)
 	}
+}
+
+func TestAHeartbeatThatOverflowsIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, config := range []layout.Config{
+		{Heartbeat: 1 << 62, DeadAfter: time.Second}, {Heartbeat: 1 << 62}, {Heartbeat: math.MaxInt64},
+		{Heartbeat: time.Second, DeadAfter: 2*time.Second - 1},
+	} {
+		require.ErrorIs(t, config.WithDefaults().Validate(), layout.ErrBadConfig, "%+v", config)
+	}
+	require.NoError(t, layout.Config{Heartbeat: time.Second, DeadAfter: 2 * time.Second}.WithDefaults().Validate())
 }
