@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"math"
 	"time"
 )
 
@@ -23,5 +24,9 @@ func (b Backoff) Wait(n int, jitter float64) time.Duration {
 	if n = max(n, 1); n < 40 && base < limit>>(n-1) {
 		wait = base << (n - 1)
 	}
-	return time.Duration(float64(wait) * (0.5 + jitter))
+	spread := float64(wait) * (0.5 + jitter)
+	if spread >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(spread)
 }

@@ -1,6 +1,7 @@
 package layout_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -19,4 +20,7 @@ func TestBackoffIsBounded(t *testing.T) {
 		}
 	}
 	require.Equal(t, 4*time.Second, layout.Backoff{Base: time.Second}.Wait(3, 0.5))
+	ever := layout.Backoff{Base: math.MaxInt64, Max: math.MaxInt64}
+	require.Positive(t, ever.Wait(1, 0.4))
+	require.Equal(t, time.Duration(math.MaxInt64), ever.Wait(1, 0.6))
 }
