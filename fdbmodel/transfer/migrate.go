@@ -25,7 +25,8 @@ import (
 //
 // Of what belongs to no cluster, such as rows of programs, Options.Rows says what is copied; the report says whether
 // there is more. Rows of the target are never overwritten: ErrNotEmpty says that it has any under these prefixes, or
-// got them while an interrupted copy was started over.
+// got them while an interrupted copy was started over. Those that a copy has written stay if it is interrupted: the
+// same copy takes them for its own, and others are refused until somebody clears them.
 //
 // Everything is read once, and once more after it was written; if the source
 // changed in between, Migrate returns ErrChanged. Until the copy is complete,

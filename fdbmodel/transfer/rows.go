@@ -108,7 +108,8 @@ func (t *copyTarget) requireNoRows(ctx context.Context, tx kv.Reader) error {
 		}
 		if len(page.Items) > 0 {
 			return fmt.Errorf("%w: outside of clusters, where rows are to be written, it has %s, maybe more: use another "+
-				"store, or leave out the rows", ErrNotEmpty, layout.EscapeKey(page.Items[0].Key))
+				"store, leave out the rows, or clear them if an interrupted copy has left them", ErrNotEmpty,
+				layout.EscapeKey(page.Items[0].Key))
 		}
 	}
 	return nil
@@ -130,8 +131,9 @@ func (t *copyTarget) writeRows(ctx context.Context, tx kv.Tx) error {
 			return err
 		}
 		if value != nil && !bytes.Equal(value, item.value) {
-			return fmt.Errorf("%w: row %s, which belongs to no cluster, is there with another value", ErrNotEmpty,
-				layout.EscapeKey(item.key[1:]))
+			return fmt.Errorf("%w: row %s, which belongs to no cluster, is there with another value: if an interrupted "+
+				"copy of something else has left it, repeat that copy, or clear it; else use another store, or leave out the rows",
+				ErrNotEmpty, layout.EscapeKey(item.key[1:]))
 		}
 		tx.Set(item.key[1:], item.value)
 	}

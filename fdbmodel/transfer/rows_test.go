@@ -217,6 +217,30 @@ func TestRowsAreNotMixedWithOthers(t *testing.T) {
 	require.Equal(t, there, rowsIn(t, db))
 }
 
+// TestRowsOfAnInterruptedCopyAreItsOwn also after one that left them out, and was interrupted too.
+func TestRowsOfAnInterruptedCopyAreItsOwn(t *testing.T) {
+	t.Parallel()
+	_, file, _ := withRows(t, "app/")
+	cut, db := errors.New("cut off"), modeltest.OpenMemory(t)
+	last := 0
+	count := &hookedStore{Database: modeltest.OpenMemory(t), hook: func(n int) error { last = n; return nil }}
+	_, err := restore(count, "", file, false)
+	require.NoError(t, err)
+	for i, at := range []int{last, 2} {
+		_, err := restore(&hookedStore{Database: db, hook: func(n int) error {
+			if n == at {
+				return cut
+			}
+			return nil
+		}}, "", file, i == 1)
+		require.ErrorIs(t, err, cut)
+		require.NotEmpty(t, rowsIn(t, db))
+	}
+	report, err := restore(db, "", file, false)
+	require.NoError(t, err)
+	require.Positive(t, report.Rows)
+}
+
 func TestBadPrefixesOfRowsAreRefused(t *testing.T) {
 	t.Parallel()
 	p := modeltest.Populate(t)

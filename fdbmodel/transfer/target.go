@@ -43,7 +43,6 @@ func (t *copyTarget) transact(ctx context.Context, fn func(kv.Attempt) error) er
 // removed, but for rows outside of clusters, which may be others' by now; anything else
 // is ErrNotEmpty, except a cluster that was opened and never used. An unknown commit is retried and harmless.
 func (t *copyTarget) begin(ctx context.Context) error {
-	t.record.Rows = len(t.rows) > 0
 	return t.transact(ctx, func(tx kv.Attempt) error {
 		marked, err := tx.Get(t.keys.Incoming()).Wait(ctx)
 		if err != nil {
@@ -66,6 +65,7 @@ func (t *copyTarget) begin(ctx context.Context) error {
 				return err
 			}
 		}
+		t.record.Rows = len(t.rows) > 0 || earlier.Rows // those stay, whether or not this copy has rows
 		tx.ClearRange(t.keys.All())
 		return t.mark(tx)
 	})
