@@ -3,9 +3,11 @@ package futures
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/internal/clock"
@@ -61,14 +63,20 @@ func (c *Client) admit(ctx context.Context, n int, wait bool) (done func(), err 
 const askAgain = time.Second
 
 // findRoom asks for room for n futures, and waits for it if that is wanted. When ctx ends, the error names the limit
-// that was last exceeded.
+// that was last exceeded, or says that the store is unavailable.
 func (c *Client) findRoom(ctx context.Context, n int, wait bool, ask func(context.Context, int) error) error {
 	var last *LimitError
 	for {
 		err := ask(ctx, n)
 		var limit *LimitError
-		if err != nil && last != nil && ctx.Err() != nil {
+		late := wait && errors.Is(err, context.DeadlineExceeded)
+		switch {
+		case late && errors.Is(err, kv.ErrUnavailable):
+			return err
+		case err != nil && last != nil && ctx.Err() != nil:
 			return &waitedError{last, ctx.Err()}
+		case late && !errors.As(err, &limit):
+			return fmt.Errorf("%w: it did not answer until the end of the wait for room: %w", kv.ErrUnavailable, err)
 		}
 		if !errors.As(err, &limit) || !wait || limit.RetryAfter == 0 || c.manual() {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/futures"
@@ -205,6 +206,46 @@ func TestSubmitsThatWaitForRoom(t *testing.T) {
 		require.ErrorContains(t, err, "until the end of the wait")
 		require.NoError(t, c.Close(ctx))
 		require.NoError(t, other.Close(ctx))
+		require.NoError(t, db.Close())
+	})
+}
+
+// TestAWaitForRoomNamesTheStoreThatIsAway, whether it says so or stands still, before the first answer and behind one.
+func TestAWaitForRoomNamesTheStoreThatIsAway(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		ctx, db := context.Background(), faultkv.Wrap(embedded.OpenMemory(embedded.Options{}), faultkv.Options{})
+		c, err := futures.New(ctx, db, futures.Options{})
+		require.NoError(t, err)
+		_, err = c.SetLimits(ctx, func(l *futures.Limits) { l.Pending = 1 })
+		require.NoError(t, err)
+		var away faultkv.Options
+		away.Read[faultkv.Unavailable], away.Commit[faultkv.Unavailable] = 1, 1
+		still := faultkv.Options{Latency: time.Hour, Sleep: func(ctx context.Context, _ time.Duration) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		for i, outage := range []faultkv.Options{away, still, away} {
+			if i == 2 {
+				_, err := c.Submit(ctx, plainTasks(1)[0])
+				require.NoError(t, err)
+			}
+			short, cancel := context.WithTimeout(ctx, 10*time.Second)
+			go func() {
+				_ = clock.Sleep(ctx, c.Cluster().Clock(), time.Duration(i/2)*time.Second)
+				db.SetOptions(outage)
+			}()
+			synctest.Wait()
+			task := plainTasks(1)[0]
+			task.WaitForRoom = true
+			_, err = c.Submit(short, task)
+			cancel()
+			require.ErrorIs(t, err, kv.ErrUnavailable, "%d", i)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, futures.ErrLimit)
+			db.SetOptions(faultkv.Options{})
+		}
+		require.NoError(t, c.Close(ctx))
 		require.NoError(t, db.Close())
 	})
 }

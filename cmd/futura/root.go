@@ -131,8 +131,9 @@ func exitCode(ctx context.Context, err error) int {
 		return exitNotFound
 	case errors.As(err, &answered) && answered.mistake():
 		return exitUsage
-	case errors.Is(err, mongostore.ErrUnreachable):
-		return exitStore
+	case errors.Is(err, mongostore.ErrUnreachable), errors.Is(err, kv.ErrUnavailable),
+		errors.Is(err, kv.ErrUnknownResult):
+		return exitStore // whether or not its time was up meanwhile
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout
 	case errors.Is(err, futures.ErrFailed), errors.Is(err, errBroken),

@@ -64,17 +64,18 @@ const (
 // once; it must reset its results in each run, draw no ids, and neither commit
 // nor cancel the transaction itself.
 //
-// When ctx ends, or MaxAttempts is reached, the last error is returned: if it
-// is ErrUnknownResult, the writes may have happened.
+// When ctx ends, its error is returned, with ErrUnavailable if the store was unavailable when its time was up. When
+// MaxAttempts is reached, the last error is returned. If it is ErrUnknownResult, the writes may have happened.
 func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) error) (Result, error) {
 	result := Result{Committed: Committed{Version: NoVersion}}
 	if tag := retry.Options.Tag; len(tag) > MaxTag {
 		return result, fmt.Errorf("tag %q of a transaction: %d bytes, at most %d", tag, len(tag), MaxTag)
 	}
 	maybe, local := false, &Local{}
+	var away error // of the last attempt, if the store was unavailable
 	for {
 		if err := ctx.Err(); err != nil {
-			return result, unknownIf(maybe, err)
+			return result, unknownIf(maybe, whileAway(away, err))
 		}
 		result.Attempts++
 		tx := db.Begin(retry.Options)
@@ -92,13 +93,16 @@ func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) er
 		}
 		again := Retryable(err) || retry.Patient && errors.Is(err, ErrReadOnly)
 		if !again || ctx.Err() != nil {
-			return result, unknownIf(maybe, err)
+			return result, unknownIf(maybe, whileAway(away, err))
+		}
+		if away = nil; errors.Is(err, ErrUnavailable) {
+			away = err
 		}
 		if retry.MaxAttempts > 0 && result.Attempts >= retry.MaxAttempts {
 			return result, unknownIf(maybe, fmt.Errorf("kv: gave up after %d attempts: %w", result.Attempts, err))
 		}
 		if err := retry.wait(ctx, db, tx, err, result.Attempts); err != nil {
-			return result, unknownIf(maybe, err)
+			return result, unknownIf(maybe, whileAway(away, err))
 		}
 	}
 }
@@ -141,6 +145,14 @@ func sleepTimer(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// whileAway says that the store was unavailable when the time for a transaction was up.
+func whileAway(away, err error) error {
+	if away == nil || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", away, err)
 }
 
 // unknownIf marks the error of a later attempt as unknown if an earlier attempt

@@ -113,6 +113,32 @@ func TestTransactIsPatient(t *testing.T) {
 	require.Len(t, slept, 3)
 }
 
+// TestTransactSaysThatTheStoreWasAway when its time is up, while it waits or tries, and nothing of an outage before.
+func TestTransactSaysThatTheStoreWasAway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		commits []error
+		away    bool
+	}{
+		"waiting": {[]error{kv.ErrUnavailable}, true},
+		"trying":  {[]error{kv.ErrUnavailable, context.DeadlineExceeded}, true},
+		"before":  {[]error{kv.ErrUnavailable, kv.ErrTooOld, context.DeadlineExceeded}, false},
+		"never":   {[]error{context.DeadlineExceeded}, false},
+	} {
+		db := &script{commits: c.commits}
+		last := len(c.commits)
+		retry := kv.Retry{Sleep: func(context.Context, time.Duration) error {
+			if len(db.begun) == last {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}}
+		_, err := kv.Transact(t.Context(), db, retry, nothing)
+		require.ErrorIs(t, err, context.DeadlineExceeded, name)
+		require.Equal(t, c.away, errors.Is(err, kv.ErrUnavailable), name)
+	}
+}
+
 func TestTransactWaitsNoLongerThanASecond(t *testing.T) {
 	t.Parallel()
 	db := &script{}
