@@ -27,7 +27,8 @@ type Traits struct {
 
 	// Unwritable is why the last commit that tried could not write the store, an ErrReadOnly
 	// with the way out, until another one can. It is nil before a commit has tried, and in
-	// a process that reaches the store through another one, which alone knows it.
+	// a process that reaches the store through another one, which alone knows it:
+	// inspect.Unwritable asks.
 	Unwritable error
 }
 

@@ -49,7 +49,7 @@ type Overview struct {
 	pauses     []futures.Pause
 	kinds      []futures.LaneKind
 	logs       []JobLog
-	unwritable error // as kv.Traits have it
+	unwritable error // as inspect.Unwritable has it
 }
 
 // OverviewQueue is how many futures of a queue are in each state.
@@ -67,7 +67,9 @@ type OverviewReader struct {
 	functions []ActivityFunction
 	logs      []JobLog
 	ready     map[string]time.Time // the oldest of each queue
-	due       time.Time
+	// unwritable is what inspect.Unwritable says.
+	unwritable error
+	due        time.Time
 }
 
 // NewOverviewReader returns a reader.
@@ -80,7 +82,8 @@ func NewOverviewReader(client *futures.Client) *OverviewReader {
 }
 
 // Read reads counters, workers, pauses, kinds of lanes and five futures that failed; every 10 s
-// or less often also the last hour of functions, the oldest ready futures, and 100 logs of jobs.
+// or less often also the last hour of functions, the oldest ready futures, 100 logs of jobs, and whether the store can
+// be written, see inspect.Unwritable.
 func (r *OverviewReader) Read(ctx context.Context) (*Overview, error) {
 	c := r.client.Cluster()
 	o := &Overview{Cluster: c.Name(), At: c.Now().UTC().Truncate(time.Millisecond)}
@@ -109,7 +112,11 @@ func (r *OverviewReader) Read(ctx context.Context) (*Overview, error) {
 		return nil, err
 	}
 	o.Functions, o.logs = r.functions, r.logs
-	o.unwritable = kv.TraitsOf(c.Database()).Unwritable
+	if traits := kv.TraitsOf(c.Database()); traits.Unwritable != nil || traits.Connection == "" {
+		o.unwritable = traits.Unwritable // it costs nothing
+	} else {
+		o.unwritable = r.unwritable
+	}
 	o.sum(counts, r.ready)
 	return o, nil
 }
@@ -128,6 +135,9 @@ func (r *OverviewReader) readRarely(ctx context.Context) error {
 		return err
 	}
 	if r.ready, err = r.oldest.read(ctx); err != nil {
+		return err
+	}
+	if r.unwritable, err = inspect.Unwritable(ctx, r.client.Cluster()); err != nil {
 		return err
 	}
 	slices.SortStableFunc(hour.Functions, func(a, b ActivityFunction) int {
