@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -18,7 +17,7 @@ const oldestReads = 500
 // submitted. It reads one key for each shard, queue, requirements and priority that ready
 // futures have, however many futures there are, and up to 500 of a shard: a queue behind those
 // may be missing, or have an older future. What waits in line for a lane, for an assignment or
-// for a time does not count, nor does a future with an id of its submitter's choice.
+// for a time does not count, nor does a future with an id of its submitter's choice. Unreadable keys are skipped.
 func OldestReady(ctx context.Context, c *fdbmodel.Cluster) (map[string]time.Time, error) {
 	oldest := map[string]time.Time{}
 	left := make([]kv.Range, c.Config().Shards)
@@ -42,9 +41,7 @@ func OldestReady(ctx context.Context, c *fdbmodel.Cluster) (map[string]time.Time
 					continue
 				}
 				found = true
-				if err := oldestOf(c, shard, page.Items[0], oldest, &left[shard]); err != nil {
-					return err
-				}
+				oldestOf(c, shard, page.Items[0], oldest, &left[shard])
 			}
 			return nil
 		})
@@ -57,19 +54,19 @@ func OldestReady(ctx context.Context, c *fdbmodel.Cluster) (map[string]time.Time
 
 // oldestOf takes note of the first ready future of a queue, requirements and priority, and has
 // the range go on behind those.
-func oldestOf(c *fdbmodel.Cluster, shard int, first kv.KeyValue, oldest map[string]time.Time, left *kv.Range) error {
+func oldestOf(c *fdbmodel.Cluster, shard int, first kv.KeyValue, oldest map[string]time.Time, left *kv.Range) {
 	entry, _, _, err := layout.ParseAnyReady(first, c.Keys().Shard(shard, layout.SubReady))
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", tuple.String(first.Key), layout.ErrBadRecord, err)
+		left.Begin = kv.After(first.Key) // an audit reports it
+		return
 	}
 	at := entry.ID.Time()
 	if at.IsZero() || at.After(c.Now().Add(aheadOfClocks)) {
 		left.Begin = kv.AfterPrefix(first.Key) // the next one may have an id with a time
-		return nil
+		return
 	}
 	if known, found := oldest[entry.Class.Queue]; !found || at.Before(known) {
 		oldest[entry.Class.Queue] = at
 	}
 	left.Begin = kv.AfterPrefix(first.Key[:len(first.Key)-len(tuple.AppendUUID(nil, entry.ID))])
-	return nil
 }

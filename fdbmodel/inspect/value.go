@@ -37,7 +37,7 @@ type ValueDescription struct {
 	// name in unknown_fields.
 	Fields map[string]any `json:"fields,omitempty"`
 	// Problem says why the value can't be read in full. Raw is then the value,
-	// in hexadecimal.
+	// in hexadecimal, unless records of its kind have a secret.
 	Problem string `json:"problem,omitempty"`
 	Raw     string `json:"raw,omitempty"`
 }
@@ -66,9 +66,25 @@ func DescribeValue(key, value []byte) ValueDescription {
 		err = viewErr
 	}
 	if err != nil {
-		d.Problem, d.Raw = strings.TrimPrefix(err.Error(), tuple.String(key)+": "), hex.EncodeToString(value)
+		d.Problem = strings.TrimPrefix(err.Error(), tuple.String(key)+": ")
+	}
+	if err != nil && !hasSecret(kind) {
+		d.Raw = hex.EncodeToString(value)
 	}
 	return d
+}
+
+// hasSecret reports whether records of a kind have what is never shown.
+func hasSecret(kind *layout.KeyKind) bool {
+	if kind.Record == nil {
+		return false
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(kind.Record()).Elem()) {
+		if f.Type == reflect.TypeFor[layout.Secret]() {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *ValueDescription) view(kind *layout.KeyKind, decoded *layout.Value, value []byte, sound bool) error {

@@ -70,7 +70,7 @@ func TestDescribeGoldenRecords(t *testing.T) {
 		require.Contains(t, d.Problem, "newer version", g.Name)
 		require.Equal(t, layout.RecordVersion+1, d.Version)
 		require.Len(t, d.Fields, len(raw), g.Name)
-		require.NotEmpty(t, d.Raw)
+		require.Equal(t, g.Name == "worker", d.Raw == "", "that has a secret")
 		for _, bad := range [][]byte{{}, {0}, value[:len(value)-1], append(value[:len(value):len(value)], 0)} {
 			require.NotEmpty(t, inspect.DescribeValue(key, bad).Problem, "%s %x", g.Name, bad)
 		}
