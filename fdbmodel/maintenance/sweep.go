@@ -2,7 +2,6 @@ package maintenance
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/internal/pieces"
@@ -21,8 +20,8 @@ const orphanAge = time.Hour
 // that were written ahead of a submit that never came, and results of attempts
 // that lost their claim. Of these the longest stays as long as the future is not
 // over, for Resume, unless the claim has as much. It examines the chunks of one
-// future after cursor and returns the next cursor, nil at the end. An unknown
-// commit is retried and harmless.
+// future after cursor and returns the next cursor, nil at the end. A key that
+// can't be read stays and does not hold up the others. An unknown commit is retried and harmless.
 func (j Janitor) SweepChunks(ctx context.Context, shard int, cursor []byte) (next []byte, removed int, err error) {
 	prefix := j.keys.ChunksOf(shard)
 	r := kv.Prefix(prefix)
@@ -38,8 +37,9 @@ func (j Janitor) SweepChunks(ctx context.Context, shard int, cursor []byte) (nex
 		rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
 		id := layout.ID(rest.UUID())
 		ref := layout.ChunkRef{Kind: rest.Text(), Token: rest.Text()}
-		if err := rest.Err(); err != nil {
-			return fmt.Errorf("%s: %w: %w", tuple.String(page.Items[0].Key), layout.ErrBadRecord, err)
+		if rest.Err() != nil { // an audit reports it
+			next = kv.After(page.Items[0].Key)
+			return nil
 		}
 		pieces := kv.Prefix(j.keys.Chunks(id, ref))
 		next = pieces.End
