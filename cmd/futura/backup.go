@@ -117,15 +117,17 @@ func (a *app) restoreCommand() *cobra.Command {
 		Short: "Write a cluster from a backup into a store",
 		Long: "restore reads the whole file first, and writes nothing if the file is damaged. It then writes the cluster, " +
 			"compares it with the file and checks its invariants; only then can it be opened. The cluster keeps its " +
-			"name, or gets that of --cluster; under another name, idempotency keys stand for other futures than before. " +
+			"name, or gets that of --cluster (FUTURA_CLUSTER); under another name, idempotency keys stand for other futures " +
+			"than before. " +
 			"The store must not hold this cluster yet; what an interrupted restore or migrate left is started over. Rows of " +
-			"the backup that belong to no cluster are written too, and overwrite none.",
+			"the backup that belong to no cluster are written too, and overwrite none; those that an interrupted restore has " +
+			"written stay (docs/operating/backup.md).",
 		Example: "  futura restore monday.futura --store embedded:./restored\n" +
 			"  futura restore monday.futura --cluster rehearsal --store fdb:fdb.cluster",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cluster := ""
-			if cmd.Flags().Changed("cluster") {
+			if isSet(cmd.Flags(), "cluster") {
 				cluster = a.cluster
 			}
 			o.Progress = a.stages()

@@ -72,8 +72,9 @@ const infeasibleAfter = "infeasible-after"
 
 // none reports whether the flags say nothing.
 func (s *clusterFlags) none() bool {
-	return s.heartbeat == 0 && s.deadAfter == 0 && s.retention == 0 && !s.flags.Changed(infeasibleAfter) &&
-		!slices.ContainsFunc(policyFlags, s.flags.Changed)
+	said := func(flag string) bool { return isSet(s.flags, flag) }
+	return s.heartbeat == 0 && s.deadAfter == 0 && s.retention == 0 && !said(infeasibleAfter) &&
+		!slices.ContainsFunc(policyFlags, said)
 }
 
 // apply changes the config to what the flags say, where they say something.

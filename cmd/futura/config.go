@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/cobra"
@@ -120,33 +119,40 @@ func (a *app) loadSettings(cmd *cobra.Command) error {
 			}
 		}
 	}
-	variables := map[string]string{}
-	for key := range known {
-		variables[envName(key)] = key
-	}
-	err := k.Load(env.Provider(".", env.Opt{
-		Prefix: "FUTURA_",
-		TransformFunc: func(name, value string) (string, any) {
-			if value == "" {
-				return "", nil
-			}
-			return variables[name], value
-		},
-	}), nil)
-	if err != nil {
-		return usageError{fmt.Errorf("environment: %w", err)}
-	}
-	for key, flag := range known {
+	warnOfMisspelt(cmd, os.Environ(), known)
+	for _, key := range slices.Sorted(maps.Keys(known)) {
+		flag := known[key]
 		mine := !strings.Contains(key, ".") || key == section(cmd)+"."+flag.Name ||
 			aliases()[key] == section(cmd)+"."+flag.Name
-		if !mine || flag.Changed || !k.Exists(key) {
+		value := k.Get(key)
+		if v := os.Getenv(envName(key)); v != "" {
+			value = v
+		}
+		// cluster is the name of one, and has the flags of cluster set.
+		below, isSection := value.(map[string]any)
+		if !mine || flag.Changed || value == nil || isSection && len(below) > 0 {
 			continue
 		}
-		if err := setFlag(flag, k.Get(key)); err != nil {
+		if err := setFlag(flag, value); err != nil {
 			return usageError{fmt.Errorf("setting %s (in %s, or %s): %w", key, name, envName(key), err)}
 		}
+		if flag.Annotations == nil {
+			flag.Annotations = map[string][]string{}
+		}
+		flag.Annotations[bySetting] = nil
 	}
 	return nil
+}
+
+// bySetting is the annotation of a flag that the environment or a file has set.
+const bySetting = "futura_setting"
+
+// isSet reports whether a flag is set, wherever. Changed is for what flags exclude each other: it is true for
+// the command line alone, as a setting is meant for all calls.
+func isSet(flags *pflag.FlagSet, name string) bool {
+	flag := flags.Lookup(name)
+	_, is := flag.Annotations[bySetting]
+	return is || flag.Changed
 }
 
 // isHarmless reports whether a file that was not named may set a flag. Such a

@@ -79,7 +79,7 @@ func (a *app) laneSetCommand() *cobra.Command {
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if cmd.Flags().Changed("rate") {
+			if isSet(cmd.Flags(), "rate") {
 				if s.Rate, s.Every, err = parseRate(rate); err != nil {
 					return err
 				}
@@ -123,7 +123,7 @@ func (a *app) setLaneKind(ctx context.Context, flags *pflag.FlagSet, name string
 		case !errors.Is(err, futures.ErrNotFound):
 			return err
 		}
-		if flags.Changed("width") && s.Width < 1 {
+		if isSet(flags, "width") && s.Width < 1 {
 			return usageError{fmt.Errorf("--width %d: use 1 or more, or futura lane pause", s.Width)}
 		}
 		if err := c.SetLaneKind(ctx, name, s); err != nil {
@@ -140,7 +140,7 @@ func (a *app) setLaneKind(ctx context.Context, flags *pflag.FlagSet, name string
 // keepBundle keeps what the flags don't change about bundles. Without a function for them
 // there is nothing to keep.
 func keepBundle(s *futures.LaneSettings, was *futures.LaneKind, flags *pflag.FlagSet) {
-	if !flags.Changed("bundle") {
+	if !isSet(flags, "bundle") {
 		s.Bundle = was.Bundle
 	}
 	if s.Bundle == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -37,8 +38,8 @@ func (a *app) limitsSetCommand() *cobra.Command {
 	flags.Int64Var(&to.Bytes, "bytes", 0, "the most bytes that the store holds")
 	flags.Float64Var(&to.PerSecond, "per-second", 0, "the most futures that are submitted in a second")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if flags.NFlag() == 0 || !(flags.Changed("pending") || flags.Changed("running") || flags.Changed("bytes") ||
-			flags.Changed("per-second")) {
+		said := func(flag string) bool { return isSet(flags, flag) }
+		if !slices.ContainsFunc([]string{"pending", "running", "bytes", "per-second"}, said) {
 			return usageError{errors.New("say what to limit: --pending, --running, --bytes or --per-second")}
 		}
 		return a.open(cmd.Context(), func(c *futures.Client) error {

@@ -123,10 +123,10 @@ func (a *app) done(err error, outcome string, named ...string) error {
 	return a.say(form, said...)
 }
 
-// eachFlag calls the functions of the flags that the call gives, or of those that it leaves out.
+// eachFlag calls the functions of the flags that are set, or of those that are not.
 func eachFlag(flags *pflag.FlagSet, given bool, do map[string]func()) {
 	for flag, fn := range do {
-		if flags.Changed(flag) == given {
+		if isSet(flags, flag) == given {
 			fn()
 		}
 	}

@@ -62,7 +62,7 @@ func (a *app) submitToHandler(ctx context.Context, handler string, f *taskFlags,
 	if flags.Changed("key") && f.task.Key == "" {
 		return usageError{errors.New("--key is empty: a repeated submit would create another task")}
 	}
-	if flags.Changed("input") == flags.Changed("input-file") {
+	if isSet(flags, "input") == isSet(flags, "input-file") {
 		return usageError{errors.New("use --input or --input-file, one of them")}
 	}
 	input := []byte(f.args)

@@ -38,7 +38,7 @@ func (u *uniqueFlags) add(flags *pflag.FlagSet) {
 func (u *uniqueFlags) apply(t *futures.Task, flags *pflag.FlagSet) error {
 	asked := false
 	for _, name := range []string{"unique", "unique-by", "unique-until", "unique-for", "on-conflict"} {
-		asked = asked || flags.Changed(name)
+		asked = asked || isSet(flags, name)
 	}
 	if !asked {
 		return nil

@@ -92,7 +92,7 @@ func (f *workerFlags) check(flags *pflag.FlagSet) (err error) {
 	switch {
 	case len(f.options.Queues) == 0 || slices.Contains(f.options.Queues, ""):
 		return usageError{errors.New("--queue is empty: name a queue, or leave the flag out to serve the queue default")}
-	case flags.Changed("slots") && f.options.Slots < 1:
+	case isSet(flags, "slots") && f.options.Slots < 1:
 		return usageError{fmt.Errorf("--slots %d: use 1 or more, or leave the flag out for one per core", f.options.Slots)}
 	case f.options.Objects.Memory < 0 || f.options.Objects.Disk < 0:
 		return usageError{errors.New("--object-memory and --object-disk are numbers of bytes, not below 0")}
