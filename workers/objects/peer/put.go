@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,12 +186,12 @@ func (s *source) put(owner Owner, r io.Reader, about int64) (objects.Ref, error)
 		answered <- a
 	}()
 	sent, err := s.send(r)
-	if err == nil {
-		err = s.SetReadDeadline(time.Now().Add(s.client.options.PieceTimeout))
-	}
 	var readFailed readError
 	if errors.As(err, &readFailed) {
 		_ = s.Close() // the server drops what it has
+	} else {
+		// A server that takes no more may have said why, or not answer at all.
+		err = cmp.Or(err, s.SetReadDeadline(time.Now().Add(s.client.options.PieceTimeout)))
 	}
 	a := <-answered
 	switch {

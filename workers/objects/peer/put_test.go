@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -168,5 +169,25 @@ func TestPutAnswers(t *testing.T) {
 		if name == "another object" {
 			require.ErrorIs(t, err, objects.ErrDamaged)
 		}
+	}
+}
+
+// TestPutToAServerThatStopsReading ends, though the server neither takes more nor answers.
+func TestPutToAServerThatStopsReading(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	address := hostileServer(t, testToken, func(net.Conn, request) { <-over })
+	defer close(over)
+	client := newClient(t, Options{PieceTimeout: 100 * time.Millisecond})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := client.Put(t.Context(), address, rand.NewChaCha8([32]byte{}), 0)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the put goes on")
 	}
 }
