@@ -2,6 +2,7 @@ package workers
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -99,4 +100,58 @@ func TestArrivals(t *testing.T) {
 	require.NoError(t, k.fetch(b.ctx, &row, ref.Hash, func(n int64) { arrived = append(arrived, n) }))
 	require.Equal(t, []int64{int64(len(content))}, arrived)
 	require.True(t, k.store.Has(ref.Hash))
+}
+
+// slowHolder has the objects of another worker, and calls meanwhile before it delivers one.
+type slowHolder struct {
+	value     string
+	meanwhile func()
+}
+
+// OpenObject implements results.ObjectReader.
+func (h *slowHolder) OpenObject(context.Context, string, int64, *results.Copy) (results.OpenObject, error) {
+	return h, nil
+}
+
+// ReadAt implements results.OpenObject.
+func (h *slowHolder) ReadAt(_ context.Context, p []byte, offset int64) error {
+	h.meanwhile()
+	copy(p, h.value[offset:])
+	return nil
+}
+
+// Close implements results.OpenObject.
+func (*slowHolder) Close() {}
+
+// TestATakeMayTakeLong has an object arrive after what holds it for a while has ended: it is
+// held as any other, goes with its future, and is handed over until then.
+func TestATakeMayTakeLong(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	first, second := b.register(), b.register()
+	k, err := newKeeper(b.cluster, ObjectOptions{Memory: 8 << 20}, true)
+	require.NoError(t, err)
+	k.worker, k.reg = second.ID(), second
+	defer func() { require.NoError(t, k.close()) }()
+	ids, err := b.cluster.DrawIDs(1)
+	require.NoError(t, err)
+	ref := objects.RefOf(4, []objects.Hash{objects.HashPiece([]byte("slow"))})
+	_, err = results.Of(b.cluster).Put(b.ctx, results.Value{ID: ids[0], Object: ref.Hash.String(), Size: 4,
+		Holder: first.ID()})
+	require.NoError(t, err)
+	results.Of(b.cluster).OfferReader(&slowHolder{"slow", func() {
+		b.clock.Advance(putGrace)
+		require.NoError(t, k.sweep(b.ctx))
+	}})
+	var owner peer.Owner
+	copy(owner[:], ids[0][:])
+	require.NoError(t, k.take(b.ctx, owner, peer.TakeOptions{Alone: true, Arrived: func(int64) {}}))
+	require.NoError(t, k.sweep(b.ctx))
+	require.True(t, k.store.Has(ref.Hash))
+	sole, err := k.soleObjects(b.ctx)
+	require.NoError(t, err)
+	require.Len(t, sole, 1)
+	require.NoError(t, b.cluster.Discard(b.ctx, ids[0]))
+	require.NoError(t, k.sweep(b.ctx))
+	require.False(t, k.store.Has(ref.Hash))
 }

@@ -31,10 +31,12 @@ func (k *keeper) take(ctx context.Context, owner peer.Owner, o peer.TakeOptions)
 	if err != nil {
 		return err
 	}
-	// From here on a sweep leaves it.
-	k.hold(id, hash, k.cluster.Now().Add(putGrace))
-	if err := k.fetchOnce(ctx, &row, hash, o.Arrived); err != nil {
-		return missingAs(err)
+	// A sweep leaves what is held; before, it may drop what is there for others. A transfer may take longer than a hold.
+	for held := false; !held; held = k.store.Has(hash) {
+		if err := k.fetchOnce(ctx, &row, hash, o.Arrived); err != nil {
+			return missingAs(err)
+		}
+		k.hold(id, hash, k.cluster.Now().Add(putGrace))
 	}
 	return missingAs(results.Of(k.cluster).AddCopy(ctx, k.reg.ID(), id, row.Result.Token, o.Alone))
 }
