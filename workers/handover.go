@@ -117,7 +117,8 @@ func rebuildable(r *layout.Row) int {
 	return 2
 }
 
-// isAlone reports whether this worker has the only copy of a result.
+// isAlone reports whether this worker has the only copy of a result, but for those of others that are leaving: each of
+// them counts on what stays.
 func (k *keeper) isAlone(ctx context.Context, row *layout.Row) (bool, error) {
 	if row.Object() == "" {
 		return false, nil
@@ -128,7 +129,7 @@ func (k *keeper) isAlone(ctx context.Context, row *layout.Row) (bool, error) {
 	}
 	mine := false
 	for i := range copies {
-		if copies[i].Alive && copies[i].Worker != k.worker {
+		if copies[i].Alive && !copies[i].Leaving && copies[i].Worker != k.worker {
 			return false, nil
 		}
 		mine = mine || copies[i].Worker == k.worker

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers/objects/held"
 )
 
@@ -64,4 +66,46 @@ func at(ids []layout.ID, id layout.ID) int {
 		}
 	}
 	return -1
+}
+
+// TestAllWithACopyStop has two workers with a copy of a result stop at the same time: one that
+// stays takes it.
+func TestAllWithACopyStop(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	reader := seamReader{}
+	results.Of(b.cluster).OfferReader(reader)
+	var workers []*Worker
+	var seams []*seam.Worker
+	for range 3 {
+		s := &seam.Worker{Manual: true, RoomOf: func(worker string) int64 {
+			free, _ := reader[layout.WorkerID(worker)].Room()
+			return free
+		}, Give: func(ctx context.Context, worker string, id [16]byte, alone bool) error {
+			return reader[layout.WorkerID(worker)].Take(ctx, id, alone)
+		}}
+		w, err := FromCluster(b.cluster, Options{Slots: 1, Seam: s, Objects: ObjectOptions{Memory: 1 << 20, Above: -1}})
+		require.NoError(t, err)
+		_, err = s.Step(b.ctx, b.clock.Now())
+		require.NoError(t, err)
+		reader[w.ID()], workers, seams = s, append(workers, w), append(seams, s)
+	}
+	put, stays := b.putWith(seams[0], "put"), workers[2].ID()
+	require.NoError(t, seams[1].Take(b.ctx, put, false))
+	for _, w := range workers[:2] {
+		require.NoError(t, results.Of(b.cluster).StopHolding(b.ctx, w.ID()))
+	}
+	for _, w := range workers[:2] {
+		sole, err := w.keeping().kept.soleObjects(b.ctx)
+		require.NoError(t, err)
+		require.Len(t, sole, 1, "the other one goes as well")
+	}
+	for _, s := range seams[:2] {
+		require.NoError(t, s.Leave(b.ctx))
+	}
+	copies, err := results.Of(b.cluster).Copies(b.ctx, put)
+	require.NoError(t, err)
+	require.Len(t, copies, 1)
+	require.Equal(t, stays, copies[0].Worker)
+	require.NoError(t, seams[2].Leave(b.ctx))
 }

@@ -14,9 +14,10 @@ const MaxCopies = 64
 // Copy is a copy of a result as an object in the store of a worker.
 type Copy struct {
 	layout.CopyRecord
-	// Alive says that the worker is registered. Objects and Secret are then those of
+	// Alive says that the worker is registered. Leaving, Objects and Secret are then those of
 	// layout.WorkerInfo.
 	Alive   bool
+	Leaving bool
 	Objects string
 	Secret  layout.Secret
 	// Key is that of the record.
@@ -52,7 +53,8 @@ func Copies(ctx context.Context, tx kv.Reader, k layout.Keyspace, id layout.ID) 
 		if err := layout.Decode(k.Worker(copies[i].Worker, layout.WorkerAlive), value, &info); err != nil {
 			return nil, err
 		}
-		copies[i].Alive, copies[i].Objects, copies[i].Secret = true, info.Objects, info.Secret
+		copies[i].Alive, copies[i].Leaving = true, info.Leaving
+		copies[i].Objects, copies[i].Secret = info.Objects, info.Secret
 	}
 	return copies, nil
 }
