@@ -45,8 +45,11 @@ func (m *membership) stay(left []layout.Row) ([]layout.Row, error) {
 		id, _ := layout.ParseID(saved[i].Owner) // it is the text of one
 		stays[id], bytes = true, bytes+saved[i].Size
 	}
+	until := w.cluster.Now().Add(stayFor)
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(stays)), sweptTogether) {
-		if err := results.Of(w.cluster).LeaveCopies(ctx, m.reg.ID(), ids, w.cluster.Now().Add(stayFor)); err != nil {
+		if err := m.lastly(func(ctx context.Context) error {
+			return results.Of(w.cluster).LeaveCopies(ctx, m.reg.ID(), ids, until)
+		}); err != nil {
 			w.options.Logger.Warn("the next worker with the directory has the objects, but readers won't wait for it",
 				"directory", k.dir, "error", err)
 			break
