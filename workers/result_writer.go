@@ -2,6 +2,7 @@ package workers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +32,12 @@ type jobKey struct{}
 // as an object, on a worker with an object store, the result goes there as it is
 // written, and may have any size that the store has room for; else it goes to the store of
 // the cluster, from 1 MiB on as it is written, and has at most 64 MiB. If the function
-// fails, what it has written is dropped. If
-// the object store has no room, an attempt that writes more than 64 MiB fails for good as
-// too_large, and another one when the function returns, to be tried again. All
-// calls of one function get the same writer, which belongs to one goroutine. Its Write
-// returns an error that the function should return. ResultWriter returns an error for a
-// context that is not a function's.
+// fails, what it has written is dropped. If the object store has no room, an attempt that
+// writes more than 64 MiB fails for good as too_large, and another one when the function
+// returns, to be tried again. All calls of one function get the same writer, which belongs
+// to one goroutine. Its Write returns an error that the function should return; after it
+// the attempt fails in any case. ResultWriter returns an error for a context that is not a
+// function's.
 func ResultWriter(ctx context.Context) (io.Writer, error) {
 	j, ok := ctx.Value(jobKey{}).(*job)
 	if !ok {
@@ -62,6 +63,7 @@ type resultStream struct {
 	mu    sync.Mutex
 	over  bool
 	full  error // why the object store has no room: what is written is dropped
+	large error // why nothing more is taken: a result that lacks some of it is none
 	value bytes.Buffer
 	// sink has what was in value too, nil before.
 	sink     io.Writer
@@ -130,8 +132,11 @@ func (s *resultStream) Write(p []byte) (n int, err error) {
 	switch {
 	case s.over:
 		return 0, errResultOver
+	case s.large != nil:
+		return 0, s.large
 	case int64(len(p)) > s.limit-s.size:
-		return 0, fmt.Errorf("%w: more than %d bytes", errResultTooLarge, s.limit)
+		s.large = fmt.Errorf("%w: more than %d bytes", errResultTooLarge, s.limit)
+		return 0, s.large
 	case s.pipe == nil:
 		n, err = s.keep(p)
 	case s.full == nil:
@@ -143,7 +148,8 @@ func (s *resultStream) Write(p []byte) (n int, err error) {
 		n = len(p) // counted, and dropped
 	}
 	if s.size += int64(n); s.full != nil && s.size > layout.MaxPut {
-		err = fmt.Errorf("%w: more than %d bytes, and %w", errResultTooLarge, layout.MaxPut, s.full)
+		s.large = fmt.Errorf("%w: more than %d bytes, and %w", errResultTooLarge, layout.MaxPut, s.full)
+		err = s.large
 	}
 	return n, err
 }
@@ -187,6 +193,7 @@ func (s *resultStream) endKept(failed error, result *layout.Result) error {
 func (s *resultStream) end(failed error, result *layout.Result) error {
 	s.mu.Lock()
 	s.over = true
+	failed = cmp.Or(failed, s.large)
 	s.mu.Unlock()
 	result.Codec = layout.CodecRaw
 	if s.pipe == nil {
