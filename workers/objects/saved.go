@@ -19,7 +19,7 @@ const (
 	// savedList is the file that names them. It comes last: without it the directory is torn.
 	savedList = "list.json"
 	// A directory without a list is removed after tornAfter: before, it may be on its way.
-	// One whose objects were not wanted, as by a worker of another store, goes after staleAfter.
+	// One of whose objects none is wanted, as by a worker of another store, goes after staleAfter.
 	tornAfter  = time.Hour
 	staleAfter = 7 * 24 * time.Hour
 	// maxSavedList bounds a list, in bytes.
@@ -129,7 +129,8 @@ func writeSynced(path string, write func(*os.File) error) error {
 
 // Restore offers each object that was saved in Dir under a realm to take, which opens it if it
 // wants it, and reports whether it is done with it: then it is removed. What take reads may
-// be torn or other bytes: Put tells by the name. With an error of take it stops.
+// be torn or other bytes: Put tells by the name. With an error of take it stops. Files of which none
+// is opened are removed once they are a week old.
 func Restore(dir, realm string, take func(Saved, func() (io.ReadCloser, error)) (done bool, err error)) error {
 	found, err := filepath.Glob(filepath.Join(escapeGlob(dir), savedPrefix+"*"))
 	if err != nil {
@@ -155,22 +156,26 @@ func restoreOne(dir, realm string, take func(Saved, func() (io.ReadCloser, error
 	}
 	list, err := readSavedList(dir)
 	torn, age := errors.Is(err, os.ErrNotExist), time.Since(info.ModTime())
+	others := err == nil && list.Realm != realm
 	switch {
-	case torn && age > tornAfter, age > staleAfter:
+	case torn && age > tornAfter, (others || err != nil) && age > staleAfter:
 		return os.RemoveAll(dir)
-	case torn, err == nil && list.Realm != realm:
+	case torn, others:
 		return nil
 	case err != nil:
 		return err
 	}
-	left := map[string]bool{}
+	left, wanted := map[string]bool{}, false
 	for _, saved := range list.Objects {
 		hash, err := ParseHash(saved.Hash)
 		if err != nil {
 			continue
 		}
 		path := filepath.Join(dir, hash.String())
-		done, err := take(saved, func() (io.ReadCloser, error) { return os.Open(path) })
+		done, err := take(saved, func() (io.ReadCloser, error) {
+			wanted = true
+			return os.Open(path)
+		})
 		if err != nil {
 			return err
 		}
@@ -182,7 +187,7 @@ func restoreOne(dir, realm string, take func(Saved, func() (io.ReadCloser, error
 			err = cmp.Or(err, os.Remove(path))
 		}
 	}
-	if !kept {
+	if !kept || !wanted && age > staleAfter {
 		return os.RemoveAll(dir)
 	}
 	if errors.Is(err, os.ErrNotExist) {

@@ -78,8 +78,43 @@ func TestSavedObjectsComeBack(t *testing.T) {
 	for _, one := range found {
 		require.NoError(t, os.Chtimes(one, old, old))
 	}
-	require.Empty(t, restore("realm", func(Saved) bool { return true }))
+	require.Empty(t, restore("another", func(Saved) bool { return true }))
 	found, err = filepath.Glob(filepath.Join(dir, savedPrefix+"*"))
 	require.NoError(t, err)
 	require.Empty(t, found)
+}
+
+// TestSavedObjectsAreWantedLater has a worker start again after more than a week: what it wants comes back, and stays
+// while it has no room for it. What nobody wants is removed.
+func TestSavedObjectsAreWantedLater(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, Options{Dir: dir, Memory: 1 << 20})
+	ref, err := s.PutBytes(t.Context(), []byte("content"), PutOptions{})
+	require.NoError(t, err)
+	_, err = s.Save(t.Context(), "realm", []Saved{{"a", ref.Hash.String(), ref.Size}, {"b", ref.Hash.String(), ref.Size}})
+	require.NoError(t, err)
+	restore := func(wants, done bool) (offered int) {
+		found, err := filepath.Glob(filepath.Join(dir, savedPrefix+"*"))
+		require.NoError(t, err)
+		old := time.Now().Add(-8 * 24 * time.Hour)
+		for _, one := range found {
+			require.NoError(t, os.Chtimes(one, old, old))
+		}
+		require.NoError(t, Restore(dir, "realm", func(_ Saved, read func() (io.ReadCloser, error)) (bool, error) {
+			offered++
+			if wants {
+				f, err := read()
+				require.NoError(t, err)
+				require.NoError(t, f.Close())
+			}
+			return done, nil
+		}))
+		return offered
+	}
+	require.Equal(t, 2, restore(true, false))
+	require.Len(t, savedFiles(t, dir), 1)
+	require.Equal(t, 2, restore(false, false))
+	require.Empty(t, savedFiles(t, dir))
+	require.Zero(t, restore(true, true))
 }
