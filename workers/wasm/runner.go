@@ -10,7 +10,8 @@ import (
 
 // RunModule implements workers.ModuleRunner. It returns an error where the
 // executor is closed, a stream of the call failed, or the call was lost with its
-// process: another run may do better.
+// process: another run may do better. A module that did not load in time fails as
+// "error": "timeout" is for one that ran for too long.
 func (e *Executor) RunModule(ctx context.Context, call workers.ModuleCall) (workers.ModuleOutcome, error) {
 	timeout := call.Timeout
 	if timeout == 0 {
@@ -34,6 +35,8 @@ func (e *Executor) RunModule(ctx context.Context, call workers.ModuleCall) (work
 	case failure.Kind == KindLost || failure.Kind == KindCancelled:
 		return outcome, err
 	}
-	outcome.Kind, outcome.Message = layout.FailureKind(failure.Kind), failure.Message
+	if outcome.Kind, outcome.Message = layout.FailureKind(failure.Kind), failure.Message; errors.As(err, new(*timeLimit)) {
+		outcome.Kind = layout.KindError
+	}
 	return outcome, nil
 }

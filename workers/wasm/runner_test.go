@@ -58,3 +58,22 @@ func TestACallTellsItsUsage(t *testing.T) {
 		require.Zero(t, out.Usage.CPUUser+out.Usage.CPUSys)
 	}
 }
+
+// TestAModuleThatDoesNotLoadInTime has not run: what its future says of its time has nothing to do with it.
+func TestAModuleThatDoesNotLoadInTime(t *testing.T) {
+	t.Parallel()
+	executor, err := wasm.New(t.Context(), wasm.Config{
+		Isolation: wasm.IsolationInProcess, LoadTimeout: time.Millisecond,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, executor.Close(context.Background())) })
+	out, err := executor.RunModule(t.Context(), workers.ModuleCall{
+		CID: "c", Timeout: time.Hour, Load: func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, wasm.KindError, out.Kind)
+	require.Contains(t, out.Message, "loading the module took longer than its limit of 1ms")
+}
