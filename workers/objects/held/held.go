@@ -23,7 +23,7 @@ const (
 	_ uint = objects.PieceSize - layout.ObjectPiece
 )
 
-// maxClients is how many workers' connections are kept.
+// maxClients is how many workers' connections are kept, of the workers that were used last.
 const maxClients = 64
 
 // Reader is a results.ObjectReader. Its methods may be called from many
@@ -31,7 +31,15 @@ const maxClients = 64
 type Reader struct {
 	mu      sync.Mutex
 	closed  bool
-	clients map[string]*peer.Client // by secret
+	clients map[string]*kept // by secret
+	used    int64            // how often any was
+}
+
+// kept are the connections to one worker.
+type kept struct {
+	client *peer.Client
+	users  int
+	last   int64 // use
 }
 
 // OpenObject implements results.ObjectReader. What is read of the object is
@@ -92,21 +100,45 @@ func (r *Reader) client(secret string) (c *peer.Client, done func(), err error) 
 	if r.closed {
 		return nil, nil, objects.ErrClosed
 	}
-	if c := r.clients[secret]; c != nil {
-		return c, func() {}, nil
+	k := r.clients[secret]
+	if k == nil {
+		// The worker chose where it is reached, and in which network.
+		if c, err = peer.NewClient(peer.Options{Token: secret, Attempts: 1, PlainText: true}); err != nil {
+			return nil, nil, err
+		}
+		k = &kept{client: c}
+		if len(r.clients) >= maxClients && !r.evict() {
+			return c, func() { _ = c.Close() }, nil // it was for this read alone
+		}
+		if r.clients == nil {
+			r.clients = map[string]*kept{}
+		}
+		r.clients[secret] = k
 	}
-	// The worker chose where it is reached, and in which network.
-	if c, err = peer.NewClient(peer.Options{Token: secret, Attempts: 1, PlainText: true}); err != nil {
-		return nil, nil, err
+	r.used++
+	k.users, k.last = k.users+1, r.used
+	return k.client, sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		k.users--
+	}), nil
+}
+
+// evict closes the connections that have not been used for longest, and reports whether there
+// are some without a user. It is called under mu.
+func (r *Reader) evict() bool {
+	oldest := ""
+	for secret, k := range r.clients {
+		if k.users == 0 && (oldest == "" || k.last < r.clients[oldest].last) {
+			oldest = secret
+		}
 	}
-	if len(r.clients) >= maxClients {
-		return c, func() { _ = c.Close() }, nil // it was for this read alone
+	if oldest == "" {
+		return false
 	}
-	if r.clients == nil {
-		r.clients = map[string]*peer.Client{}
-	}
-	r.clients[secret] = c
-	return c, func() {}, nil
+	_ = r.clients[oldest].client.Close() // nothing is under way
+	delete(r.clients, oldest)
+	return true
 }
 
 // Close closes all connections.
@@ -116,8 +148,8 @@ func (r *Reader) Close() error {
 	r.clients, r.closed = nil, true
 	r.mu.Unlock()
 	var errs []error
-	for _, c := range clients {
-		errs = append(errs, c.Close())
+	for _, k := range clients {
+		errs = append(errs, k.client.Close())
 	}
 	return errors.Join(errs...)
 }
