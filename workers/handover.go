@@ -33,11 +33,10 @@ func (m *membership) handOver(by time.Time) {
 		sole, err = k.soleObjects(ctx)
 		return err
 	})
-	if err == nil && len(sole) == 0 {
-		return
-	}
 	if err != nil {
-		w.options.Logger.Warn("objects could not be listed; what only this worker has is lost with it", "error", err)
+		w.options.Logger.Warn("objects could not be listed; what only this worker has of them is lost with it", "error", err)
+	}
+	if len(sole) == 0 {
 		return
 	}
 	moved, left, err := k.moveAll(ctx, sole)
@@ -78,7 +77,8 @@ func (k *keeper) isEmpty() bool {
 }
 
 // soleObjects returns the futures whose result is an object of which this worker has
-// the only copy, those that can't run again first.
+// the only copy, those that can't run again first. The error is that of futures, if any, which
+// can't be read.
 func (k *keeper) soleObjects(ctx context.Context) (sole []layout.Row, err error) {
 	k.mu.Lock()
 	ids := make([]layout.ID, 0, len(k.held))
@@ -87,22 +87,39 @@ func (k *keeper) soleObjects(ctx context.Context) (sole []layout.Row, err error)
 	}
 	k.mu.Unlock()
 	slices.SortFunc(ids, func(a, b layout.ID) int { return slices.Compare(a[:], b[:]) })
+	var unread error
 	for part := range slices.Chunk(slices.Compact(ids), sweptTogether) {
-		rows, err := k.cluster.GetMany(ctx, part)
+		without, err := readable(part, func(ids []layout.ID) error {
+			some, err := k.onlyHere(ctx, ids)
+			sole = append(sole, some...)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		for i := range rows {
-			alone, err := k.isAlone(ctx, &rows[i])
-			if err != nil {
-				return nil, err
-			}
-			if alone {
-				sole = append(sole, rows[i])
-			}
+		for _, id := range part {
+			unread = errors.Join(unread, without[id])
 		}
 	}
 	slices.SortStableFunc(sole, func(a, b layout.Row) int { return cmp.Compare(rebuildable(&a), rebuildable(&b)) })
+	return sole, unread
+}
+
+// onlyHere returns those of some futures of whose result this worker has the only copy.
+func (k *keeper) onlyHere(ctx context.Context, ids []layout.ID) (sole []layout.Row, err error) {
+	rows, err := k.cluster.GetMany(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		alone, err := k.isAlone(ctx, &rows[i])
+		if err != nil {
+			return nil, err
+		}
+		if alone {
+			sole = append(sole, rows[i])
+		}
+	}
 	return sole, nil
 }
 

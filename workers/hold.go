@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -133,7 +134,14 @@ func (k *keeper) sweepSome(ctx context.Context, part []heldObject, until int64) 
 			ids = append(ids, key.id)
 		}
 	}
-	rows, err := k.cluster.GetMany(ctx, ids)
+	var rows []layout.Row
+	unread, err := readable(ids, func(ids []layout.ID) error {
+		some, err := k.cluster.GetMany(ctx, ids)
+		if err == nil {
+			rows = append(rows, some...)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -147,17 +155,41 @@ func (k *keeper) sweepSome(ctx context.Context, part []heldObject, until int64) 
 			running[r.ID] = true // its result may be on the way
 		}
 	}
-	copies, err := results.Of(k.cluster).CopyRecords(ctx, asObjects)
+	copies := map[layout.ID][]layout.CopyRecord{}
+	unknown, err := readable(asObjects, func(ids []layout.ID) error {
+		some, err := results.Of(k.cluster).CopyRecords(ctx, ids)
+		maps.Copy(copies, some)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	needed := func(key heldObject) bool {
-		return running[key.id] || slices.ContainsFunc(copies[key.id], func(c layout.CopyRecord) bool {
-			return c.Worker == k.worker && c.Object == key.hash.String()
-		})
+		is := func(c layout.CopyRecord) bool { return c.Worker == k.worker && c.Object == key.hash.String() }
+		return running[key.id] || unread[key.id] != nil || unknown[key.id] != nil ||
+			slices.ContainsFunc(copies[key.id], is)
 	}
 	k.forget(part, until, k.cluster.Now(), needed)
 	return nil
+}
+
+// readable reads futures together, and one by one if one of them can't be read: that costs no other one. It returns
+// why which can't.
+func readable(ids []layout.ID, read func([]layout.ID) error) (unread map[layout.ID]error, err error) {
+	if err := read(ids); !layout.IsUnreadable(err) {
+		return nil, err
+	}
+	unread = map[layout.ID]error{}
+	for _, id := range ids {
+		err := read([]layout.ID{id})
+		if err != nil && !layout.IsUnreadable(err) {
+			return nil, err
+		}
+		if err != nil {
+			unread[id] = fmt.Errorf("future %s: %w", id, err)
+		}
+	}
+	return unread, nil
 }
 
 // forget ends the holdings up to a number that are not needed. What was needed is held no longer than that.

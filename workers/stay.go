@@ -73,9 +73,9 @@ func (k *keeper) comeBack(ctx context.Context, w *Worker) {
 		if held {
 			number++
 		}
-		if errors.Is(err, objects.ErrFull) {
-			w.options.Logger.Warn("an object of an earlier worker has no room; it stays in the directory", "object", s.Hash,
-				"future", s.Owner, "error", err)
+		if errors.Is(err, objects.ErrFull) || layout.IsUnreadable(err) { // it costs no other one
+			w.options.Logger.Warn("an object of an earlier worker can't be held again; it stays in the directory", "object",
+				s.Hash, "future", s.Owner, "error", err)
 			err = nil
 		}
 		return done, err
