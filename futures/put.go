@@ -8,8 +8,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/vmihailenco/msgpack/v5"
-
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
 	"github.com/futura-run/futura/fdbmodel/results"
@@ -108,7 +106,7 @@ func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, e
 // PutValue puts a value, encoded as msgpack, as the result of a future of its type;
 // see Client.Put.
 func PutValue[T any](ctx context.Context, c *Client, value T, o PutOptions) (*Typed[T], error) {
-	encoded, err := msgpack.Marshal(&value)
+	encoded, err := encodeMsgpack(&value)
 	if err != nil {
 		return nil, fmt.Errorf("value to put: %w", err)
 	}

@@ -89,7 +89,7 @@ func (d Definition[In, Out]) Encode(codec string, out Out) ([]byte, error) {
 // Task returns a task that runs the function on in, for SubmitMany and
 // SubmitTx.
 func (d Definition[In, Out]) Task(in In, options ...Option) (Task, error) {
-	args, err := msgpack.Marshal(&in)
+	args, err := encodeMsgpack(&in)
 	if err != nil {
 		return Task{}, fmt.Errorf("arguments of %s: %w", d.name, err)
 	}
@@ -266,7 +266,7 @@ func encode(codec string, value any) ([]byte, error) {
 			return []byte(*raw), nil
 		}
 	}
-	return msgpack.Marshal(value)
+	return encodeMsgpack(value)
 }
 
 // decode reads exactly one value. The msgpack library panics on some inputs, such
