@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -74,6 +75,10 @@ func TestWhatIsStoppedAtItsStart(t *testing.T) {
 func TestWorkerStopsAtHangup(t *testing.T) {
 	t.Parallel()
 	for _, ignored := range []bool{false, true} {
+		if !ignored && signal.Ignored(syscall.SIGHUP) {
+			t.Log("SKIP: the tests run under nohup, so every process that they start survives a hangup")
+			continue
+		}
 		c := newTerminal(t)
 		cmd := c.command("worker", "--json")
 		if ignored {
