@@ -247,7 +247,7 @@ func (c *Client) ActorTask(ctx context.Context, name, key, method string, t Task
 		return t, err
 	}
 	ref := actors.Ref{Type: name, Key: key}
-	t.Function, t.Codec, t.Lane = goPrefix+name+"."+method, CodecJSON, ref.Lane()
+	t.Function, t.Codec, t.Lane, t.calls = goPrefix+name+"."+method, CodecJSON, ref.Lane(), name
 	_, _, isModule := layout.SplitWasm(method)
 	if isModule {
 		t.Function = method
@@ -270,7 +270,7 @@ func (c *Client) ActorTask(ctx context.Context, name, key, method string, t Task
 	}
 	m, err := c.methodOf(ctx, name, t.Function)
 	if err == nil && m.reads {
-		t.Lane = Lane{}
+		t.Lane, t.calls = Lane{}, ""
 		if t.Args, err = json.Marshal(Reading[json.RawMessage]{key, t.Args}); err != nil {
 			err = fmt.Errorf("%w: the arguments must be JSON: %w", layout.ErrBadSpec, err)
 		}
@@ -284,7 +284,7 @@ type calledMethod struct {
 	at           time.Time
 }
 
-// methodsKnown is how long what is known of a method counts.
+// methodsKnown is how long what is known of a method counts, and of a kind of lanes.
 const methodsKnown = 10 * time.Second
 
 // methodOf returns what workers say of a method, and has the cluster have the lanes that its calls need. It returns
@@ -308,10 +308,19 @@ func (c *Client) methodOf(ctx context.Context, name, function string) (calledMet
 	return m, nil
 }
 
-// ensureActors has the cluster have the kind of lanes of a type: of width 1, unless it was set otherwise.
+// kindFound is when a kind of lanes was found first, and last.
+type kindFound struct{ first, last time.Time }
+
+// ensureActors has the cluster have the kind of lanes of a type: of width 1, unless it was set otherwise. An operator
+// may have removed one that was found before: Submit and SubmitMany look again then, and what is sent is refused with
+// the result that it is sent with, so that a kind counts for a while only.
 func (c *Client) ensureActors(ctx context.Context, name string) error {
-	if _, known := c.actors.Load(name); known {
-		return nil
+	now := c.cluster.Now()
+	found := kindFound{first: now}
+	if known, is := c.actors.Load(name); is {
+		if found = known.(kindFound); now.Sub(found.last) < methodsKnown {
+			return nil
+		}
 	}
 	if err := actors.CheckType(name); err != nil {
 		return err
@@ -319,8 +328,24 @@ func (c *Client) ensureActors(ctx context.Context, name string) error {
 	if err := lanes.Of(c.cluster).EnsureKind(ctx, actors.LaneKind(name), layout.LaneKind{Width: 1}); err != nil {
 		return fmt.Errorf("actors of type %s: %w", name, err)
 	}
-	c.actors.LoadOrStore(name, c.cluster.Now())
+	found.last = c.cluster.Now()
+	c.actors.Store(name, found)
 	return nil
+}
+
+// forgetActors reports whether an error of a submit may say that a kind of lanes is gone which the client found
+// before. The next look is at the store.
+func (c *Client) forgetActors(err error, tasks ...Task) (again bool) {
+	if !errors.Is(err, ErrNotFound) {
+		return false
+	}
+	for i := range tasks {
+		if name := tasks[i].calls; name != "" {
+			c.actors.Delete(name)
+			again = true
+		}
+	}
+	return again
 }
 
 // ensureCalls is ensureActors for the types of actors that tasks of Method.Task call.
@@ -343,7 +368,7 @@ func (c *Client) ensureCallsTx(ctx context.Context, tx kv.Tx, tasks []Task) (mad
 		if name == "" || slices.Contains(made, name) {
 			continue
 		}
-		if since, known := c.actors.Load(name); known && c.cluster.Now().Sub(since.(time.Time)) > kv.TxLifetime {
+		if known, is := c.actors.Load(name); is && c.cluster.Now().Sub(known.(kindFound).first) > kv.TxLifetime {
 			continue
 		}
 		kind := actors.LaneKind(name)

@@ -8,7 +8,8 @@
 // A [Client] awaits any number of futures with one watch of the store and no
 // goroutine of their own. Its methods, and those of [Future], may be called
 // from many goroutines. They return the store's errors unchanged (see package
-// fdbmodel/kv), ctx's error when ctx ends, and [ErrClosed] after Close.
+// fdbmodel/kv), ctx's error when ctx ends, and, where they submit or wait, [ErrClosed]
+// after Close.
 //
 // A program that uses one of the stores that Futura knows by name can open
 // store, client and worker in one call with package futura.
@@ -71,7 +72,7 @@ type Client struct {
 	listener listener
 	objects  held.Reader
 	hints    *hints.Sender // nil without
-	actors   sync.Map      // the types of them whose kind of lanes exists, and the time when that was found
+	actors   sync.Map      // the types of them whose kind of lanes exists, and when that was found: kindFound
 	methods  sync.Map      // of actors, that workers know
 	unhear   func()        // ends what hears of mail within the process, nil for nothing
 

@@ -57,7 +57,13 @@ func (c *Client) submit(ctx context.Context, t Task) (*Future, error) {
 	if err := c.writeAhead(ctx, &s); err != nil {
 		return nil, err
 	}
-	return c.commits.submit(ctx, s)
+	f, err := c.commits.submit(ctx, s)
+	if c.forgetActors(err, t) {
+		if err = c.ensureCalls(ctx, t); err == nil {
+			f, err = c.commits.submit(ctx, s)
+		}
+	}
+	return f, err
 }
 
 // SubmitMany creates futures, in transactions of up to 100 each, one after the
@@ -84,7 +90,13 @@ func (c *Client) submitMany(ctx context.Context, tasks []Task) ([]*Future, error
 	if err != nil {
 		return nil, err
 	}
-	return c.commitAdmitted(ctx, subs, waitsForRoom(tasks))
+	made, err := c.commitAdmitted(ctx, subs, waitsForRoom(tasks))
+	if len(made) == 0 && c.forgetActors(err, tasks...) {
+		if err = c.ensureCalls(ctx, tasks...); err == nil {
+			made, err = c.commitAdmitted(ctx, subs, waitsForRoom(tasks))
+		}
+	}
+	return made, err
 }
 
 // commit creates futures whose ids are already known: notices of their ends may
@@ -231,6 +243,7 @@ func (c *Client) submitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 		return nil, err
 	}
 	if s.answers, err = c.cluster.SubmitTx(ctx, tx, subs); err != nil {
+		c.forgetActors(err, tasks...)
 		s.done()
 		return nil, err
 	}
@@ -249,7 +262,8 @@ func (s *TxFutures) Committed(ctx context.Context, version kv.Version) {
 		s.done()
 	}
 	for _, name := range s.actors {
-		s.client.actors.LoadOrStore(name, s.client.cluster.Now())
+		now := s.client.cluster.Now()
+		s.client.actors.LoadOrStore(name, kindFound{now, now})
 	}
 	s.client.cluster.Wake(ctx, version, s.answers)
 }

@@ -143,7 +143,7 @@ type Task struct {
 	// and costs a subscription. Defaults to false.
 	NoNotify bool
 
-	calls    string // the type of the actor that Method.Task made it for, empty for others
+	calls    string // the type of the actor that Method.Task or ActorTask made it for, empty for others
 	emptyKey bool   // Key was given an empty key
 }
 
