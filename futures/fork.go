@@ -119,12 +119,7 @@ func (c *Client) Fork(ctx context.Context, id ID, o ForkOptions) (Forked, error)
 		return Forked{}, err
 	}
 	request.Source = id
-	done, err := c.admit(ctx, 1, o.WaitForRoom)
-	if err != nil {
-		return Forked{}, err
-	}
-	defer done()
-	made, err := c.makeForks(ctx, []forks.Request{request})
+	made, err := c.admitForks(ctx, []forks.Request{request}, o.WaitForRoom)
 	if err == nil {
 		err = made[0].Err
 	}
@@ -132,6 +127,35 @@ func (c *Client) Fork(ctx context.Context, id ID, o ForkOptions) (Forked, error)
 		return Forked{}, err
 	}
 	return forkedOf(&made[0]), nil
+}
+
+// admitForks makes forks once the cluster has room for them. Those that were made before under their name need none.
+func (c *Client) admitForks(ctx context.Context, requests []forks.Request, wait bool) ([]forks.Made, error) {
+	n, named := len(requests), requests[0].Name != ""
+	done, err := c.admit(ctx, n, wait && !named)
+	if named && errors.Is(err, ErrLimit) {
+		there, failed := forks.Of(c.cluster).Preview(ctx, requests)
+		if failed != nil {
+			return nil, failed
+		}
+		n = 0
+		for i := range there {
+			if there[i].Err == nil && !there[i].Existed {
+				n++
+			}
+		}
+		if n == 0 {
+			return there, nil
+		}
+		if wait || n < len(requests) {
+			done, err = c.admit(ctx, n, wait)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return c.makeForks(ctx, requests)
 }
 
 // makeForks makes forks as the tracer wants, which learns their functions from no task: it gets empty ones.
@@ -333,12 +357,7 @@ func (m *manyForks) some(ctx context.Context, requests []forks.Request) ([]forks
 	if m.query.Preview {
 		return forks.Of(m.client.cluster).Preview(ctx, requests)
 	}
-	done, err := m.client.admit(ctx, len(requests), m.options.WaitForRoom)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return m.client.makeForks(ctx, requests)
+	return m.client.admitForks(ctx, requests, m.options.WaitForRoom)
 }
 
 func (m *manyForks) count(one *forks.Made) {

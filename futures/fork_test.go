@@ -209,3 +209,51 @@ func TestManyForksGoOnWhereTheyWere(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, [2]int{0, count}, [2]int{all.Forked, all.Existed})
 }
+
+// TestForksThatExistNeedNoRoom repeats forks of a name in a cluster that is full.
+func TestForksThatExistNeedNoRoom(t *testing.T) {
+	t.Parallel()
+	n, ctx := futurestest.New(t), t.Context()
+	l := &ledger{}
+	order := futures.Define[int, string]("order")
+	n.Register(order.Bind(l.order))
+	var failed []futures.ID
+	for i := range 2 {
+		f, err := order.Submit(ctx, n.Client, i)
+		require.NoError(t, err)
+		_, err = f.Await(ctx)
+		require.ErrorIs(t, err, futures.ErrFailed)
+		failed = append(failed, f.ID())
+	}
+	fix := futures.ForkOptions{Name: "fix"}
+	first, err := n.Client.Fork(ctx, failed[0], fix)
+	require.NoError(t, err)
+	n.Run()
+	limit := func(pending int64) {
+		_, err := n.Client.SetLimits(ctx, func(l *futures.Limits) { l.Pending = pending })
+		require.NoError(t, err)
+	}
+	_, err = n.Client.Submit(ctx, futures.Task{Function: "go:later", Delay: time.Hour})
+	require.NoError(t, err)
+	limit(1)
+	for _, wait := range []bool{false, true} {
+		fix.WaitForRoom = wait
+		again, err := n.Client.Fork(ctx, failed[0], fix)
+		require.NoError(t, err)
+		require.True(t, again.Existed)
+		require.Equal(t, first.ID, again.ID)
+		_, err = n.Client.Fork(ctx, failed[1], fix)
+		require.ErrorIs(t, err, futures.ErrLimit)
+		_, err = n.Client.ForkMany(ctx, futures.ForkQuery{}, fix)
+		require.ErrorIs(t, err, futures.ErrLimit)
+	}
+	_, err = n.Client.Fork(ctx, failed[0], futures.ForkOptions{})
+	require.ErrorIs(t, err, futures.ErrLimit)
+	limit(2)
+	done, err := n.Client.ForkMany(ctx, futures.ForkQuery{}, fix)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 1}, []int{done.Existed, done.Forked})
+	done, err = n.Client.ForkMany(ctx, futures.ForkQuery{}, fix)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 0}, []int{done.Existed, done.Forked})
+}
