@@ -2,6 +2,7 @@ package futures
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -173,9 +174,17 @@ func (m Method[In, Out]) Remind(ctx context.Context, key, name string, d time.Du
 	if name == "" || len(name) > maxReminder {
 		return ID{}, fmt.Errorf("%w: reminder %.80q: use a name of 1 to %d bytes", layout.ErrBadName, name, maxReminder)
 	}
-	unique := fmt.Sprintf("reminder %q of actor %s/%s", name, m.actor, key)
-	return m.Send(ctx, key, in, append(slices.Clip(options), Delay(d),
-		WithUnique(Unique{Key: unique, Until: UntilClaim, OnConflict: ConflictReplace}))...)
+	unique := Unique{Key: reminderKey(name, m.actor, key), Until: UntilClaim, OnConflict: ConflictReplace}
+	return m.Send(ctx, key, in, append(slices.Clip(options), Delay(d), WithUnique(unique))...)
+}
+
+// reminderKey is the unique key of the reminders of a name. That of a name which is too long in quotes has its hash.
+func reminderKey(name, actor, key string) string {
+	unique := fmt.Sprintf("reminder %q of actor %s/%s", name, actor, key)
+	if len(unique) > layout.MaxUniqueKey {
+		unique = fmt.Sprintf("reminder %x of actor %s/%s", sha256.Sum256([]byte(name)), actor, key)
+	}
+	return unique
 }
 
 // maxReminder is the maximum length of the name of a reminder, in bytes.

@@ -53,12 +53,15 @@ func (w *watches) rung(t *testing.T, keys ...string) (all []string) {
 // last one of each actor and name counts.
 func TestRemindersOfANameReplaceEachOther(t *testing.T) {
 	t.Parallel()
-	w, longest := newWatches(t), strings.Repeat("n", 256)
-	for _, a := range []alarm{{"a", "tea", "first"}, {"b", "tea", "his"}, {"a", "tea", "last"}, {"a", longest, "long"}} {
+	w, longest, odd := newWatches(t), strings.Repeat("n", 256), strings.Repeat("\x01", 256)
+	for _, a := range []alarm{
+		{"a", "tea", "first"}, {"b", "tea", "his"}, {"a", odd, "never"}, {"a", "tea", "last"}, {"a", longest, "long"},
+		{"a", odd, "odd"},
+	} {
 		_, err := w.set.Call(t.Context(), w.Client, "a", a)
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"a: last long", "b: his"}, w.rung(t, "a", "b"))
+	require.Equal(t, []string{"a: last long odd", "b: his"}, w.rung(t, "a", "b"))
 	for _, name := range []string{"", longest + "n"} {
 		_, err := w.set.Call(t.Context(), w.Client, "a", alarm{"a", name, "never"}, futures.Retries(0))
 		require.ErrorContains(t, err, "use a name of 1 to 256 bytes")

@@ -77,7 +77,7 @@ func actorMutants() []mutant {
 			new: "next.Head.Size = c.Read.Value, c.Schema, was.Codec, was.Size"},
 		{name: "reminders of several actors replace each other", file: "futures/method.go",
 			by:  suites{{of: "futures", run: "Remind"}},
-			old: "name, m.actor, key)\n\treturn m.Send", new: "name, m.actor, \"\")\n\treturn m.Send"},
+			old: "reminderKey(name, m.actor, key)", new: "reminderKey(name, m.actor, \"\")"},
 		{name: "a migrated state that looks as before is not written", file: "futures/actor.go",
 			by:  suites{{of: "futures", run: "Migrate"}},
 			old: "if s.Exists() && !migrated {", new: "if s.Exists() {"},
