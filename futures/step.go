@@ -200,7 +200,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return sleep(ctx, func(now time.Time) time.Time { return now.Add(d) })
 }
 
-// SleepUntil is Sleep until a time.
+// SleepUntil is Sleep until a time. For one behind the year 9999 it returns a permanent error.
 func SleepUntil(ctx context.Context, t time.Time) error {
 	return sleep(ctx, func(time.Time) time.Time { return t })
 }
@@ -222,6 +222,9 @@ func sleep(ctx context.Context, until func(now time.Time) time.Time) error {
 	if recorded == nil {
 		now := log.Now()
 		recorded = &taskcontext.RecordedStep{Started: now, Wake: later(now, until(now))}
+		if err := checkTime("it sleeps", recorded.Wake); err != nil {
+			return permanentError{fmt.Errorf("step %s: %w", step, err)}
+		}
 		if err := log.Record(ctx, step, *recorded); err != nil {
 			return err
 		}

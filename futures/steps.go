@@ -45,7 +45,7 @@ func (c *Client) Steps(ctx context.Context, id ID) ([]StepView, error) {
 			StartedAt: time.UnixMilli(s.StartedAt), At: time.UnixMilli(s.At), Size: s.Size, Origin: s.Origin,
 			Unused: s.Unused}
 		if s.Wake != 0 {
-			views[i].Wake = time.UnixMilli(s.Wake)
+			views[i].Wake = time.UnixMilli(min(s.Wake, lastMillis)).UTC()
 		}
 	}
 	return views, nil

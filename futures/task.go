@@ -72,7 +72,7 @@ type Task struct {
 	// Timeout bounds one attempt. Defaults to no bound.
 	Timeout time.Duration
 	// Delay, or else NotBefore, is when the future becomes ready. Default to at
-	// once.
+	// once. All times are up to the end of the year 9999: Submit returns ErrBadSpec for later ones.
 	Delay     time.Duration
 	NotBefore time.Time
 	// Expires is how long the future may wait, counted from its submit, or from the end of its

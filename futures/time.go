@@ -21,19 +21,40 @@ func (c *Client) setLimits(ctx context.Context, t *Task, s *fdbmodel.Submission)
 	if t.Expires < 0 {
 		return fmt.Errorf("%w: it may wait for %v, which is negative", layout.ErrBadSpec, t.Expires)
 	}
+	if err := checkTime("it is delayed", s.NotBefore); err != nil {
+		return err
+	}
 	if t.Expires > 0 {
 		ready := c.cluster.Now()
 		if s.NotBefore.After(ready) {
 			ready = s.NotBefore
 		}
-		s.Spec.ExpiresAt = layout.Millis(ready.Add(t.Expires))
+		expires := ready.Add(t.Expires)
+		if err := checkTime("it may wait", expires); err != nil {
+			return err
+		}
+		s.Spec.ExpiresAt = layout.Millis(expires)
+	}
+	if err := checkTime("it has", t.Deadline); err != nil {
+		return err
 	}
 	deadline, _ := ctx.Value(taskcontext.DeadlineKey{}).(time.Time)
 	if own := t.Deadline; !own.IsZero() && (deadline.IsZero() || own.Before(deadline)) {
 		deadline = own
 	}
 	if !deadline.IsZero() {
-		s.Spec.Deadline = max(1, layout.Millis(deadline))
+		s.Spec.Deadline = layout.Millis(later(deadline, time.UnixMilli(1)))
+	}
+	return nil
+}
+
+// lastMillis is the end of the year 9999 in UTC: JSON has no later times, and records no much later ones.
+const lastMillis = 253402300799999
+
+// checkTime returns ErrBadSpec for a time behind the last one.
+func checkTime(what string, until time.Time) error {
+	if until.After(time.UnixMilli(lastMillis)) {
+		return fmt.Errorf("%w: %s until %v: use a time up to the end of the year 9999", layout.ErrBadSpec, what, until)
 	}
 	return nil
 }

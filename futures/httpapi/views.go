@@ -267,4 +267,10 @@ func timeIfSet(millis int64) *time.Time {
 	return &at
 }
 
-func timeOf(millis int64) time.Time { return time.UnixMilli(millis).UTC() }
+// The times that JSON can write, in milliseconds since 1970.
+const firstMillis, lastMillis = -62135596800000, 253402300799999
+
+// timeOf is a time of a record, or the nearest one that JSON can write.
+func timeOf(millis int64) time.Time {
+	return time.UnixMilli(min(max(millis, firstMillis), lastMillis)).UTC()
+}
