@@ -1,6 +1,7 @@
 package futures
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -24,18 +25,23 @@ func (f *Future) Await(ctx context.Context) (Result, error) {
 	return o.Result, o.Err
 }
 
-// awaitEnd is Await for callers that don't want the value: a large one is not read unless
-// others of this client want it.
-func (f *Future) awaitEnd(ctx context.Context) error {
+// AwaitEnd is Await without the result: a large one is not read, unless others of this client want it. It returns
+// nil for a future that is realized. When ctx ends, it returns ctx's error, and does not look for the reason.
+func (f *Future) AwaitEnd(ctx context.Context) error {
+	interrupted, ended := f.awaitEnd(ctx)
+	return cmp.Or(interrupted, ended)
+}
+
+func (f *Future) awaitEnd(ctx context.Context) (interrupted, ended error) {
 	g := newGroup(1, false)
 	g.light = true
 	if err := f.client.await(ctx, []*Future{f}, g); err != nil {
-		return f.unsettled(ctx, err)
+		return err, nil
 	}
 	if o := f.client.registry.settledOf(f); o != nil {
-		return o.Err
+		return nil, o.Err
 	}
-	return nil
+	return nil, nil
 }
 
 // AwaitAll returns the results of all futures in their order, once all are

@@ -54,6 +54,7 @@ func seenOf(v *View) seenState {
 func (c *Client) Follow(ctx context.Context, id ID, seen func(View) error) error {
 	fs := []*Future{c.Future(id)}
 	g := newGroup(1, false)
+	g.light = true
 	waiters := c.join(fs, g)
 	defer c.leave(fs, waiters)
 	clk := c.cluster.Clock()

@@ -72,8 +72,13 @@ func (f *Future) Open(ctx context.Context) (*Stream, error) {
 			return c.stream(ctx, f.id, e.Result)
 		}
 		// Its own handle: this one may have seen an end before.
-		if err := c.Future(f.id).awaitEnd(ctx); err != nil && !errors.Is(err, ErrTooLarge) {
-			return nil, err
+		own := c.Future(f.id)
+		interrupted, ended := own.awaitEnd(ctx)
+		if interrupted != nil {
+			return nil, own.unsettled(ctx, interrupted)
+		}
+		if ended != nil && !errors.Is(ended, ErrTooLarge) {
+			return nil, ended
 		}
 	}
 }

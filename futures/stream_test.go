@@ -107,6 +107,30 @@ func TestOpenReadsNoValue(t *testing.T) {
 	}
 }
 
+// TestWaitsForAnEndReadNoValue follows and awaits a future whose result is an object.
+func TestWaitsForAnEndReadNoValue(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []func(*objectTeam, *futures.Future) error{
+		func(o *objectTeam, f *futures.Future) error {
+			return o.client.Follow(o.ctx, f.ID(), func(futures.View) error { return nil })
+		},
+		func(o *objectTeam, f *futures.Future) error { return f.AwaitEnd(o.ctx) },
+	} {
+		o := newObjectTeam(t)
+		f, err := pattern.Submit(o.ctx, o.client, 1<<20)
+		require.NoError(t, err)
+		waited := make(chan error, 1)
+		go func() { waited <- wait(o, f.Future) }()
+		require.Eventually(t, func() bool { return o.client.WaitsWithoutValue(f.ID()) }, time.Minute, time.Millisecond)
+		short, cancel := context.WithCancel(o.ctx)
+		cancel()
+		require.Equal(t, context.Canceled, f.AwaitEnd(short), "it does not look for the reason")
+		o.start(16 << 20)
+		require.NoError(t, <-waited)
+		require.False(t, f.HasValue())
+	}
+}
+
 // TestStreamsGoOnAfterALoss has the only worker with a result stop while it is read:
 // the stream goes on with the one that is made again, if it is the same.
 func TestStreamsGoOnAfterALoss(t *testing.T) {

@@ -266,12 +266,7 @@ func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (
 	}
 	waiting, cancel := s.Waiting(ctx, wait)
 	defer cancel()
-	f := s.client.Future(id)
-	select {
-	case <-f.Done():
-		_, err = f.Await(waiting)
-	case <-waiting.Done():
-	}
+	err = s.client.Future(id).AwaitEnd(waiting)
 	if err != nil && ctx.Err() == nil && !isEnd(err) {
 		return row, err
 	}
