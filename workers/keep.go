@@ -191,7 +191,7 @@ func (k *keeper) keep(ctx context.Context, id layout.ID, value []byte) (string, 
 	return ref.Hash.String(), nil
 }
 
-// read returns an object of this worker.
+// read returns an object of this worker, unless it has another size than a record says.
 func (k *keeper) read(object string, size int64) ([]byte, bool) {
 	hash, err := objects.ParseHash(object)
 	if err != nil {
@@ -199,6 +199,10 @@ func (k *keeper) read(object string, size int64) ([]byte, bool) {
 	}
 	o, err := k.store.Open(hash)
 	if err != nil {
+		return nil, false
+	}
+	if size != o.Size() {
+		_ = o.Close() // nothing of it was read
 		return nil, false
 	}
 	value := make([]byte, size)
