@@ -237,9 +237,24 @@ func oneKey(header, own string) (string, error) {
 	return cmp.Or(own, header), nil
 }
 
+// SubmitManyParameters are those of the submit of many futures.
+type SubmitManyParameters struct {
+	Key  string `header:"Idempotency-Key" maxLength:"1024" doc:"The same as key, for one alone"`
+	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
+}
+
 // submitAll submits futures once there is room. With an error it returns those that exist.
-func (s *server) submitAll(ctx context.Context, tasks []futures.Task, room string) (all []*futures.Future, err error) {
-	err = s.inRoom(ctx, room, func(ctx context.Context, wait bool) (err error) {
+func (s *server) submitAll(ctx context.Context, tasks []futures.Task, in *SubmitManyParameters,
+) (all []*futures.Future, err error) {
+	if len(tasks) == 1 {
+		if tasks[0].Key, err = oneKey(in.Key, tasks[0].Key); err != nil {
+			return nil, err
+		}
+	} else if in.Key != "" {
+		return nil, stack.BadRequest("the header Idempotency-Key is for one future, and there are %d: give each its key",
+			len(tasks))
+	}
+	err = s.inRoom(ctx, in.Room, func(ctx context.Context, wait bool) (err error) {
 		tasks[0].WaitForRoom = wait
 		all, err = s.client.SubmitMany(ctx, tasks)
 		return err
@@ -281,7 +296,7 @@ func isEnd(err error) bool {
 }
 
 type submitManyInput struct {
-	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
+	SubmitManyParameters
 	Body struct {
 		_       struct{}    `additionalProperties:"false"`
 		Futures []NewFuture `json:"futures" minItems:"1" maxItems:"1000"`
@@ -302,7 +317,7 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*body[sub
 		t.NoNotify = true
 		tasks[i] = t
 	}
-	handles, err := s.submitAll(ctx, tasks, in.Room)
+	handles, err := s.submitAll(ctx, tasks, &in.SubmitManyParameters)
 	if err != nil {
 		return nil, fmt.Errorf("only the first %d of %d futures were submitted: %w", len(handles), len(tasks), err)
 	}

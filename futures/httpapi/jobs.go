@@ -150,6 +150,7 @@ func jobsOf(array []byte) (jobs [][]byte, err error) {
 
 type appendJobsInput struct {
 	Queue string `path:"queue"`
+	Key   string `header:"Idempotency-Key" maxLength:"1024" doc:"Refused: use producer and sequence"`
 	Body  AppendJobs
 }
 
@@ -161,6 +162,10 @@ type Appended struct {
 }
 
 func (s *server) appendJobs(ctx context.Context, in *appendJobsInput) (*body[Appended], error) {
+	if in.Key != "" {
+		return nil, stack.BadRequest("an append is not repeated by an Idempotency-Key: leave it out, and say producer " +
+			"and sequence")
+	}
 	jobs, err := in.Body.jobs()
 	if err != nil {
 		return nil, err

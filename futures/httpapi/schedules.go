@@ -219,7 +219,16 @@ func (s *server) resumeSchedule(ctx context.Context, in *scheduleNameInput) (*bo
 	return viewed(ScheduleOf)(s.client.ResumeSchedule(ctx, in.Name))
 }
 
-func (s *server) triggerSchedule(ctx context.Context, in *scheduleNameInput) (*answer, error) {
+type triggerScheduleInput struct {
+	Name string `path:"name"`
+	Key  string `header:"Idempotency-Key" maxLength:"1024" doc:"Refused: each trigger submits a future"`
+}
+
+func (s *server) triggerSchedule(ctx context.Context, in *triggerScheduleInput) (*answer, error) {
+	if in.Key != "" {
+		return nil, stack.BadRequest("a trigger can't be repeated by an Idempotency-Key: leave it out, and look at the " +
+			"runs of the schedule first")
+	}
 	f, err := s.client.TriggerSchedule(ctx, in.Name)
 	if err != nil {
 		return nil, err

@@ -156,7 +156,7 @@ func (s *server) submitTask(ctx context.Context, in *submitTaskInput) (*taskOutp
 }
 
 type submitTasksInput struct {
-	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
+	SubmitManyParameters
 	Body struct {
 		_     struct{}  `additionalProperties:"false"`
 		Tasks []NewTask `json:"tasks" minItems:"1" maxItems:"1000"`
@@ -177,7 +177,7 @@ func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*body[s
 		}
 		all[i].NoNotify = true
 	}
-	handles, err := s.submitAll(ctx, all, in.Room)
+	handles, err := s.submitAll(ctx, all, &in.SubmitManyParameters)
 	if err != nil {
 		return nil, fmt.Errorf("only the first %d of %d tasks were submitted: %w", len(handles), len(all), err)
 	}
