@@ -400,6 +400,12 @@ func TestAwaitsOfNilFutures(t *testing.T) {
 		n++
 	}
 	require.Equal(t, 1, n)
+	for _, typed := range [][]*futures.Typed[string]{{nil}, {{Future: f}, nil}, {{}}} {
+		_, err = futures.AwaitAll(t.Context(), typed)
+		require.ErrorIs(t, err, futures.ErrNilFuture)
+		_, err = futures.AwaitAny(t.Context(), typed)
+		require.ErrorIs(t, err, futures.ErrNilFuture)
+	}
 }
 
 // TestAwaitWhileTheStoreCloses closes the store below awaits: each error names its future and the cause, once.

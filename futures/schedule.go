@@ -179,7 +179,7 @@ func (c *Client) Schedule(ctx context.Context, name string, times int) (Schedule
 	if err != nil {
 		return ScheduleView{}, err
 	}
-	return scheduleView(&s, min(times, MaxScheduleTimes))
+	return scheduleView(&s, min(max(times, 0), MaxScheduleTimes))
 }
 
 // Schedules returns up to limit schedules in the order of their names, each with its

@@ -206,7 +206,10 @@ func AwaitAll[Out any](ctx context.Context, fs []*Typed[Out]) ([]Out, error) {
 	if len(fs) == 0 {
 		return outs, nil
 	}
-	plain := untyped(fs)
+	plain, err := untyped(fs)
+	if err != nil {
+		return nil, err
+	}
 	results, err := plain[0].client.AwaitAll(ctx, plain)
 	errs := failuresOf(err)
 	for i, f := range fs {
@@ -227,7 +230,10 @@ func AwaitAny[Out any](ctx context.Context, fs []*Typed[Out]) (*Typed[Out], erro
 	if len(fs) == 0 {
 		return nil, nil
 	}
-	plain := untyped(fs)
+	plain, err := untyped(fs)
+	if err != nil {
+		return nil, err
+	}
 	f, err := plain[0].client.AwaitAny(ctx, plain)
 	if err != nil {
 		return nil, err
@@ -235,12 +241,15 @@ func AwaitAny[Out any](ctx context.Context, fs []*Typed[Out]) (*Typed[Out], erro
 	return fs[slices.Index(plain, f)], nil
 }
 
-func untyped[Out any](fs []*Typed[Out]) []*Future {
+// untyped returns futures without their type, and ErrNilFuture if one is nil.
+func untyped[Out any](fs []*Typed[Out]) ([]*Future, error) {
 	plain := make([]*Future, len(fs))
-	for i := range fs {
-		plain[i] = fs[i].Future
+	for i, f := range fs {
+		if f != nil {
+			plain[i] = f.Future
+		}
 	}
-	return plain
+	return plain, checkFutures(plain)
 }
 
 // wording says how bytes of a codec are read.
