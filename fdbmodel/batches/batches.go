@@ -181,10 +181,12 @@ func (s *Batches) appendRead(ctx context.Context, tx kv.Reader, list []layout.Ba
 // returns, for each item, whether it is then with the worker for this chunk,
 // and how many were not with it before. If no item is with the worker, no chunk
 // is written. It returns the errors of Assign, fdbmodel.ErrNotFound if the batch does
-// not exist, and fdbmodel.ErrTransition unless may returns true for the batch.
+// not exist, and fdbmodel.ErrTransition unless may returns true for the batch. An unknown commit
+// is retried: items that it has brought count as not there before.
 func (s *Batches) AssignChunk(ctx context.Context, batch string, chunk layout.BatchChunk, items []layout.ID,
 	may func(*layout.BatchRecord) bool,
 ) (there []bool, added int, err error) {
+	came := make([]bool, len(items)) // by this call
 	_, err = s.cluster.Change(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 		key := s.keys.BatchChunk(batch, chunk.ID)
 		asked := tx.Get(key)
@@ -201,8 +203,9 @@ func (s *Batches) AssignChunk(ctx context.Context, batch string, chunk layout.Ba
 		}
 		there = assigned.There
 		added = 0
-		for _, o := range assigned.Outcomes {
-			if o == fdbmodel.Applied {
+		for i, o := range assigned.Outcomes {
+			came[i] = o == fdbmodel.Applied || tx.MaybeCommitted && came[i] && there[i]
+			if came[i] {
 				added++
 			}
 		}
@@ -221,10 +224,11 @@ func (s *Batches) AssignChunk(ctx context.Context, batch string, chunk layout.Ba
 }
 
 // UpdateChunk changes the record of a chunk in the way Update changes a
-// batch.
+// batch. A change that an unknown commit has made is not made again.
 func (s *Batches) UpdateChunk(ctx context.Context, batch, id string, change func(*layout.BatchChunk) (bool, error),
 ) (layout.BatchChunk, error) {
 	chunk := layout.BatchChunk{ID: id}
+	var written []byte
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		key := s.keys.BatchChunk(batch, id)
 		value, err := tx.Get(key).Wait(ctx)
@@ -238,12 +242,15 @@ func (s *Batches) UpdateChunk(ctx context.Context, batch, id string, change func
 		if err := layout.Decode(key, value, &chunk); err != nil {
 			return err
 		}
+		if tx.MaybeCommitted && bytes.Equal(value, written) {
+			return nil
+		}
 		write, err := change(&chunk)
 		if err != nil || !write {
 			return err
 		}
-		value = layout.Encode(&chunk)
-		tx.Set(key, value)
+		written = layout.Encode(&chunk)
+		tx.Set(key, written)
 		return nil
 	})
 	return chunk, err

@@ -1,0 +1,43 @@
+package futurestore_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/futurestore"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+)
+
+// TestAnUnknownCommitCountsNoItemTwice assigns an item by commits of which one is unknown.
+func TestAnUnknownCommitCountsNoItemTwice(t *testing.T) {
+	t.Parallel()
+	for i, tag := range []string{"futura-assign", "futura-batch"} {
+		d := newData(t)
+		faults := faultkv.Wrap(d.db, faultkv.Options{})
+		cluster, err := fdbmodel.Open(t.Context(), faults, "batches", fdbmodel.Options{})
+		require.NoError(t, err)
+		s := &store{futurestore.New(cluster, futurestore.Options{}), d}
+		b := &batch.Batch{
+			ID: fmt.Sprintf("11111111-2222-4333-8444-%012d", i), Template: suiteFunction, MaxAttempts: 1,
+		}
+		require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}}))
+		faults.FailNext(faultkv.UnknownCommitted, func(found string) bool { return found == tag })
+		c := &batch.Chunk{ID: "chunk", Batch: b.ID, Worker: "w"}
+		assigned, err := s.Assign(t.Context(), c, []int{0})
+		require.NoError(t, err)
+		require.Equal(t, []int{0}, assigned)
+		require.EqualValues(t, 1, faults.Counts().Injected[faultkv.UnknownCommitted])
+		require.Equal(t, 1, c.Items, tag)
+		chunks, err := s.Chunks(t.Context(), b.ID)
+		require.NoError(t, err)
+		require.Len(t, chunks, 1)
+		require.Equal(t, 1, chunks[0].Items, tag)
+		got, err := s.Get(t.Context(), b.ID)
+		require.NoError(t, err)
+		require.Equal(t, batch.InProgress, got.Status, tag)
+	}
+}
