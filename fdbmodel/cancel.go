@@ -22,9 +22,6 @@ import (
 func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outcome, layout.State, error) {
 	request := &layout.CancelRequest{Reason: layout.Shorten(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
 	outcome, row, err := c.change(ctx, id, state.Event{Kind: state.EventCancel, Cancel: request, Now: c.clock.Now()})
-	if err == nil && outcome == Requested && row.Claim != nil {
-		c.notifier.HintCancel(row.Claim.Worker, id)
-	}
 	return outcome, row.State(), err
 }
 
@@ -105,16 +102,10 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e state.Event) ([]Outcome, error) {
 	return c.eachPart(ids, func(part []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var asked map[layout.ID]layout.WorkerID
 		_, err := c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(_ kv.Attempt, w *WriteSet) (err error) {
-			outcomes, asked, err = w.changeMany(ctx, part, e)
+			outcomes, err = w.changeMany(ctx, part, e)
 			return err
 		})
-		if err == nil {
-			for id, worker := range asked {
-				c.notifier.HintCancel(worker, id)
-			}
-		}
 		return outcomes, err
 	})
 }
@@ -127,35 +118,36 @@ func (w *WriteSet) Retry(ctx context.Context, row *layout.Row) (Outcome, error) 
 
 // RetryMany is RetryMany of a Cluster in the transaction, for at most MaxAssign futures.
 func (w *WriteSet) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, error) {
-	outcomes, _, err := w.changeMany(ctx, ids, state.Event{Kind: state.EventRetry, Now: w.cluster.clock.Now()})
-	return outcomes, err
+	return w.changeMany(ctx, ids, state.Event{Kind: state.EventRetry, Now: w.cluster.clock.Now()})
 }
 
-// changeMany applies an event to futures, and returns the workers that run those that it asks
-// to stop.
-func (w *WriteSet) changeMany(ctx context.Context, ids []layout.ID, e state.Event,
-) (outcomes []Outcome, asked map[layout.ID]layout.WorkerID, err error) {
-	pending := read.Records(w.Tx, w.Keys, ids)
-	outcomes, asked = make([]Outcome, len(ids)), map[layout.ID]layout.WorkerID{}
+// CancelMany is CancelMany of a Cluster in the transaction, for at most MaxAssign futures.
+func (w *WriteSet) CancelMany(ctx context.Context, ids []layout.ID, reason string) ([]Outcome, error) {
+	now := w.cluster.clock.Now()
+	request := &layout.CancelRequest{Reason: layout.Shorten(reason, MaxMessage), At: layout.Millis(now)}
+	return w.changeMany(ctx, ids, state.Event{Kind: state.EventCancel, Cancel: request, Now: now})
+}
+
+// changeMany applies an event to futures.
+func (w *WriteSet) changeMany(ctx context.Context, ids []layout.ID, e state.Event) ([]Outcome, error) {
+	pending, outcomes := read.Records(w.Tx, w.Keys, ids), make([]Outcome, len(ids))
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
-		after, outcome, err := w.ask(ctx, &row, e)
-		switch outcomes[i] = outcome; {
-		case errors.Is(err, ErrNotUnique):
-			outcomes[i] = Refused
-		case err != nil:
-			return nil, nil, err
-		case outcome == Requested && after.Claim != nil:
-			asked[id] = after.Claim.Worker
+		_, outcomes[i], err = w.ask(ctx, &row, e)
+		if errors.Is(err, ErrNotUnique) {
+			outcomes[i], err = Refused, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return outcomes, asked, nil
+	return outcomes, nil
 }
 
 // ask applies an event that does not come from a worker, if it is possible. The holder of a claim is told
@@ -168,6 +160,7 @@ func (w *WriteSet) ask(ctx context.Context, before *layout.Row, e state.Event,
 	}
 	if outcome == Requested && after.Claim != nil {
 		w.Tx.Set(w.Keys.Cancelled(after.Claim.Worker, after.ID), layout.Mark())
+		w.asked = append(w.asked, after)
 	}
 	if err := w.requireName(ctx, before, &after); err != nil {
 		return after, outcome, err

@@ -38,6 +38,7 @@ type WriteSet struct {
 	calls    index.Calls
 	pool     pool
 	lost     []layout.Row
+	asked    []layout.Row // to stop
 	made     unique.Made
 
 	// take claims a future that its lane admits, and reports whether it did. Defaults to nil: none.
@@ -297,6 +298,7 @@ type postCommit struct {
 	marks  []index.Mark // dependencies to resolve
 	mail   map[layout.SessionID][]layout.Notice
 	lost   []layout.Row
+	asked  []layout.Row // whose workers hear that they are to stop
 }
 
 // offer adds the futures that were submitted in the write set. Their marks and mail are in it.
@@ -306,7 +308,7 @@ func (p *postCommit) offer(submitted postCommit) {
 }
 
 func (w *WriteSet) postCommit() postCommit {
-	return postCommit{w.pool.placed, w.calls.Workers, w.edges.Marks, w.mail.Notices, w.lost}
+	return postCommit{w.pool.placed, w.calls.Workers, w.edges.Marks, w.mail.Notices, w.lost, w.asked}
 }
 
 // follow does what is to be done after a transaction that committed at version.
@@ -326,6 +328,9 @@ func (c *Cluster) announce(ctx context.Context, version kv.Version, p postCommit
 	c.notifier.Wake(ctx, version, p.placed)
 	for _, worker := range p.called {
 		c.notifier.WakeWorker(worker)
+	}
+	for i := range p.asked {
+		c.notifier.HintCancel(p.asked[i].Claim.Worker, p.asked[i].ID)
 	}
 	c.edges.Add(p.marks)
 }

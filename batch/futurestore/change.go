@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/owners"
@@ -189,21 +190,30 @@ func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) er
 	return translate(err)
 }
 
+// errCompleted ends what is left of a cancel that another call has completed.
+var errCompleted = errors.New("the cancel is complete")
+
 // completeCancel ends a batch whose cancel has begun. Each item is over, or asked
-// to stop for good, before the batch says so.
+// to stop for good, before the batch says so. Items that start over once another call has
+// completed it stay.
 func (s *Store) completeCancel(ctx context.Context, r *layout.BatchRecord) (layout.BatchRecord, error) {
+	at := r.CancelledAt
+	goesOn := func(r *layout.BatchRecord) bool { return r.CancelledAt == at }
 	b, err := batchOf(r)
-	if err == nil {
+	if err == nil && at != 0 {
 		err = s.eachPage(ctx, &b, func(ids []layout.ID) error {
-			_, err := s.cluster.CancelMany(ctx, ids, r.Reason)
+			did, err := s.batches.Cancel(ctx, b.ID, ids, r.Reason, goesOn)
+			if err == nil && !did {
+				err = errCompleted
+			}
 			return err
 		})
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errCompleted) {
 		return *r, err
 	}
 	return s.batches.Update(ctx, r.ID, func(r *layout.BatchRecord) (bool, error) {
-		if r.CancelledAt == 0 {
+		if r.CancelledAt == 0 || !goesOn(r) {
 			return false, nil
 		}
 		r.Status, r.FinishedAt, r.CancelledAt = int(batch.PermanentlyFailed), r.CancelledAt, 0
@@ -242,7 +252,10 @@ func (s *Store) retry(ctx context.Context, id string, rows []layout.Row) (int, e
 	retried := 0
 	for part := range slices.Chunk(ids, fdbmodel.MaxAssign) {
 		n, err := s.batches.Retry(ctx, id, part, func(r *layout.BatchRecord) error {
-			if r.CancelledAt != 0 {
+			switch {
+			case !r.Made:
+				return fmt.Errorf("batch %s: %w", id, fdbmodel.ErrNotFound)
+			case r.CancelledAt != 0:
 				return fmt.Errorf("batch %s is being cancelled: %w; try again once it is over", id, batch.ErrState)
 			}
 			r.Status, r.Reason, r.FinishedAt = int(batch.InProgress), "", 0
@@ -256,38 +269,49 @@ func (s *Store) retry(ctx context.Context, id string, rows []layout.Row) (int, e
 }
 
 // Delete implements batch.Store. It returns batch.ErrState while items of a
-// cancelled batch have not stopped.
+// cancelled batch have not stopped. The batch is invisible before its items go: one whose
+// removal was cut off is removed by another call, or by Sweep.
 func (s *Store) Delete(ctx context.Context, id string) error {
-	b, err := s.Get(ctx, id)
+	r, err := s.batches.Get(ctx, id)
+	if err == nil && !r.Made && !batches.IsBuried(&r) {
+		err = fmt.Errorf("batch %s: %w", id, fdbmodel.ErrNotFound)
+	}
 	if err != nil {
-		return err
+		return translate(err)
 	}
-	if !b.Status.Over() {
-		return fmt.Errorf("batch %s is %v: %w; cancel it first", id, b.Status, batch.ErrState)
-	}
-	err = s.drop(ctx, &b)
-	if errors.Is(err, batch.ErrState) {
+	err = s.batches.Bury(ctx, id, func(r *layout.BatchRecord) error {
+		if status := batch.Status(r.Status); !status.Over() {
+			return fmt.Errorf("batch %s is %v: %w; cancel it first", id, status, batch.ErrState)
+		}
+		return nil
+	})
+	if errors.Is(err, fdbmodel.ErrTransition) {
 		return fmt.Errorf("batch %s was cancelled and some of its items still run: %w: try again when they have stopped",
-			id, err)
+			id, translate(err))
 	}
-	return err
+	if err != nil {
+		return translate(err)
+	}
+	return s.drop(ctx, &r)
 }
 
-func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
+// drop removes a batch that is buried, and whose items are over.
+func (s *Store) drop(ctx context.Context, r *layout.BatchRecord) error {
+	b := &batch.Batch{ID: r.ID, Items: r.Items}
 	err := s.eachPage(ctx, b, func(ids []layout.ID) error {
 		_, err := s.cluster.DiscardMany(ctx, ids)
 		return err
 	})
 	if err == nil {
-		err = owners.Of(s.cluster).Drop(ctx, Queue(&b.Template), b.ID)
+		err = owners.Of(s.cluster).Drop(ctx, r.Queue, r.ID)
 	}
 	if err == nil {
-		err = s.batches.Drop(ctx, b.ID)
+		err = s.batches.Drop(ctx, r.ID)
 	}
 	return translate(err)
 }
 
-// Sweep implements batch.Store.
+// Sweep implements batch.Store. What a Delete left behind goes at any age.
 func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) error {
 	after := ""
 	for {
@@ -297,24 +321,14 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) err
 		}
 		last := page[len(page)-1].ID
 		for i := range page {
-			if page[i].Made || now.Sub(time.UnixMilli(page[i].CreatedAt)) < age {
+			r := &page[i]
+			if r.Made || !batches.IsBuried(r) && now.Sub(time.UnixMilli(r.CreatedAt)) < age {
 				continue
 			}
-			if page[i].ID == last {
+			if r.ID == last {
 				last = after // it is about to go
 			}
-			b, err := batchOf(&page[i])
-			if err != nil {
-				return err
-			}
-			err = s.eachPage(ctx, &b, func(ids []layout.ID) error {
-				_, err := s.cluster.CancelMany(ctx, ids, "the creation of its batch was interrupted")
-				return err
-			})
-			if err == nil {
-				err = s.drop(ctx, &b)
-			}
-			if err != nil {
+			if err := s.sweep(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -322,6 +336,32 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) err
 			return nil
 		}
 	}
+}
+
+// errTakenOver is returned for the remains of a creation that another call goes on with.
+var errTakenOver = errors.New("the batch is being created")
+
+// sweep removes the remains of a batch, unless another call makes it by now.
+func (s *Store) sweep(ctx context.Context, seen *layout.BatchRecord) error {
+	err := s.batches.Bury(ctx, seen.ID, func(r *layout.BatchRecord) error {
+		if r.Made || r.Maker != seen.Maker {
+			return errTakenOver
+		}
+		return nil
+	})
+	if errors.Is(err, errTakenOver) || errors.Is(err, fdbmodel.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = s.eachPage(ctx, &batch.Batch{ID: seen.ID, Items: seen.Items}, func(ids []layout.ID) error {
+			_, err := s.cluster.CancelMany(ctx, ids, "the creation of its batch was interrupted")
+			return err
+		})
+	}
+	if err != nil {
+		return translate(err)
+	}
+	return s.drop(ctx, seen)
 }
 
 // watchWait is the pause after a watch that failed.

@@ -148,7 +148,7 @@ func TestDeleteWaitsForItemsThatRun(t *testing.T) {
 	d := newData(t)
 	s := &store{futurestore.New(d.cluster, futurestore.Options{}), d}
 	b := &batch.Batch{ID: "11111111-2222-4333-8444-555555555555", Template: suiteFunction, MaxAttempts: 1}
-	require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}}))
+	require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}, {"b"}}))
 	c := batch.Chunk{ID: "chunk", Batch: b.ID, Worker: "w"}
 	_, err := s.Assign(t.Context(), &c, []int{0})
 	require.NoError(t, err)
@@ -161,6 +161,9 @@ func TestDeleteWaitsForItemsThatRun(t *testing.T) {
 	err = s.Delete(t.Context(), b.ID)
 	require.ErrorIs(t, err, batch.ErrState)
 	require.ErrorContains(t, err, "still run")
+	progress, err := s.Progress(t.Context(), b.ID)
+	require.NoError(t, err)
+	require.Equal(t, 1, progress[batch.PermanentlyFailed], "all of it is here until all of it can go")
 	_, err = w.reg.Finish(t.Context(), []fdbmodel.Completion{{
 		Future: &answer.Futures[0], Exception: &layout.Exception{Kind: layout.KindCancelled}, Permanent: true,
 	}})

@@ -2,6 +2,7 @@ package batches
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -59,3 +60,50 @@ func (s *Batches) Retry(ctx context.Context, id string, items []layout.ID, open 
 	}
 	return retried, nil
 }
+
+// Cancel cancels items of a batch, at most fdbmodel.MaxAssign of them, unless may returns false for the batch: then it
+// does nothing, and reports false. It returns fdbmodel.ErrNotFound. An unknown commit is retried and harmless.
+func (s *Batches) Cancel(ctx context.Context, id string, items []layout.ID, reason string,
+	may func(*layout.BatchRecord) bool,
+) (did bool, err error) {
+	_, err = s.cluster.Change(ctx, kv.Options{Tag: "futura-cancel"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
+		did = false
+		b, err := s.read(ctx, tx, id)
+		if err != nil || !may(&b) {
+			return err
+		}
+		did = true
+		_, err = w.CancelMany(ctx, items, reason)
+		return err
+	})
+	return did && err == nil, err
+}
+
+// Bury begins the removal of a batch that may returns nil for: it is not made any more, and nobody makes it again, so
+// that no item starts over while others are gone. It returns fdbmodel.ErrTransition while an item is not over,
+// fdbmodel.ErrNotFound, and the error of may. An unknown commit is retried: a batch that is buried stays so.
+func (s *Batches) Bury(ctx context.Context, id string, may func(*layout.BatchRecord) error) error {
+	_, err := s.update(ctx, id, func(tx kv.Reader, b *layout.BatchRecord) (bool, error) {
+		if IsBuried(b) {
+			return false, nil
+		}
+		if err := may(b); err != nil {
+			return false, err
+		}
+		counts, err := owners.Of(s.cluster).CountsIn(ctx, tx, b.Queue, id)
+		if err != nil {
+			return false, err
+		}
+		for state, n := range counts {
+			if b.Made && !state.Terminal() && n != 0 {
+				return false, fmt.Errorf("batch %s has %d items that are %v: %w", id, n, state, fdbmodel.ErrTransition)
+			}
+		}
+		b.Made, b.Maker, b.Digest = false, "", nil
+		return true, nil
+	})
+	return err
+}
+
+// IsBuried reports whether a batch is being removed: nobody makes it.
+func IsBuried(b *layout.BatchRecord) bool { return !b.Made && b.Maker == "" }

@@ -1,0 +1,165 @@
+package futurestore_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/futurestore"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/batches"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// meeting is a call of one process, and what another one does before one of its transactions.
+type meeting struct {
+	*testing.T
+	b         *batch.Batch
+	arguments [][]string
+	one       *futurestore.Store
+	other     *futurestore.Store
+	data      *data
+}
+
+// meet plays calls that meet, before each transaction of the one that begin returns. end looks at what they leave.
+func meet(t *testing.T, begin func(m *meeting) func() error, between func(m *meeting),
+	end func(m *meeting, err error),
+) {
+	t.Helper()
+	t.Parallel()
+	d := newData(t)
+	arguments := make([][]string, 150)
+	for i := range arguments {
+		arguments[i] = []string{fmt.Sprint(i)}
+	}
+	for n := int64(1); ; n++ {
+		m := &meeting{T: t, data: d, arguments: arguments, other: futurestore.New(d.cluster, futurestore.Options{})}
+		m.b = &batch.Batch{
+			ID: fmt.Sprintf("11111111-2222-4333-8444-%012d", n), Template: suiteFunction, MaxAttempts: 1, CreatedAt: time.Now(),
+		}
+		left := new(atomic.Int64)
+		cluster, err := fdbmodel.Open(t.Context(), cutting{d.db, left, func() { between(m) }}, "batches", fdbmodel.Options{})
+		require.NoError(t, err)
+		m.one = futurestore.New(cluster, futurestore.Options{})
+		call := begin(m)
+		left.Store(n)
+		err = call()
+		met := left.Load() <= 0
+		end(m, err)
+		if !met {
+			return
+		}
+	}
+}
+
+// cancelled makes a batch whose items have all failed for good.
+func (m *meeting) cancelled() {
+	require.NoError(m, m.other.Create(m.Context(), m.b, m.arguments))
+	require.NoError(m, m.other.Cancel(m.Context(), m.b.ID, "enough", time.Now()))
+}
+
+func (m *meeting) progress() batch.Progress {
+	progress, err := m.other.Progress(m.Context(), m.b.ID)
+	require.NoError(m, err)
+	return progress
+}
+
+// TestItemsThatStartOverOutliveTheCancelBefore has another call complete a cancel, and items start over, while the
+// first is at it.
+func TestItemsThatStartOverOutliveTheCancelBefore(t *testing.T) {
+	retried := 0
+	meet(t, func(m *meeting) func() error {
+		require.NoError(m, m.other.Create(m.Context(), m.b, m.arguments))
+		return func() error { return m.one.Cancel(m.Context(), m.b.ID, "enough", time.Now()) }
+	}, func(m *meeting) {
+		_, err := m.other.Settle(m.Context(), m.b.ID, time.Now())
+		require.NoError(m, err)
+		n, err := m.other.Retry(m.Context(), m.b.ID)
+		require.NoError(m, err)
+		retried += n
+	}, func(m *meeting, err error) {
+		require.NoError(m, err)
+		got, err := m.other.Get(m.Context(), m.b.ID)
+		require.NoError(m, err)
+		want := batch.Created
+		if got.Status == batch.PermanentlyFailed {
+			want = batch.PermanentlyFailed
+		}
+		require.Equal(m, len(m.arguments), m.progress()[want], "%v", got.Status)
+	})
+	require.Positive(t, retried)
+}
+
+// TestNoItemIsRemovedFromABatchThatIsOpenAgain has items start over while their batch is deleted.
+func TestNoItemIsRemovedFromABatchThatIsOpenAgain(t *testing.T) {
+	meet(t, func(m *meeting) func() error {
+		m.cancelled()
+		return func() error { return m.one.Delete(m.Context(), m.b.ID) }
+	}, func(m *meeting) {
+		if _, err := m.other.Retry(m.Context(), m.b.ID); err != nil {
+			require.ErrorIs(m, err, batch.ErrNotFound)
+		}
+	}, func(m *meeting, err error) {
+		if err == nil {
+			_, err = m.other.Get(m.Context(), m.b.ID)
+			require.ErrorIs(m, err, batch.ErrNotFound)
+			return
+		}
+		require.ErrorIs(m, err, batch.ErrState)
+		require.Equal(m, len(m.arguments), m.progress()[batch.Created])
+	})
+}
+
+// TestADeleteThatWasCutOffIsCompleted ends the process that deletes a batch before each of its transactions.
+func TestADeleteThatWasCutOffIsCompleted(t *testing.T) {
+	ctx, cut := t.Context(), func() {}
+	meet(t, func(m *meeting) func() error {
+		m.cancelled()
+		ctx, cut = context.WithCancel(m.Context())
+		return func() error { return m.one.Delete(ctx, m.b.ID) }
+	}, func(*meeting) { cut() }, func(m *meeting, err error) {
+		cut()
+		m.data.db.underWay.Wait()
+		if _, gone := m.other.Get(m.Context(), m.b.ID); gone == nil {
+			require.Error(m, err)
+			require.Equal(m, len(m.arguments), m.progress()[batch.PermanentlyFailed])
+		}
+		require.NoError(m, m.other.Sweep(m.Context(), time.Now(), time.Hour))
+		if err = m.other.Delete(m.Context(), m.b.ID); err != nil {
+			require.ErrorIs(m, err, batch.ErrNotFound)
+		}
+		_, err = batches.Of(m.data.cluster).Get(m.Context(), m.b.ID)
+		require.ErrorIs(m, err, fdbmodel.ErrNotFound)
+	})
+}
+
+// TestASweepLeavesABatchThatIsMadeAfterAll has the call that was interrupted be repeated during a sweep.
+func TestASweepLeavesABatchThatIsMadeAfterAll(t *testing.T) {
+	var made error
+	meet(t, func(m *meeting) func() error {
+		template, err := m.b.Template.Encode()
+		require.NoError(m, err)
+		require.NoError(m, batches.Of(m.data.cluster).Create(m.Context(), &layout.BatchRecord{
+			ID: m.b.ID, Template: template, Queue: layout.DefaultQueue, MaxAttempts: 1, Items: len(m.arguments),
+			CreatedAt: 1, Maker: "gone", Digest: batch.Digest(m.b, m.arguments),
+		}))
+		made = batch.ErrExists
+		return func() error { return m.one.Sweep(m.Context(), time.Now(), time.Hour) }
+	}, func(m *meeting) {
+		made = m.other.Create(m.Context(), m.b, m.arguments)
+	}, func(m *meeting, err error) {
+		require.NoError(m, err)
+		if made == nil {
+			require.Equal(m, len(m.arguments), m.progress()[batch.Created])
+			return
+		}
+		require.ErrorIs(m, made, batch.ErrExists)
+		_, err = batches.Of(m.data.cluster).Get(m.Context(), m.b.ID)
+		require.ErrorIs(m, err, fdbmodel.ErrNotFound)
+	})
+}
