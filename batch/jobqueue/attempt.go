@@ -66,10 +66,11 @@ func (e *engine[J]) end(r result[J]) {
 	}
 }
 
-// fail ends an attempt that failed, unless the job is done nevertheless.
+// fail ends an attempt that failed, unless the job is done nevertheless, or a later attempt has begun.
 func (e *engine[J]) fail(job Job[J], err error) {
 	e.mu.Lock()
-	if e.window.at(job.Index) != running {
+	before := e.failing[job.Index]
+	if e.window.at(job.Index) != running || before != nil && job.Attempt <= before.Attempts {
 		e.mu.Unlock()
 		return
 	}

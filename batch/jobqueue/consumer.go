@@ -133,7 +133,8 @@ func (c *Consumer[J]) NotifyJobIsDone(index uint64) {
 
 // NotifyJobFailed says that an attempt of a job failed that its worker had passed on,
 // with Run returning nil. The job is then tried again, parked, or the consumer
-// stopped, as the options say. It does nothing for a job that is not being processed.
+// stopped, as the options say. It does nothing for a job that is not being processed, or
+// of which a later attempt is.
 func (c *Consumer[J]) NotifyJobFailed(job Job[J], err error) {
 	if e := c.running(); e != nil && err != nil {
 		e.fail(job, err)

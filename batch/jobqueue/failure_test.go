@@ -140,6 +140,11 @@ func TestAJobThatWasPassedOnFails(t *testing.T) {
 		require.Equal(s, 1, s.Status().Waiting)
 		elapse(time.Minute)
 		s.expect(0, 1, 1)
+		s.NotifyJobFailed(jobqueue.Job[uint64]{Index: 1, Value: 1, Attempt: 1}, errPoison) // late
+		synctest.Wait()
+		require.Zero(s, s.Status().Waiting)
+		elapse(time.Minute)
+		s.expect(0, 1, 1)
 		s.NotifyJobFailed(jobqueue.Job[uint64]{Index: 1, Value: 1, Attempt: 2}, errPoison)
 		synctest.Wait()
 		s.push(1)

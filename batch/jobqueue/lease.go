@@ -131,10 +131,10 @@ func (s *Stage[J]) lead(lease *joblog.Lease) error {
 	s.engine, s.last = e, uint64(lease.Progress)
 	stopped := s.stopped
 	s.mu.Unlock()
-	e.begin()
 	if stopped {
-		e.halt(nil)
+		e.halt(nil) // Stop has not seen it, and could not end what it starts
 	}
+	e.begin()
 	s.readyOnce.Do(func() { close(s.ready) })
 	s.tend(lease, e)
 	err := s.verdict(lease, e.failed())

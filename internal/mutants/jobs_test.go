@@ -53,7 +53,7 @@ func jobMutants() []mutant {
 		{name: "a refused effect fails another job", file: engine + "commit.go", by: consumed,
 			old: "e.reopen(refused.index, refused.error)", new: "e.reopen(from+1, refused.error)"},
 		{name: "a job fails that has ended", file: engine + "attempt.go", by: consumed,
-			old: "if e.window.at(job.Index) != running {", new: "if e.window.at(job.Index) == 0 {"},
+			old: "if e.window.at(job.Index) != running || before", new: "if e.window.at(job.Index) == 0 || before"},
 		{name: "what a job emits is lost", file: engine + "attempt.go", by: consumed,
 			old: "if r.parked != nil || !r.output.empty() {", new: "if r.parked != nil {"},
 	}
