@@ -270,8 +270,8 @@ func (m *member) awaitAcks(ctx context.Context, stored []<-chan struct{}) bool {
 func (h *Head) outcome(from PeerID, at attempt, x *protocol.Outcome) (out workers.RemoteOutcome, err error) {
 	out = workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode}
 	if x.Blob != nil {
-		if x.Blob.Size < 0 || x.Blob.Size > layout.MaxPut {
-			return out, fmt.Errorf("the peer says that it has a result of %d bytes: at most %d", x.Blob.Size, layout.MaxPut)
+		if x.Blob.Size < 1 || x.Blob.Size > layout.MaxPut {
+			return out, fmt.Errorf("the peer says that it has a result of %d bytes apart: 1 to %d", x.Blob.Size, layout.MaxPut)
 		}
 		out.Large = &blobValue{h, at, []held{{from, *x.Blob}}}
 	}

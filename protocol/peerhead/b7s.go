@@ -188,7 +188,7 @@ func (p *peer) b7sResults(r *protocol.WorkOrderBatchResponse) {
 // take part.
 func (p *peer) retrain(m *member) {
 	p.mu.Lock()
-	clear(p.installed)
+	p.forgetInstalled()
 	p.recruitAt = p.head.clock.Now().Add(recruitEvery)
 	p.mu.Unlock()
 	p.head.lookForNodes()
@@ -196,8 +196,8 @@ func (p *peer) retrain(m *member) {
 	m.leave()
 }
 
-// forgetInstalled has a node be asked again to install what it had before its connection
-// broke: it may have lost that. It is called under mu.
+// forgetInstalled has a node be asked again to install what it had: it may have lost that. Who waits for an
+// installation still hears of it. It is called under mu.
 func (p *peer) forgetInstalled() {
 	for cid, has := range p.installed {
 		select {

@@ -162,7 +162,7 @@ func TestBlobsThatNeverCome(t *testing.T) {
 	})
 }
 
-// TestABlobLargerThanResults has a peer say that it has more than a result may be. Each answer
+// TestABlobLargerThanResults has a peer say that it has more than a result may be, or a blob of nothing. Each answer
 // is a fault of it, and another peer runs the item.
 func TestABlobLargerThanResults(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
@@ -171,8 +171,14 @@ func TestABlobLargerThanResults(t *testing.T) {
 				return protocol.Outcome{Index: i, Code: protocol.CodeOK, Blob: &protocol.Blob{ID: "b", Size: layout.MaxPut + 1}}
 			}
 		})
-		ids := w.submit(4, func(s *layout.Spec) { s.MaxRetries = 0 })
+		w.join("empty", 4, func(p *fakePeer) {
+			p.run = func(_ *protocol.WorkOrderBatch, i int) protocol.Outcome {
+				return protocol.Outcome{Index: i, Code: protocol.CodeOK, Blob: &protocol.Blob{ID: "b"}}
+			}
+		})
+		ids := w.submit(8, func(s *layout.Spec) { s.MaxRetries = 0 })
 		w.settle(time.Second)
+		require.NotZero(w, w.about("empty").Refused)
 		require.NotZero(w, w.about("liar").Refused)
 		require.Less(w, w.about("liar").Score, 1.0)
 		w.join("honest", 4)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,15 +57,8 @@ func (s *Manifests) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	m := s.archives.use(cid, func() ([]byte, error) {
-		code, err := modules.Of(s.cluster).Get(r.Context(), cid)
-		if err != nil {
-			return nil, err
-		}
-		return archiveOf(code)
-	})
+	m := s.archive(r.Context(), cid)
 	defer s.archives.leave(cid, m)
-	<-m.ready
 	switch {
 	case errors.Is(m.err, fdbmodel.ErrNotFound):
 		http.NotFound(w, r)
@@ -75,6 +69,27 @@ func (s *Manifests) serve(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(m.code))
 	default:
 		s.describe(w, proof, cid, m.code)
+	}
+}
+
+// archive returns the archive of a module, or why it can't be read. The caller leaves it.
+func (s *Manifests) archive(ctx context.Context, cid string) *sentModule {
+	for {
+		reads := false
+		m := s.archives.use(cid, func() ([]byte, error) {
+			reads = true
+			code, err := modules.Of(s.cluster).Get(ctx, cid)
+			if err != nil {
+				return nil, err
+			}
+			return archiveOf(code)
+		})
+		<-m.ready
+		cutOff := errors.Is(m.err, context.Canceled) || errors.Is(m.err, context.DeadlineExceeded)
+		if reads || !cutOff || ctx.Err() != nil {
+			return m
+		}
+		s.archives.leave(cid, m) // the request that read it has ended
 	}
 }
 

@@ -12,13 +12,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/modules"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
@@ -74,4 +79,41 @@ func TestManifests(t *testing.T) {
 		status, _ := get(path)
 		require.Equal(t, http.StatusNotFound, status, path)
 	}
+}
+
+// TestARequestThatEndsTakesNoOtherWithIt has the request that reads an archive end while another one waits for it.
+func TestARequestThatEndsTakesNoOtherWithIt(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		store := faultkv.Wrap(modeltest.OpenMemory(t), faultkv.Options{})
+		cluster, err := fdbmodel.Open(ctx, store, "manifests", fdbmodel.Options{})
+		require.NoError(t, err)
+		module, err := modules.Of(cluster).Put(ctx, []byte("\x00asm\x01\x00\x00\x00"), "")
+		require.NoError(t, err)
+		var asked atomic.Int32
+		store.SetOptions(faultkv.Options{Latency: time.Hour, Sleep: func(ctx context.Context, _ time.Duration) error {
+			if asked.Add(1) > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		m := peerhead.NewManifests(cluster, []byte(strings.Repeat("k", 32)))
+		get := func(ctx context.Context) <-chan int {
+			status := make(chan int, 1)
+			go func() {
+				w := httptest.NewRecorder()
+				m.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, m.Path(module.CID), nil))
+				status <- w.Code
+			}()
+			synctest.Wait()
+			return status
+		}
+		ending, end := context.WithCancel(ctx)
+		first, second := get(ending), get(ctx)
+		end()
+		require.Equal(t, http.StatusServiceUnavailable, <-first)
+		require.Equal(t, http.StatusOK, <-second)
+	})
 }

@@ -110,7 +110,9 @@ func (m *sharedModule) ReadAt(ctx context.Context, p []byte, offset int64) error
 			copy(p, piece)
 			return nil
 		}
-		read, err, shared := m.pieces.reading.Do(name, func() (any, error) {
+		reads := false
+		read, err, _ := m.pieces.reading.Do(name, func() (any, error) {
+			reads = true
 			piece := make([]byte, len(p))
 			if err := m.Reader.ReadAt(ctx, piece, offset); err != nil {
 				return nil, err
@@ -122,8 +124,8 @@ func (m *sharedModule) ReadAt(ctx context.Context, p []byte, offset int64) error
 		case err == nil:
 			copy(p, read.([]byte))
 			return nil
-		case ctx.Err() != nil || !shared:
+		case ctx.Err() != nil || reads:
 			return err
-		} // another reader's context has ended
+		} // another reader failed, maybe because its context has ended
 	}
 }
