@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -59,13 +60,17 @@ func captured(t testing.TB, name string) []byte {
 // functionServer serves a function of b7s.
 func functionServer(t testing.TB) string { return codeServer(t, []byte("\x00asm\x01\x00\x00\x00")) }
 
-func codeServer(t testing.TB, code []byte) string {
+func codeServer(t testing.TB, codes ...[]byte) string {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	files := tar.NewWriter(zip)
-	require.NoError(t, files.WriteHeader(&tar.Header{Name: "echo.wasm", Typeflag: tar.TypeReg, Size: int64(len(code))}))
-	_, err := files.Write(code)
-	require.NoError(t, errors.Join(err, files.Close(), zip.Close()))
+	for i, code := range codes {
+		name := strings.Repeat("echo", i+1) + ".wasm"
+		require.NoError(t, files.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(code))}))
+		_, err := files.Write(code)
+		require.NoError(t, err)
+	}
+	require.NoError(t, errors.Join(files.Close(), zip.Close()))
 	sum := sha256.Sum256(packed.Bytes())
 	mux := http.NewServeMux()
 	mux.HandleFunc("/manifest.json", func(w http.ResponseWriter, _ *http.Request) {
@@ -298,7 +303,7 @@ func TestInstalledFunctionsAreRemembered(t *testing.T) {
 
 func TestFunctionsThatAreNotInstalled(t *testing.T) {
 	t.Parallel()
-	url := functionServer(t)
+	url, two := functionServer(t), codeServer(t, []byte("\x00asm1"), []byte("\x00asm2"))
 	refused := make(chan string, 10)
 	for what, c := range map[string]struct {
 		url, cid string
@@ -311,16 +316,24 @@ func TestFunctionsThatAreNotInstalled(t *testing.T) {
 		"no url":  {cid: "x_y", private: true},
 		"bad":     {url: url + "/manifest.json", cid: "x", private: true, check: errors.New("it does not compile")},
 		"room":    {url: url + "/manifest.json", cid: "x", private: true},
+		"both":    {url: two + "/manifest.json", cid: "x", private: true},
+		"many":    {url: url + "/manifest.json", cid: "x", private: true},
 	} {
 		n := newMemory()
 		h := newHead(t, n, headID)
 		o := options(n)
 		o.Modules, o.PrivateSources, o.Logger = slugRunner{}, c.private, logTo(refused)
 		o.CheckModule = func(context.Context, string, []byte) error { return c.check }
-		if what == "room" {
+		switch what {
+		case "room":
 			o.ModuleCache = 1
+		case "both":
+			o.ModuleCache = 9
 		}
 		w := run(t, o)
+		for i := 0; what == "many" && i < maxFunctions; i++ {
+			w.functionsOfB7S.known[fmt.Sprint(i)] = installedFunction{}
+		}
 		m := &protocol.InstallFunction{ManifestURL: c.url, CID: c.cid}
 		data, err := protocol.Encode(m, protocol.DialectChunk)
 		require.NoError(t, err)
@@ -331,6 +344,9 @@ func TestFunctionsThatAreNotInstalled(t *testing.T) {
 		case <-time.After(testTime):
 			require.FailNow(t, what)
 		}
+		stored, err := modules.Of(w.node.cluster).List(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, stored, what)
 		require.NoError(t, w.end())
 		require.Empty(t, h.sent, what)
 		require.False(t, w.functionsOfB7S.runs(headID, c.cid), what)

@@ -139,12 +139,16 @@ func (f *installedFunctions) install(ctx context.Context, head string, m *protoc
 	if err != nil {
 		return err
 	}
+	function, name := installedFunction{Manifest: m.ManifestURL}, installedAs(head, m.CID)
+	if f.isFull(name) {
+		return errFull
+	}
 	// All of it is checked before any counts.
-	err = source.Unpack(ctx, nil, archive, func(module source.Module) error { return f.check(ctx, &module) })
+	sizes := map[string]int64{}
+	err = source.Unpack(ctx, nil, archive, func(module source.Module) error { return f.check(ctx, &module, sizes) })
 	if err != nil {
 		return err
 	}
-	function, name := installedFunction{Manifest: m.ManifestURL}, installedAs(head, m.CID)
 	err = source.Unpack(ctx, nil, archive, func(module source.Module) error {
 		function.Methods = append(function.Methods, module.Method)
 		return f.worker.modules.store(ctx, head, module.Code, batch.FunctionAlias(name, module.Method))
@@ -155,35 +159,50 @@ func (f *installedFunctions) install(ctx context.Context, head string, m *protoc
 	return f.remember(ctx, name, function)
 }
 
-// check refuses modules that can't run, or that there is no room for.
-func (f *installedFunctions) check(ctx context.Context, m *source.Module) error {
+// errFull is returned for a function that there is no room for.
+var errFull = fmt.Errorf("%d functions are installed, which is the most", maxFunctions)
+
+// isFull reports whether a function is one too many.
+func (f *installedFunctions) isFull(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, known := f.known[id]
+	return !known && len(f.known) >= maxFunctions
+}
+
+// check refuses modules that can't run, or that there is no room for, and adds their sizes to those of the others
+// of their archive, by content.
+func (f *installedFunctions) check(ctx context.Context, m *source.Module, sizes map[string]int64) error {
+	cid, err := modules.CID(m.Code)
+	if err != nil {
+		return err
+	}
 	stored, err := modules.Of(f.worker.node.cluster).List(ctx)
 	if err != nil {
 		return err
 	}
-	total := int64(len(m.Code))
+	sizes[cid] = int64(len(m.Code))
+	total := int64(0)
+	for _, size := range sizes {
+		total += size
+	}
 	for _, s := range stored {
-		if len(s.Aliases) > 0 {
+		if _, own := sizes[s.CID]; !own && len(s.Aliases) > 0 {
 			total += s.Size // it stays
 		}
 	}
 	if total > f.worker.options.ModuleCache {
 		return fmt.Errorf("%d bytes of installed modules: at most %d", total, f.worker.options.ModuleCache)
 	}
-	cid, err := modules.CID(m.Code)
-	if err != nil || f.worker.options.CheckModule == nil {
-		return err
+	if f.worker.options.CheckModule == nil {
+		return nil
 	}
 	return f.worker.options.CheckModule(ctx, cid, m.Code)
 }
 
 func (f *installedFunctions) remember(ctx context.Context, id string, function installedFunction) error {
-	f.mu.Lock()
-	_, known := f.known[id]
-	full := !known && len(f.known) >= maxFunctions
-	f.mu.Unlock()
-	if full {
-		return fmt.Errorf("%d functions are installed, which is the most", maxFunctions)
+	if f.isFull(id) { // another one was installed meanwhile
+		return errFull
 	}
 	slices.Sort(function.Methods)
 	value, err := json.Marshal(&function)
