@@ -121,7 +121,7 @@ func testLargeResults(f *fixture) {
 	none, err := f.s.Result(f.Context(), id, 3)
 	require.NoError(f, err)
 	require.Nil(f, none)
-	for _, index := range []int{-1, 4} {
+	for _, index := range []int{-1, 4, 1 << 32} {
 		_, err = f.s.Result(f.Context(), id, index)
 		require.ErrorIs(f, err, batch.ErrNotFound)
 	}

@@ -146,8 +146,12 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 
 // Result implements batch.Store.
 func (s *Store) Result(ctx context.Context, id string, index int) (*batch.Result, error) {
-	if _, err := s.read(ctx, id); err != nil {
+	d, err := s.read(ctx, id)
+	if err != nil {
 		return nil, err
+	}
+	if index < 0 || index >= int(d.Items) {
+		return nil, fmt.Errorf("item %d of batch %s: %w", index, id, batch.ErrNotFound)
 	}
 	found, err := findOne[itemDocument](ctx, s.items, bson.D{field("_id", itemKey(id, int32(index)))}, nil,
 		"read the result of item %d of batch %s", index, id)
