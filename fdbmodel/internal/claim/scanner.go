@@ -169,9 +169,9 @@ func (s *Scanner) Collect(ctx context.Context, tx kv.Reader, a Look, now time.Ti
 			return nil, err
 		}
 		next := []byte(nil)
-		found, next, err = s.sift(found, page, prefix, &a.want, now, limit)
-		if err != nil || len(found) >= limit || n >= most && len(found) > 0 {
-			return found, err
+		found, next = s.sift(found, page, prefix, &a.want, now, limit)
+		if len(found) >= limit || n >= most && len(found) > 0 {
+			return found, nil
 		}
 		if next == nil || bytes.Compare(next, end) >= 0 {
 			if wrapped {
@@ -221,12 +221,12 @@ func (s *Scanner) Available(e *layout.ReadyEntry, w *Want) bool {
 // continues, nil if the range is exhausted. A class that doesn't fit is skipped
 // whole.
 func (s *Scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w *Want, now time.Time, limit int,
-) (_ []layout.ReadyEntry, next []byte, err error) {
+) (_ []layout.ReadyEntry, next []byte) {
 	s.unreadable.forget(now)
 	for i := 0; i < len(page.Items) && len(found) < limit; i++ {
 		e, classEnd, err := layout.ParseReady(page.Items[i], prefix, w.Queue)
 		if err != nil {
-			return found, nil, err
+			continue // an audit reports it
 		}
 		s.remember(w.Queue, e.Key[len(prefix):classEnd], now)
 		fitsClass, runs := w.Fits(&e)
@@ -237,7 +237,7 @@ func (s *Scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 				i++
 			}
 			if i+1 == len(page.Items) && page.More {
-				return found, behind, nil
+				return found, behind
 			}
 			continue
 		}
@@ -246,9 +246,9 @@ func (s *Scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 		}
 	}
 	if page.More {
-		return found, kv.After(page.Items[len(page.Items)-1].Key), nil
+		return found, kv.After(page.Items[len(page.Items)-1].Key)
 	}
-	return found, nil, nil
+	return found, nil
 }
 
 // remember records a class.
@@ -289,7 +289,8 @@ func (s *Scanner) Discover(ctx context.Context, tx kv.Reader, shard int, queue s
 		}
 		e, classEnd, err := layout.ParseReady(page.Items[0], prefix, queue)
 		if err != nil {
-			return err
+			r.Begin = kv.After(page.Items[0].Key)
+			continue // an audit reports it
 		}
 		s.remember(queue, e.Key[len(prefix):classEnd], now)
 		r.Begin = kv.AfterPrefix(e.Key[:classEnd])

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -32,4 +34,31 @@ func TestClassesAreFewAndForgotten(t *testing.T) {
 		require.NoError(t, s.Discover(t.Context(), tx, 0, "q", now.Add(step.after)))
 		require.Len(t, s.classes["q"], step.left)
 	}
+}
+
+// TestAMalformedKeyHidesNoFuture has a key that is none of the ready index before one that is.
+func TestAMalformedKeyHidesNoFuture(t *testing.T) {
+	t.Parallel()
+	keys := layout.NewKeyspace("c")
+	keys.Shards = 1
+	db := storetest.New(t)
+	id := layout.ID{1}
+	ready, malformed := keys.Ready(id, &layout.Spec{Queue: "q"}), tuple.AppendString(keys.ReadyQueue(0, "q"), "x")
+	require.Negative(t, bytes.Compare(malformed, ready))
+	write := db.Begin(kv.Options{})
+	write.Set(malformed, nil)
+	write.Set(ready, []byte("f"))
+	_, err := write.Commit(t.Context())
+	require.NoError(t, err)
+
+	s, now := NewScanner(keys, func(int) int { return 0 }), time.Unix(1_900_000_000, 0)
+	tx := db.Begin(kv.Options{})
+	defer tx.Cancel()
+	require.NoError(t, s.Discover(t.Context(), tx, 0, "q", now))
+	require.Len(t, s.classes["q"], 1)
+	look := s.Ask(tx, 0, Want{Queue: "q", Free: layout.Resources{Slots: 1}, Page: 1})
+	found, err := s.Collect(t.Context(), tx, look, now, 1)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, id, found[0].ID)
 }
