@@ -190,7 +190,11 @@ func (s *Spec) Grown(ram int64) int64 {
 	if s.Growth == nil || had >= s.Growth.Max {
 		return ram
 	}
-	return int64(max(float64(had)+1, min(float64(had)*s.Growth.Factor, float64(s.Growth.Max))))
+	grown := float64(had) * s.Growth.Factor
+	if grown >= float64(s.Growth.Max) { // which may be more than an int64 holds
+		return s.Growth.Max
+	}
+	return max(had+1, int64(grown))
 }
 
 // Needing returns the spec with what attempts have made of its requirements.
