@@ -398,3 +398,23 @@ func TestAWorkerLeavesBesideADamagedAssignment(t *testing.T) {
 	_, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 	require.ErrorIs(t, err, fdbmodel.ErrReaped)
 }
+
+// TestADamagedListOfClaimsKeepsTheOthersFromNothing: the worker of a list that can't be read claims, leaves, and is
+// reaped beside it.
+func TestADamagedListOfClaimsKeepsTheOthersFromNothing(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	damaged := s.Submit()
+	token := s.Claim(s.Worker)[0].Token
+	other := s.Submit()
+	require.Len(t, s.Claim(s.Worker), 1)
+	s.Store(s.C.Keys().Claims(token.Worker, token.Sequence), []byte("damaged"))
+	require.NoError(t, s.Worker.Leave(s.Ctx))
+	_, err := s.C.ReapClaims(s.Ctx, s.Worker.ID())
+	require.NoError(t, err)
+	for id, want := range map[layout.ID]layout.State{damaged: layout.Claimed, other: layout.Ready} {
+		row, err := s.C.Get(s.Ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, want, row.State())
+	}
+}

@@ -107,8 +107,8 @@ func (w *WriteSet) endClaims(ctx context.Context, worker layout.WorkerID, kind s
 	return w.endBatch(ctx, state.Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits)
 }
 
-// endBatch removes a claim batch, or leaves in it what a newer version of Futura
-// has written. It completes the event for each future.
+// endBatch removes a claim batch, or leaves one that can't be read, and in others what a newer
+// version of Futura has written. It completes the event for each future.
 func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyValue, culprits map[layout.ID]int64,
 ) (endedBatch, error) {
 	c, tx := w.cluster, w.Tx
@@ -116,8 +116,9 @@ func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyV
 	rest := tuple.NewReader(item.Key[len(c.keys.Worker(event.Token.Worker, layout.WorkerClaims)):])
 	sequence := rest.Int()
 	var batch layout.ClaimBatch
-	if err := layout.Decode(item.Key, item.Value, &batch); err != nil {
-		return ended, err
+	if layout.Decode(item.Key, item.Value, &batch) != nil {
+		ended.kept = true // an audit reports it
+		return ended, nil
 	}
 	ids := layout.UnpackIDs(batch.IDs)
 	pending := make([]read.Pending, len(ids))
@@ -133,8 +134,7 @@ func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyV
 			kept = append(kept, id)
 			continue
 		case errors.Is(err, layout.ErrBadRecord):
-			// An unreadable future must not keep the others from going back.
-			continue
+			continue // an unreadable future must not keep the others from going back
 		case err != nil:
 			return ended, err
 		}
