@@ -184,7 +184,9 @@ func (w *Waits) holder(ctx context.Context, of layout.Lane) (*Wait, error) {
 	}
 	kind, err := lanes.Of(w.cluster).Kind(ctx, of.Kind)
 	switch {
-	case errors.Is(err, fdbmodel.ErrNotFound) || layout.IsUnreadable(err):
+	case errors.Is(err, fdbmodel.ErrNotFound):
+		return holder, nil // a kind that was removed has the strictest settings
+	case layout.IsUnreadable(err):
 		return nil, nil
 	case err != nil || kind.Width != 1 || kind.Bundle != "":
 		return nil, err

@@ -2,6 +2,7 @@ package circles_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -205,4 +206,21 @@ func TestALongChainIsCut(t *testing.T) {
 		r.await(r.other, end, top, 1, 2)
 		require.Len(t, r.through(top), []int{2, 0}[i])
 	}
+}
+
+// TestACircleThroughALaneOfARemovedKind: such a lane has a width of 1.
+func TestACircleThroughALaneOfARemovedKind(t *testing.T) {
+	t.Parallel()
+	r := newRing(t)
+	require.NoError(t, lanes.Of(r.C).SetKind(r.Ctx, "removed", layout.LaneKind{Width: 9}))
+	later := func(s *fdbmodel.Submission) { s.NotBefore = r.C.Now().Add(time.Hour) }
+	a, toA := r.Submit(in("removed", "a"), later), r.Submit(in("removed", "a"), later)
+	require.NoError(t, lanes.Of(r.C).RemoveKind(r.Ctx, "removed"))
+	require.NoError(t, r.C.Retry(r.Ctx, a))
+	require.Len(t, r.Claim(r.Worker), 1)
+	require.NoError(t, r.C.Retry(r.Ctx, toA))
+	plain := r.run(r.other)
+	r.await(r.Worker, a, plain, 1, 10)
+	r.await(r.other, plain, toA, 1, 20)
+	require.Equal(t, []layout.ID{a, plain}, idsOf(r.through(a)))
 }
