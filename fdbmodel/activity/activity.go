@@ -167,9 +167,9 @@ func eachKey(ctx context.Context, c *fdbmodel.Cluster, step string, from, to int
 	within := kv.Range{Begin: meter.Keys(keys).ActivityFrom(step, from), End: meter.Keys(keys).ActivityFrom(step, to)}
 	return c.EachKey(ctx, within, func(item kv.KeyValue) error {
 		key, err := meter.Keys(keys).ParseActivity(item.Key)
-		if err == nil {
-			err = fn(key, item)
+		if err != nil {
+			return nil // an audit reports it
 		}
-		return err
+		return fn(key, item)
 	})
 }

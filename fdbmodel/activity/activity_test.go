@@ -222,6 +222,25 @@ func TestAnUnreadableRecordStays(t *testing.T) {
 	require.ErrorIs(t, err, layout.ErrNewerRecord)
 }
 
+// TestAMalformedKeyKeepsNothingFromBeingAddedUp has a key among those of a minute that is none.
+func TestAMalformedKeyKeepsNothingFromBeingAddedUp(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	malformed := append(meter.Keys(s.C.Keys()).ActivityFrom(meter.Minutes, 1), "damaged"...)
+	_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(malformed, nil)
+		return nil
+	})
+	require.NoError(t, err)
+	plus(s.Worker)
+	require.NoError(t, s.Worker.Leave(s.Ctx))
+	s.Clock.Advance(4 * time.Hour)
+	keep(s, &activity.Keeper{})
+	series, err := activity.Read(s.Ctx, s.C, s.Clock.Now().Add(-24*time.Hour), s.Clock.Now(), time.Hour)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, series.Pairs[0].Succeeded)
+}
+
 // TestWhatCannotBeWrittenIsForgotten has a worker without a store for longer than a minute is
 // open.
 func TestWhatCannotBeWrittenIsForgotten(t *testing.T) {
