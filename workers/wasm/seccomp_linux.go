@@ -3,6 +3,7 @@
 package wasm
 
 import (
+	"fmt"
 	"os"
 	"unsafe"
 
@@ -42,10 +43,13 @@ func filterSystemCalls() error {
 		filter[i] = unix.SockFilter{Code: instruction.Op, Jt: instruction.Jt, Jf: instruction.Jf, K: instruction.K}
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+	other, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&program)))
-	if errno != 0 {
+	switch {
+	case errno != 0:
 		return errno
+	case other != 0: // the kernel has filtered none
+		return fmt.Errorf("thread %d has a filter of its own", other)
 	}
 	return nil
 }
