@@ -47,8 +47,8 @@ func (s *slots) losePatience() {
 	if j == nil || s.clock.Now().Before(s.quarantine.until) {
 		return
 	}
-	if _, runs := s.running[j]; runs {
-		s.endQuarantine(j)
+	if _, runs := s.running[j]; runs || !s.fits(j) {
+		s.endQuarantine(j) // that of one without room begins anew once there is some
 	}
 	s.wake.Broadcast()
 }

@@ -308,3 +308,34 @@ func TestAPausedWorkerGivesTheDeathBack(t *testing.T) {
 	b.awaitOver(id)
 	require.Equal(t, layout.Realized, stateOf(b, id))
 }
+
+// TestAQuarantineWithoutRoomEnds has what runs beside a poison candidate begin to wait, so that no more of its function
+// may start, for what is queued behind the candidate.
+func TestAQuarantineWithoutRoomEnds(t *testing.T) {
+	t.Parallel()
+	clk := clock.NewVirtual(epoch)
+	s := newSlots(clk, layout.Resources{Slots: 2}, time.Minute, 1)
+	m := &membership{values: t.Context()}
+	add := func(function string, deaths ...layout.WorkerID) *job {
+		f := fdbmodel.ClaimedFuture{Spec: &layout.Spec{Function: function}}
+		for i, id := range deaths {
+			f.Attempts.Deaths[i].Worker = id
+		}
+		require.Empty(t, s.admit(m, []fdbmodel.ClaimedFuture{f}, false))
+		return s.queue[len(s.queue)-1]
+	}
+	runs := add("go:f")
+	require.Equal(t, runs, s.tryTake())
+	candidate, other := add("go:f", "a", "b"), add("go:other")
+	require.Nil(t, s.tryTake(), "the candidate waits for what runs")
+	ended := s.await(runs.ctx, runs, nil, nil)
+	require.Nil(t, s.tryTake(), "no more of its function may start")
+	clk.Advance(2 * time.Minute)
+	s.losePatience()
+	require.Equal(t, other, s.tryTake())
+	ended()
+	s.giveBack(runs, 0)
+	s.giveBack(other, 0)
+	require.Equal(t, candidate, s.tryTake())
+	require.Equal(t, candidate, s.quarantine.job)
+}

@@ -228,9 +228,7 @@ func (s *slots) pick() *job {
 		return nil
 	}
 	for i, j := range s.queue {
-		q := j.requirements()
-		if !s.startable().Fit(q) || s.yielded.isFull(j.function()) || !s.owners.mayRun(&j.future, s.extra()) ||
-			!s.mayStart(j) {
+		if !s.fits(j) || !s.mayStart(j) {
 			continue
 		}
 		if i == 0 {
@@ -239,7 +237,7 @@ func (s *slots) pick() *job {
 		} else {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
 		}
-		if s.free = s.free.Take(q); s.open() <= 0 {
+		if s.free = s.free.Take(j.requirements()); s.open() <= 0 {
 			s.turned = s.clock.Now()
 		}
 		s.owners.start(&j.future)
@@ -252,6 +250,12 @@ func (s *slots) pick() *job {
 		return j
 	}
 	return nil
+}
+
+// fits reports whether there is room for a queued job. It is called under mu.
+func (s *slots) fits(j *job) bool {
+	return s.startable().Fit(j.requirements()) && !s.yielded.isFull(j.function()) &&
+		s.owners.mayRun(&j.future, s.extra())
 }
 
 // feed wakes the claimer if it waits for room and there is some. It is called
