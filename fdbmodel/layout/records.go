@@ -183,20 +183,6 @@ func (s *Spec) Class() Class {
 	return Class{Queue: s.Queue, CPU: r.CPU, RAM: r.RAM, GPU: r.GPU, Labels: LabelText(r.Labels)}
 }
 
-// Grown returns the memory that a future requires after an attempt that had too
-// little, with what attempts before it made of the spec's, or 0.
-func (s *Spec) Grown(ram int64) int64 {
-	had := max(ram, s.Requirements.RAM)
-	if s.Growth == nil || had >= s.Growth.Max {
-		return ram
-	}
-	grown := float64(had) * s.Growth.Factor
-	if grown >= float64(s.Growth.Max) { // which may be more than an int64 holds
-		return s.Growth.Max
-	}
-	return max(had+1, int64(grown))
-}
-
 // Needing returns the spec with what attempts have made of its requirements.
 func (s *Spec) Needing(a *Attempts) *Spec {
 	if a.RAM == 0 && !a.Unplaceable {

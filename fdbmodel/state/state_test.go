@@ -2,7 +2,6 @@ package state_test
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -300,13 +299,6 @@ func TestMemoryGrows(t *testing.T) {
 
 	tiny := layout.Spec{Requirements: layout.Requirements{RAM: 1}, Growth: &layout.Growth{Factor: 1.1, Max: 9}}
 	require.EqualValues(t, 2, tiny.Grown(0), "it grows")
-
-	largest := layout.Growth{Factor: 2, Max: math.MaxInt64}
-	huge := layout.Spec{Requirements: layout.Requirements{RAM: math.MaxInt64 - 1}, Growth: &largest}
-	require.EqualValues(t, math.MaxInt64, huge.Grown(0), "and never beyond its maximum")
-	large := layout.Spec{Requirements: layout.Requirements{RAM: 1 << 60}, Growth: &layout.Growth{
-		Factor: math.Nextafter(1, 2), Max: math.MaxInt64}}
-	require.Greater(t, large.Grown(0), int64(1<<60))
 }
 
 // TestDeathsAreRememberedAndForgotten has two workers die with a future, which
