@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,4 +58,39 @@ func TestAStoreThatIsServedNowhereLeavesNoPlace(t *testing.T) {
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestARecordThatIsBeingWrittenHoldsNothingUp has the line about a record that can't be written take long, as the
+// record itself would on a disk that hangs.
+func TestARecordThatIsBeingWrittenHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	dir := place(t)
+	said, goOn := make(chan struct{}), make(chan struct{})
+	log := slog.New(slog.NewTextHandler(writerFunc(func(line string) {
+		if strings.Contains(line, "can't be written") {
+			close(said)
+			<-goOn
+		}
+	}), nil))
+	owner := open(t, dir, sharing.Options{Logger: log})
+	second := open(t, dir, sharing.Options{Wait: patience})
+	require.False(t, second.IsOwner())
+	record := filepath.Join(dir, "sharing.json")
+	require.NoError(t, os.Remove(record))
+	require.NoError(t, os.MkdirAll(filepath.Join(record, "in the way"), 0o700))
+	require.NoError(t, second.Close()) // the owner forgets it
+	<-said
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		owner.Traits()
+		owner.Socket()
+	}()
+	select {
+	case <-answered:
+	case <-time.After(patience):
+		t.Error("the owner's traits wait for the disk")
+	}
+	close(goOn)
+	<-answered
 }

@@ -32,10 +32,13 @@ type owner struct {
 	serving sync.WaitGroup
 	close   func() error
 
-	mu        sync.Mutex
-	record    Record
-	socket    string // empty while the store is not served
-	unwritten bool   // the record could not be written the last time
+	mu     sync.Mutex
+	record Record
+	socket string // empty while the store is not served
+
+	// writing is held while the record is written, and mu is not: a disk may hang.
+	writing   sync.Mutex
+	unwritten bool // the record could not be written the last time
 }
 
 // own opens the store and serves it. It returns kv.ErrStoreInUse while another process has it
@@ -112,13 +115,16 @@ func (o *owner) serve(ctx context.Context, before Record) error {
 		return err
 	}
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.record.Socket = path
-	if err := o.record.write(o.db.dir); err != nil && path != usualSocket(o.db.dir) {
+	record := o.record // nobody changes it before the store is served
+	o.mu.Unlock()
+	if err := record.write(o.db.dir); err != nil && path != usualSocket(o.db.dir) {
 		err = errors.Join(err, listener.Close())
 		removePlace(path, o.db.dir)
 		return err
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.socket = path
 	options := remote.ServerOptions{Logger: o.db.options.Logger, Returning: slices.Clone(o.record.Clients),
 		OnConnect: o.come, OnDisconnect: o.leave}
@@ -140,9 +146,12 @@ func (o *owner) come(connection string) {
 	}
 	o.db.find(connection)
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !slices.Contains(o.record.Clients, connection) {
+	known := slices.Contains(o.record.Clients, connection)
+	if !known {
 		o.record.Clients = append(o.record.Clients, connection)
+	}
+	o.mu.Unlock()
+	if !known {
 		o.write()
 	}
 }
@@ -154,14 +163,20 @@ func (o *owner) leave(connection string) {
 	}
 	o.mu.Lock()
 	o.record.Clients = slices.DeleteFunc(o.record.Clients, func(id string) bool { return id == connection })
-	o.write()
 	o.mu.Unlock()
+	o.write()
 	o.db.lose(connection)
 }
 
-// write keeps what a later owner has to know. Without it that one waits for heartbeats. It needs o.mu.
+// write keeps what a later owner has to know. Without it that one waits for heartbeats.
 func (o *owner) write() {
-	err := o.record.write(o.db.dir)
+	o.writing.Lock()
+	defer o.writing.Unlock()
+	o.mu.Lock()
+	record := o.record
+	record.Clients = slices.Clone(record.Clients)
+	o.mu.Unlock()
+	err := record.write(o.db.dir)
 	if err != nil && !o.unwritten {
 		o.db.options.Logger.Warn("the record of a shared store can't be written", "directory", o.db.dir, "error", err)
 	}
@@ -186,15 +201,15 @@ func (o *owner) isAlone() bool {
 func (o *owner) end() error {
 	o.stop()
 	o.serving.Wait()
-	o.mu.Lock()
-	if o.socket != "" {
-		removePlace(o.socket, o.db.dir)
+	if path := o.servedAt(); path != "" {
+		removePlace(path, o.db.dir)
+		if o.store.Err() == nil {
+			o.mu.Lock()
+			o.record.PID, o.record.Connection, o.record.Socket = 0, "", ""
+			o.mu.Unlock()
+			o.write()
+		}
 	}
-	if o.socket != "" && o.store.Err() == nil {
-		o.record.PID, o.record.Connection, o.record.Socket = 0, "", ""
-		o.write()
-	}
-	o.mu.Unlock()
 	return o.store.Close()
 }
 
