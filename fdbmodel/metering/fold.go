@@ -17,8 +17,8 @@ const (
 // Fold adds up what starts of a worker that have ended used on each of the last seven
 // days before today, so that there is one record for each worker and day, beside those of
 // starts that go on. It also removes what is older than MaxDays. It reads the records of those
-// days, and writes only where a worker has several of ended starts. An unknown commit is
-// retried and harmless.
+// days, and writes only where a worker has several of ended starts. Records that it can't read stay, and keep
+// no others from being added up. An unknown commit is retried and harmless.
 func Fold(ctx context.Context, c *fdbmodel.Cluster) error {
 	now, keys := c.Now(), meter.Keys(c.Keys())
 	old := kv.Range{Begin: keys.MeteredOn(""), End: keys.MeteredOn(layout.Day(now.AddDate(0, 0, -MaxDays)))}
@@ -36,7 +36,11 @@ func Fold(ctx context.Context, c *fdbmodel.Cluster) error {
 		}
 		return foldGroup(ctx, c, group)
 	}
-	err := each(ctx, c, within, func(key meter.MeteredKey, _ *meter.Metered) error {
+	err := c.EachKey(ctx, within, func(item kv.KeyValue) error {
+		key, err := keys.ParseMetered(item.Key)
+		if err != nil {
+			return nil // an audit reports it
+		}
 		if n := len(group); n > 0 && !group[0].SameWorker(key) || n == foldMost {
 			if err := fold(); err != nil {
 				return err
@@ -64,7 +68,9 @@ func foldGroup(ctx context.Context, c *fdbmodel.Cluster, starts []meter.MeteredK
 			records = append(records, tx.Get(keys.Metered(key)))
 		}
 		sum := meter.Metered{}
-		if _, err := meter.AddStored(ctx, keys.Metered(folded), into, &sum); err != nil {
+		if _, err := meter.AddStored(ctx, keys.Metered(folded), into, &sum); layout.IsUnreadable(err) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 		ended := 0
@@ -80,7 +86,9 @@ func foldGroup(ctx context.Context, c *fdbmodel.Cluster, starts []meter.MeteredK
 			if key.Membership == "" || alive != nil || value == nil {
 				continue
 			}
-			if _, err := meter.AddStored(ctx, keys.Metered(key), records[i], &sum); err != nil {
+			if _, err := meter.AddStored(ctx, keys.Metered(key), records[i], &sum); layout.IsUnreadable(err) {
+				continue
+			} else if err != nil {
 				return err
 			}
 			tx.Clear(keys.Metered(key))

@@ -220,3 +220,23 @@ func TestDaysOfUse(t *testing.T) {
 	require.ErrorIs(t, metering.Read(s.Ctx, s.C, now.Add(-metering.MaxDays*day), now, fail), layout.ErrBadSpec)
 	require.ErrorIs(t, metering.Read(s.Ctx, s.C, now.Add(-(metering.MaxDays-1)*day), now, fail), stop)
 }
+
+// TestAnUnreadableRecordKeepsNoOthersFromBeingAddedUp has a newer version of a worker write one, and a key that is
+// none.
+func TestAnUnreadableRecordKeepsNoOthersFromBeingAddedUp(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	today := layout.Day(s.Clock.Now())
+	for range 2 {
+		r := named(s, "w", nil)
+		r.Meter(meter.Metered{Items: 1})
+		require.NoError(t, r.Leave(s.Ctx))
+	}
+	newer := meter.MeteredKey{Day: today, Kind: meter.Worker, Name: "w", Membership: "newer"}
+	s.Store(meter.Keys(s.C.Keys()).Metered(newer), []byte{layout.RecordVersion + 1})
+	s.Store(append(meter.Keys(s.C.Keys()).MeteredOn(today), "damaged"...), nil)
+	require.Equal(t, 4, meteredKeys(s))
+	s.Clock.Advance(2 * day)
+	require.NoError(t, metering.Fold(s.Ctx, s.C))
+	require.Equal(t, 3, meteredKeys(s))
+}
