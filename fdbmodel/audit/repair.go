@@ -126,7 +126,7 @@ func (k *checker) applyAll(ctx context.Context, problems []*found) error {
 			n += found[string(key)]
 		}
 		// Changes of one key, such as of a list that lacks several futures, are made one by one.
-		for more, left := true, len(some); more && left >= 0; left-- {
+		for more := true; more && n > 0; {
 			done, again, err := k.apply(ctx, some)
 			if err != nil {
 				return err
