@@ -250,6 +250,11 @@ func (b *bed) start(o Options, functions map[string]Function) *running {
 	for name, fn := range functions {
 		require.NoError(b.t, w.Register(name, fn))
 	}
+	return b.run(w)
+}
+
+// run is start for a worker that was made.
+func (b *bed) run(w *Worker) *running {
 	ctx, stop := context.WithCancel(b.ctx)
 	r := &running{Worker: w, bed: b, stop: stop, done: make(chan struct{})}
 	go func() {

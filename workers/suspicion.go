@@ -24,24 +24,44 @@ type suspicion struct {
 func (j *job) await(ctx context.Context, what taskcontext.Awaited, refuse taskcontext.Refuse) (ended func()) {
 	w := j.membership.worker
 	back := w.slots.await(ctx, j, what, refuse)
-	if j.future.Attempts.Suspicion() == 0 || w.manual() {
+	suspects := j.suspects()
+	if len(suspects) == 0 || w.manual() {
 		return back
 	}
-	stop := w.cluster.Clock().AfterFunc(w.cluster.Now().Add(innocentAfter),
-		func() { j.membership.others.start(j.absolve) })
+	stop := w.cluster.Clock().AfterFunc(w.cluster.Now().Add(innocentAfter), func() {
+		for _, suspect := range suspects {
+			j.membership.others.start(func() { suspect.absolve(j) })
+		}
+	})
 	return sync.OnceFunc(func() {
 		stop()
 		back()
-		j.suspectAgain()
+		for _, suspect := range suspects {
+			suspect.suspectAgain(j)
+		}
 	})
 }
 
-// absolve removes from the record that a poison candidate runs, if it still waits.
-func (j *job) absolve() {
+// suspects are the poison candidates that a job runs: itself, and the member that its bundle has alone.
+func (j *job) suspects() (suspects []*job) {
+	all := []*job{j}
+	if members := j.bundled.Load(); members != nil && len(*members) == 1 {
+		all = append(all, (*members)[0])
+	}
+	for _, one := range all {
+		if one.future.Attempts.Suspicion() > 0 {
+			suspects = append(suspects, one)
+		}
+	}
+	return suspects
+}
+
+// absolve removes from the record that a poison candidate runs, if the job that runs it still waits.
+func (j *job) absolve(in *job) {
 	s := &j.suspicion
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.recorded || !j.membership.worker.slots.waits(j) {
+	if !s.recorded || !j.membership.worker.slots.waits(in) {
 		return
 	}
 	if err := j.membership.reg.Absolve(j.membership.store, &j.future); err != nil {
@@ -52,12 +72,12 @@ func (j *job) absolve() {
 	s.recorded = false
 }
 
-// suspectAgain records that a poison candidate goes on after a wait.
-func (j *job) suspectAgain() {
+// suspectAgain records that a poison candidate goes on after a wait of the job that runs it.
+func (j *job) suspectAgain(in *job) {
 	s := &j.suspicion
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.recorded || s.proven || j.settled.Load() || j.membership.worker.slots.waits(j) {
+	if s.recorded || s.proven || j.settled.Load() || j.membership.worker.slots.waits(in) {
 		return
 	}
 	if err := j.membership.reg.Begin(j.membership.store, &j.future); err != nil {

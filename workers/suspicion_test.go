@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
@@ -49,6 +50,41 @@ func TestDeathsDuringAWaitAreNoCrashes(t *testing.T) {
 		require.Zero(t, row.Attempts.Crashes)
 		require.Positive(t, row.Attempts.Suspicion())
 		require.Zero(t, b.suspects(w.ID()))
+	})
+}
+
+// TestDeathsDuringAWaitOfABundleAreNoCrashes has the function run for the one member of a bundle.
+func TestDeathsDuringAWaitOfABundleAreNoCrashes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T) {
+		b := virtualBed(t)
+		require.NoError(t, lanes.Of(b.cluster).SetKind(b.ctx, "k", layout.LaneKind{Bundle: "go:candidate"}))
+		f := newWaiter()
+		start := func() *running {
+			w, err := FromCluster(b.cluster, Options{Slots: 1, Address: "10.0.0.1:1"})
+			require.NoError(t, err)
+			require.NoError(t, w.RegisterBundle("candidate",
+				func(ctx context.Context, _ string, members []Member) ([]MemberEnd, error) {
+					value, err := f.run(ctx, members[0].Args)
+					return []MemberEnd{{Value: value, Err: err}}, nil
+				}))
+			return b.run(w)
+		}
+		id := b.one("go:candidate", func(s *fdbmodel.Submission) { s.Spec.Lane = layout.Lane{Kind: "k", Key: "x"} })
+		for range dying {
+			w := start()
+			b.receive("a wait", f.began)
+			b.await("the end of the suspicion", func() bool { return b.suspects(w.ID()) == 0 })
+			w.crash()
+			w.end()
+		}
+		close(f.over)
+		start()
+		b.awaitOver(id)
+		row := b.row(id)
+		require.Equal(t, layout.Realized, row.State())
+		require.Zero(t, row.Attempts.Crashes)
+		require.Positive(t, row.Attempts.Suspicion())
 	})
 }
 
