@@ -56,22 +56,24 @@ func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.W
 	return err
 }
 
-// endAllClaims applies kind, Reap or Relinquish, to everything that a worker
-// holds. It returns how many futures it changed, and whether some were kept
-// because a newer version of Futura has written them.
+// endAllClaims applies kind, Reap or Relinquish, to everything that a worker holds. It returns how many
+// futures it changed, and whether some were kept because a newer version of Futura has written them.
 func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind state.EventKind,
 ) (total int, kept bool, err error) {
 	from := c.keys.Worker(worker, layout.WorkerClaims)
 	for {
 		var ended endedBatch
-		_, err := c.Change(ctx, kv.Options{Tag: "futura-reap"}, func(_ kv.Attempt, w *WriteSet) (err error) {
+		_, failed := c.Change(ctx, kv.Options{Tag: "futura-reap"}, func(_ kv.Attempt, w *WriteSet) (err error) {
 			ended, err = w.endClaims(ctx, worker, kind, from)
 			return err
 		})
-		if err != nil || ended.next == nil {
+		err = errors.Join(err, failed) // what can't be read keeps no others from going back
+		if failed != nil && !layout.IsUnreadable(failed) || ended.next == nil {
 			return total, kept, err
 		}
-		total += ended.changed
+		if failed == nil {
+			total += ended.changed
+		}
 		kept = kept || ended.kept
 		from = ended.next
 	}
@@ -107,8 +109,8 @@ func (w *WriteSet) endClaims(ctx context.Context, worker layout.WorkerID, kind s
 	return w.endBatch(ctx, state.Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits)
 }
 
-// endBatch removes a claim batch, or leaves one that can't be read, and in others what a newer
-// version of Futura has written. It completes the event for each future.
+// endBatch removes a claim batch, or leaves in it what a newer version of Futura
+// has written. It completes the event for each future.
 func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyValue, culprits map[layout.ID]int64,
 ) (endedBatch, error) {
 	c, tx := w.cluster, w.Tx
@@ -116,9 +118,8 @@ func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyV
 	rest := tuple.NewReader(item.Key[len(c.keys.Worker(event.Token.Worker, layout.WorkerClaims)):])
 	sequence := rest.Int()
 	var batch layout.ClaimBatch
-	if layout.Decode(item.Key, item.Value, &batch) != nil {
-		ended.kept = true // an audit reports it
-		return ended, nil
+	if err := layout.Decode(item.Key, item.Value, &batch); err != nil {
+		return ended, err
 	}
 	ids := layout.UnpackIDs(batch.IDs)
 	pending := make([]read.Pending, len(ids))
@@ -162,8 +163,7 @@ func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyV
 		}
 	}
 	if ended.kept = len(kept) > 0; ended.kept {
-		list := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(kept)})
-		tx.Set(item.Key, list)
+		tx.Set(item.Key, layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(kept)}))
 	} else {
 		tx.Clear(item.Key)
 	}
