@@ -34,8 +34,8 @@ type Filter struct {
 	// time for no bound.
 	Since, Until time.Time
 	// LeftOut makes List leave out futures that have an owner, and counts those that
-	// match otherwise: of a list of the newest all of them on its first page, if only
-	// State and Queue are set. Defaults to none: they are listed.
+	// match otherwise: of a list of the newest all of them on its first page, and none on
+	// others, if only State and Queue are set. Defaults to none: they are listed.
 	LeftOut *int
 	// Newest has List begin with those that were submitted last, over all shards. If
 	// futures with an owner are listed too, and no tag is given, the order is that of

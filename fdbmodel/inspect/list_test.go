@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,5 +66,21 @@ func TestListPages(t *testing.T) {
 			}
 		}
 		require.NoError(t, db.Close())
+	}
+}
+
+// TestPagesCountAnItemOnce: what the pages of a list leave out adds up to what there is.
+func TestPagesCountAnItemOnce(t *testing.T) {
+	t.Parallel()
+	l := newListed(t, 4)
+	for range 10 {
+		l.submit(fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}})
+		l.submit(fdbmodel.Submission{Spec: layout.Spec{Function: "go:f", Owner: "batch"}})
+		l.clock.Advance(time.Second)
+	}
+	for _, f := range []inspect.Filter{{}, {State: layout.Ready}, {Queue: layout.DefaultQueue}, {Function: "go:f"}} {
+		f.Newest, f.LeftOut = true, new(int)
+		require.Len(t, l.pages(f, 3), 10)
+		require.Equal(t, 10, *f.LeftOut, "%+v", f)
 	}
 }

@@ -74,11 +74,12 @@ func listNewest(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byt
 		return nil, nil, err
 	}
 	last, left := n.from, 0
-	items, err := n.countItems(ctx, len(cursor) == 0)
-	if err != nil {
-		return nil, nil, err
+	counted := n.countsAll()
+	if counted && len(cursor) == 0 {
+		if left, err = n.countItems(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
-	left += items
 	var full []byte // the cursor behind a full page
 	leftByFull := 0
 	for !n.exhausted() {
@@ -96,7 +97,7 @@ func listNewest(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byt
 			switch {
 			case row == nil || row.Spec == nil || !f.matches(row):
 			case f.LeftOut != nil && row.Spec.Held():
-				if items == 0 {
+				if !counted {
 					left++
 				}
 			case full != nil:
@@ -117,14 +118,17 @@ func listNewest(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byt
 	return rows, cursorOfAge(last), nil
 }
 
-// countItems returns how many futures with an owner the whole list leaves out, as far
-// as the counters tell.
-func (n *newest) countItems(ctx context.Context, first bool) (items int, err error) {
+// countsAll reports whether the first page counts what the whole list leaves out, and later pages nothing.
+func (n *newest) countsAll() bool {
 	f := &n.filter
 	apart := f.Tag + f.Function + f.Label + f.Error + f.Lane.Kind + string(f.Worker)
-	if f.LeftOut == nil || !first || apart != "" || !f.Since.IsZero() || !f.Until.IsZero() {
-		return 0, nil
-	}
+	return f.LeftOut != nil && apart == "" && f.Since.IsZero() && f.Until.IsZero()
+}
+
+// countItems returns how many futures with an owner the whole list leaves out, as far
+// as the counters tell.
+func (n *newest) countItems(ctx context.Context) (items int, err error) {
+	f := &n.filter
 	counts, err := n.cluster.Counts(ctx)
 	for key, number := range counts {
 		if key.Owner != "" && (f.State == 0 || f.State == key.State) && (f.Queue == "" || f.Queue == key.Queue) {

@@ -348,7 +348,8 @@ const listedBytes, listBytes = 64 << 10, 40 << 20
 type listOutputBody struct {
 	Futures []Future `json:"futures"`
 	Cursor  string   `json:"cursor,omitempty" doc:"Where the next page begins; left out at the end"`
-	// ItemsLeftOut is set on the first page only.
+	// ItemsLeftOut is that of the whole list, on its first page, if only a state and a queue are asked for, else that of
+	// the page.
 	ItemsLeftOut int `json:"items_left_out,omitempty" doc:"Items of batches that match and are not listed"`
 }
 
