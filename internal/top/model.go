@@ -209,6 +209,7 @@ func (m *Model) press(key, text string) tea.Cmd {
 		m.follow()
 	case "/":
 		m.typing, m.detail = m.view != overview, ""
+		m.follow() // the list went on below
 	case "enter":
 		return m.open()
 	}

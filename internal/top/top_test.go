@@ -274,3 +274,16 @@ func TestPauseStopsReading(t *testing.T) {
 	_, cmd = s.Update(stale)
 	require.Nil(t, cmd, "a key has it read sooner")
 }
+
+// TestAFilterOverAShorterList filters right after a future was shown, while others of the list went.
+func TestAFilterOverAShorterList(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, crowded())
+	s.answer(s.press("4"))
+	s.press("pgdown", "pgdown")
+	s.answer(s.press("enter"))
+	s.found.futures = s.found.futures[:3]
+	s.answer(s.look())
+	s.press("/")
+	require.Contains(t, s.shown(), "> …000000000002")
+}
