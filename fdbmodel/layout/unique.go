@@ -51,7 +51,7 @@ func CheckUnique(until UniqueUntil, period time.Duration) error {
 }
 
 // ShowUniqueKey returns the part of a key that records show.
-func ShowUniqueKey(key string) string { return key[:min(len(key), maxUniqueShown)] }
+func ShowUniqueKey(key string) string { return Shorten(key, maxUniqueShown) }
 
 // FreeAt returns until when the future keeps its name at least, in milliseconds of
 // Unix time, and 0 if no period says so. It is for specs of unique futures.
