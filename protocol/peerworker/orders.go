@@ -54,7 +54,7 @@ func (w *Worker) take(ctx context.Context, head string, m *protocol.WorkOrderBat
 }
 
 // cut shortens a text to what a message takes.
-func cut(text string) string { return text[:min(len(text), 1000)] }
+func cut(text string) string { return layout.Shorten(text, 1000) }
 
 func (w *Worker) takeOrder(ctx context.Context, head string, m *protocol.WorkOrderBatch) *refusal {
 	o := &order{WorkOrderBatch: m, name: chunkName{head, m.ChunkID}}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -431,4 +432,13 @@ func TestPeersThatHaveGoneAreForgotten(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	require.Len(t, w.links, 1, "the head that was named stays")
+}
+
+func TestMessagesAreCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	for ahead := range 3 {
+		text := cut(strings.Repeat("x", ahead) + strings.Repeat("日", 1000))
+		require.True(t, utf8.ValidString(text), "%q", text)
+		require.LessOrEqual(t, len(text), 1000)
+	}
 }

@@ -172,7 +172,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.work.Wait()
 	w.modules.cut.close()
 	w.rare.Close()
-	return errors.Join(err, node.drain(), node.db.Close())
+	if ended := node.drain(); !errors.Is(err, ended) { // else drain has told it
+		err = errors.Join(err, ended)
+	}
+	return errors.Join(err, node.db.Close())
 }
 
 func (w *Worker) start(ctx context.Context) error {
