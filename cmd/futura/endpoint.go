@@ -29,6 +29,8 @@ type endpoint struct {
 	URL   string `json:"url"`
 	Token string `json:"token"`
 	PID   int    `json:"pid"`
+	// Cluster is the one that it serves, empty in the file of an earlier version.
+	Cluster string `json:"cluster,omitempty"`
 	// Store is the name under which the store can be opened.
 	Store string `json:"store"`
 	// StoreTCP is the same for other machines, if it is served to them.

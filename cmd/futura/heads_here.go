@@ -31,9 +31,8 @@ const (
 // headHere is the endpoint of a head on this machine.
 type headHere struct {
 	endpoint
-	// Stores are keys of its store, which hold in every directory, and Cluster is in it.
-	Stores  []string `json:"stores"`
-	Cluster string   `json:"cluster"`
+	// Stores are keys of its store, which hold in every directory.
+	Stores []string `json:"stores"`
 	// Host is the machine's name: the directories of users may be on several.
 	Host    string    `json:"host"`
 	Started time.Time `json:"started"`
@@ -201,7 +200,7 @@ func headsOf(store, cluster string) (found []*headHere) {
 	return found
 }
 
-// findHead returns the endpoint of a head of the store: that of the process which serves its
+// findHead returns the endpoint of a head of the store and cluster: that of the process which serves its
 // directory, or the newest that this user runs on this machine. With peers it is one that takes
 // peers, if there is any.
 func (a *app) findHead(peers bool) (endpoint, error) {
@@ -215,6 +214,9 @@ func (a *app) findHead(peers bool) (endpoint, error) {
 		var e endpoint
 		if e, failure = readEndpoint(dir); failure == nil && !e.isLive() {
 			failure = errDead // it was killed, and its file stays
+		}
+		if failure == nil && e.Cluster != "" && e.Cluster != a.cluster {
+			failure = fmt.Errorf("%s serves cluster %s, and not cluster %s", e.URL, e.Cluster, a.cluster)
 		}
 		if failure == nil {
 			at := slices.IndexFunc(found, func(x endpoint) bool { return x.URL == e.URL })

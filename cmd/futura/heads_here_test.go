@@ -99,8 +99,8 @@ func TestHeadsThatEndedAreFoundNoMore(t *testing.T) {
 	t.Parallel()
 	name := "remote:tcp:" + t.Name()
 	leave := func(age time.Duration) func() error {
-		remove, err := leaveHere(&headHere{endpoint: endpoint{URL: "http://127.0.0.1:1/" + age.String()},
-			Cluster: "main", Started: time.Now().Add(-age)}, name)
+		remove, err := leaveHere(&headHere{endpoint: endpoint{Cluster: "main",
+			URL: "http://127.0.0.1:1/" + age.String()}, Started: time.Now().Add(-age)}, name)
 		require.NoError(t, err)
 		return remove
 	}
@@ -118,8 +118,8 @@ func TestHeadsThatEndedAreFoundNoMore(t *testing.T) {
 	_, err := (&app{store: name, cluster: "main"}).findHead(true)
 	require.ErrorContains(t, err, "--url")
 
-	at := endpoint{URL: "http://127.0.0.1:1"}
-	killed := leaveKilled(t, &headHere{endpoint: at, Stores: []string{name}, Cluster: "main"})
+	at := endpoint{URL: "http://127.0.0.1:1", Cluster: "main"}
+	killed := leaveKilled(t, &headHere{endpoint: at, Stores: []string{name}})
 	require.Empty(t, headsOf(name, "main"))
 	remove := leave(0)
 	require.NoFileExists(t, killed, "the next head removes it")
@@ -132,7 +132,7 @@ func TestAHeadIsThatOfItsDirectory(t *testing.T) {
 	t.Parallel()
 	here, err := os.Getwd()
 	require.NoError(t, err)
-	remove, err := leaveHere(&headHere{endpoint: endpoint{URL: "http://127.0.0.1:1"}, Cluster: "main"},
+	remove, err := leaveHere(&headHere{endpoint: endpoint{URL: "http://127.0.0.1:1", Cluster: "main"}},
 		"embedded:./"+t.Name(), "fdb:./"+t.Name(), "memory:", "")
 	require.NoError(t, err)
 	found := headsOf("embedded:"+filepath.Join(here, t.Name()), "main")
@@ -156,4 +156,24 @@ func leaveKilled(t *testing.T, h *headHere) string {
 	path := filepath.Join(dir, "head-killed.json")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	return path
+}
+
+// TestAProcessOfAnotherClusterIsNoHead: a directory says of its process which cluster that serves.
+func TestAProcessOfAnotherClusterIsNoHead(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	startDev(t, "--store", s.store, "--cluster", "one")
+	require.False(t, takesPeers(t, s.store, "--cluster", "one"))
+	for _, args := range [][]string{{"peers"}, {"batch", "submit", "--function", "f", "a"}} {
+		_, errOut := s.run(exitUsage, "", append(args, "--cluster", "two")...)
+		require.Contains(t, errOut, "cluster two")
+		require.Contains(t, errOut, "--url")
+	}
+	dir, _ := embeddedDir(s.store)
+	e, err := readEndpoint(dir)
+	require.NoError(t, err)
+	e.Cluster = "" // as earlier versions write it
+	require.NoError(t, e.write(dir))
+	_, err = (&app{store: s.store, cluster: "two"}).findHead(false)
+	require.NoError(t, err)
 }

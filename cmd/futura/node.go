@@ -154,7 +154,7 @@ func (n *node) leave() (err error) {
 // leaveHere leaves the endpoint for commands of this user. Where there is no place for it, they
 // name the head.
 func (n *node) leaveHere(e *endpoint) {
-	h := &headHere{endpoint: *e, Cluster: n.app.cluster, Started: time.Now()}
+	h := &headHere{endpoint: *e, Started: time.Now()}
 	var err error
 	if n.here, err = leaveHere(h, n.app.store, e.Store, e.StoreTCP); err != nil {
 		n.log.Debug("commands need --url: the head can't leave its address for them", "error", err)
@@ -241,7 +241,7 @@ func (n *node) announce(listener net.Listener, d *door, w *running) error {
 	}
 	e := endpoint{
 		URL: scheme + "://" + listener.Addr().String(), Token: n.token, PID: os.Getpid(), Store: d.store, StoreTCP: d.tcp,
-		Peers: n.peers.addresses(),
+		Cluster: n.app.cluster, Peers: n.peers.addresses(),
 	}
 	var durable bool
 	if e.Batches, durable = n.describeBatches(); !durable {
