@@ -58,7 +58,7 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	}
 	if n.tokens != nil {
 		defer reloadAtHangup(n)()
-		if _, own := n.ownDir(); own || f.store != "" || f.access.named == "" {
+		if _, own := n.ownDir(); own || f.store != "" || f.access.named == "" || f.access.tokenFile != "" {
 			n.tokens.Add("head", n.token, stack.Admin) // for commands of this user, and processes that open the store
 		} else {
 			n.token = ""

@@ -286,3 +286,16 @@ func TestTheSettingsOfB7sAreAccepted(t *testing.T) {
 	require.Equal(t, exitStore, code, "%s", &errOut)
 	require.Contains(t, errOut.String(), "127.0.0.1:1")
 }
+
+// TestAHeadTakesItsTokenBesideNamedOnes: --tokens and --token-file don't exclude each other.
+func TestAHeadTakesItsTokenBesideNamedOnes(t *testing.T) {
+	t.Parallel()
+	_, tokens, reader := storeWithReader(t)
+	own := stack.NewSecret()
+	e, _, stop := startHead(t, "--store", "memory:", "--tokens", tokens, "--token-file", tokenFileOf(t, own))
+	for _, token := range []string{reader, own} {
+		status, _ := ask(t, &e, "GET", batchesPath, token, "")
+		require.Equal(t, http.StatusOK, status)
+	}
+	require.Equal(t, exitOK, stop())
+}

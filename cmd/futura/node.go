@@ -208,7 +208,12 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 	routes := rest.New(n.app.traces.head(n.head), options)
 	dashboard.Register(routes)
 	if n.peers != nil {
-		n.peers.clients.Store(&peerClients{handler: routes.Handler(), host: listener.Addr().String(), token: n.token})
+		token := n.token
+		if token == "" && n.tokens != nil { // clients among the peers need none of their own
+			token = stack.NewSecret()
+			n.tokens.Add("peers", token, stack.Submit)
+		}
+		n.peers.clients.Store(&peerClients{handler: routes.Handler(), host: listener.Addr().String(), token: token})
 	}
 	server := routes.Server(n.certificate.config())
 	served := make(chan error, 1)

@@ -131,3 +131,18 @@ func TestStatesOfPeers(t *testing.T) {
 	}
 	require.Equal(t, "lost since Mar  4 05:06", peerState(&rest.Peer{LostAt: &at}, at.Add(20*time.Hour)))
 }
+
+// TestAClientNeedsNoTokenOfANamedOne asks a head that knows named tokens alone.
+func TestAClientNeedsNoTokenOfANamedOne(t *testing.T) {
+	t.Parallel()
+	store, tokens, _ := storeWithReader(t)
+	startDev(t, "--store", store)
+	e, _, _ := startHead(t, "--store", store, "--tokens", tokens, "--any-peer", "--peers", "/ip4/127.0.0.1/tcp/0",
+		"--peer-clients")
+	require.Empty(t, e.Token)
+	got := askByMessage(t, e.Peers[0], &protocol.ExecuteBatch{
+		Topic: "nobody serves this", Template: protocol.Template{FunctionID: "f", Method: "m"}, Arguments: [][]string{{"a"}},
+	})
+	require.Equal(t, protocol.CodeInvalid, got.Code, got.Message)
+	require.Contains(t, got.Message, "topic")
+}
