@@ -118,6 +118,7 @@ func (a *app) batchSubmitCommand() *cobra.Command {
 
 func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) error {
 	ctx := cmd.Context()
+	f.given = cmd.Flags().Changed
 	body, err := f.body(a, args)
 	if err != nil {
 		return err

@@ -119,6 +119,7 @@ type batchFlags struct {
 	skipHeader       bool
 	wait             bool
 	config           batch.Config
+	given            func(flag string) bool // reports whether the command line has a flag; nil for no flags
 }
 
 // body is the request for a batch.
@@ -189,6 +190,12 @@ func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 func (f *batchFlags) checkWhole(args []string) error {
 	if len(args) > 0 || f.function != "" || f.method != "" {
 		return usageError{fmt.Errorf("%s is a whole request: leave out --function, --method and arguments", f.file)}
+	}
+	for _, flag := range []string{"topic", "nodes", "max-attempts", "timeout", "concurrency", "rate-per-host", "env",
+		"stdin-file", "skip-header"} {
+		if f.given != nil && f.given(flag) {
+			return usageError{fmt.Errorf("%s is a whole request: leave out --%s, and say it there", f.file, flag)}
+		}
 	}
 	return nil
 }

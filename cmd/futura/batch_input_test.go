@@ -168,3 +168,27 @@ func FuzzEvents(f *testing.F) {
 		require.LessOrEqual(t, shown, bytes.Count(content, []byte("data: ")))
 	})
 }
+
+// TestAWholeRequestTakesNoFlags that would say what it says.
+func TestAWholeRequestTakesNoFlags(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, flag := range []string{"topic", "nodes", "max-attempts", "timeout", "concurrency", "rate-per-host", "env"} {
+		value := "1"
+		if flag == "env" {
+			value = "A=B"
+		}
+		_, errOut := s.run(exitUsage, `{"arguments":[["a"]]}`, "batch", "submit", "--file", "-", "--"+flag, value)
+		require.Contains(t, errOut, "leave out --"+flag)
+	}
+}
+
+// TestResultsByChunkAreWhole: what chooses among items is refused beside --json.
+func TestResultsByChunkAreWhole(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, flag := range []string{"--state=done", "--ndjson"} {
+		_, errOut := s.run(exitUsage, "", "batch", "result", "01995b4e-6f3a-7c1e-9d2b-0123456789ab", "--json", flag)
+		require.Contains(t, errOut, "exclude each other")
+	}
+}

@@ -121,6 +121,12 @@ func (a *app) batchResultCommand() *cobra.Command {
 		}
 		return a.printItems(cmd.Context(), c, id, states, stream)
 	})
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if a.json && (cmd.Flags().Changed("state") || cmd.Flags().Changed("ndjson")) {
+			return usageError{errors.New("--json and --state or --ndjson exclude each other: --json prints all, by chunk")}
+		}
+		return nil
+	}
 	cmd.Flags().StringVar(&states, "state", "", "only items in these states, separated by commas")
 	cmd.Flags().BoolVar(&stream, "ndjson", false, "print a line of JSON for each item")
 	return cmd
