@@ -13,14 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestServeWithTooFewFilesEnds serves a store where the process may have hardly more files open than the store takes.
+// TestServeWithTooFewFilesEnds serves a store, also as a worker does, where the process may have hardly more files open
+// than the store takes.
 func TestServeWithTooFewFilesEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, command := range []string{"serve", "dev"} {
-		cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -n 12 && exec "$@"`, "sh", os.Args[0], command,
-			"--listen", "127.0.0.1:0", "--store", "embedded:"+filepath.Join(t.TempDir(), "store"))
+	for _, command := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"dev", "--listen", "127.0.0.1:0"},
+		{"head", "--listen", "127.0.0.1:0"}, {"worker"}} {
+		args := append([]string{"-c", `ulimit -n 12 && exec "$@"`, "sh", os.Args[0], "--store",
+			"embedded:" + filepath.Join(t.TempDir(), "store")}, command...)
+		cmd := exec.CommandContext(ctx, "sh", args...)
 		cmd.Env = append(os.Environ(), mainVariable+"=1", configurationVariable+"="+t.TempDir())
 		said, err := cmd.CombinedOutput()
 		require.NoError(t, ctx.Err(), "%s", said)

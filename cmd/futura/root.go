@@ -252,6 +252,11 @@ func (a *app) openStore(ctx context.Context) (kv.Database, error) {
 	o := kvopen.Options{TakeOver: true, GiveUpAfter: a.giveUpAfter, InUseWait: inUseWait, Logger: a.notices()}
 	if a.outlivesServer {
 		o.GiveUpAfter, o.Share = 0, true
+		if _, here := embeddedDir(a.store); here { // which this process serves, or will
+			if err := enoughFiles(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return kvopen.Open(ctx, a.store, o)
 }

@@ -63,14 +63,22 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 // two sockets to listen at, and some connections. With fewer it would wait for one of them without a word.
 const filesMin = 32
 
+func enoughFiles() error {
+	may := connlimit.Descriptors()
+	if may >= filesMin {
+		return nil
+	}
+	return fmt.Errorf("this process may have %d files and connections open, and needs %d at least: allow it more, as by "+
+		"ulimit -n 1024", may, filesMin)
+}
+
 // serveStore opens the store and serves it until ctx ends: with the worker of w, which is a
 // janitor too, or with a janitor alone if w is nil.
 func (n *node) serveStore(ctx context.Context, access *accessFlags, w *workerFlags) (err error) {
 	name := n.app.store
 	n.tokenFile = access.tokenFile
-	if may := connlimit.Descriptors(); may < filesMin {
-		return fmt.Errorf("this process may have %d files and connections open, and needs %d at least: allow it more, as by "+
-			"ulimit -n 1024", may, filesMin)
+	if err := enoughFiles(); err != nil {
+		return err
 	}
 	if err := refuseSecond(name); err != nil {
 		return err
