@@ -166,7 +166,9 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 		fields["metrics"] = metrics
 		text += "\n  metrics at " + metrics
 	}
-	err = a.say(fields, text)
+	if err = a.say(fields, text); err != nil {
+		stop()
+	}
 	return errors.Join(err, peerWorkerError(<-done), stopMetrics())
 }
 

@@ -105,3 +105,19 @@ func TestFlagsOfAWorkerWithoutAStore(t *testing.T) {
 		require.Contains(t, log.String(), says)
 	}
 }
+
+// TestAWorkerThatCanNotSayWhereItIsEnds as one with a store does.
+func TestAWorkerThatCanNotSayWhereItIsEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	key, err := p2p.LoadKey(filepath.Join(t.TempDir(), "head.key"))
+	require.NoError(t, err)
+	id, err := p2p.KeyID(key)
+	require.NoError(t, err)
+	var log stacktest.Buffer
+	code := run(ctx, []string{"worker", "--head", "/ip4/127.0.0.1/tcp/1/p2p/" + string(id), "--module-cache", t.TempDir()},
+		strings.NewReader(""), fullDevice{}, &log)
+	require.NoError(t, ctx.Err(), "%s", &log)
+	require.Equal(t, exitStore, code, "%s", &log)
+}
