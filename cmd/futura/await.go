@@ -85,12 +85,12 @@ func (a *app) await(
 			}
 			continue
 		}
-		view, err := viewOf(ctx, c, id, result)
+		view, unseen := viewOf(ctx, c, id, result)
 		switch {
-		case err == nil:
+		case unseen == nil:
 			all = append(all, view)
-		case failures == nil:
-			failures = append(failures, err)
+		case !errors.Is(err, futures.ErrNotFound): // which says it already
+			failures = append(failures, unseen)
 		}
 	}
 	if a.json {
