@@ -105,7 +105,9 @@ func shortTime(ms float64) string {
 		return fmt.Sprintf("%.3gms", ms)
 	case d < time.Minute:
 		return fmt.Sprintf("%.2gs", d.Seconds())
-	default:
+	case d < 10*time.Hour:
 		return fmt.Sprintf("%.3gmin", d.Minutes())
+	default:
+		return fmt.Sprintf("%.3gh", d.Hours())
 	}
 }

@@ -41,7 +41,9 @@ func TestActivityOfAWorker(t *testing.T) {
 
 func TestTimesOfActivityAreShort(t *testing.T) {
 	t.Parallel()
-	for ms, want := range map[float64]string{0: "-", 0.5: "0.5ms", 999: "999ms", 59_900: "60s", 8e6: "133min"} {
+	for ms, want := range map[float64]string{
+		0: "-", 0.5: "0.5ms", 999: "999ms", 59_900: "60s", 8e6: "133min", 1e8: "27.8h",
+	} {
 		require.Equal(t, want, shortTime(ms))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -279,6 +280,9 @@ func fieldText(name string, value any) string {
 	case int64:
 		return numberText(name, v)
 	case uint64:
+		if v > math.MaxInt64 {
+			return fmt.Sprint(v)
+		}
 		return numberText(name, int64(v))
 	case string:
 		if v == "" {

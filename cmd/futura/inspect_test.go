@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -84,4 +85,10 @@ func TestInspectMistakes(t *testing.T) {
 	s.run(exitNotFound, "", "inspect", "--fdbcli", "01995b4e-6f3a-7c1e-9d2b-0123456789ab")
 	s.run(exitNotFound, "", "inspect", "--key", "nothing")
 	require.Empty(t, s.ok("inspect", "delayed"))
+}
+
+func TestNumbersOfInspectionsAreWhole(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "18446744073709551615", fieldText("max_attempts", uint64(math.MaxUint64)))
+	require.Equal(t, "1970-01-01T00:00:00.007Z", fieldText("at_ms", uint64(7)))
 }

@@ -14,7 +14,7 @@ func progressLine(done, total int64, text string) string {
 	if total > 0 {
 		line = fmt.Sprintf("%d of %d", done, total)
 		if done <= total {
-			line += fmt.Sprintf(" (%d %%)", int64(float64(done)/float64(total)*100))
+			line += fmt.Sprintf(" (%d %%)", percent(done, total))
 		}
 	}
 	if text != "" {

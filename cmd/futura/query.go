@@ -232,8 +232,8 @@ const shortFunction = 24
 // content id the beginning and the end.
 func functionText(function string, aliases map[string]string) string {
 	short := function
-	if len(short) > shortFunction {
-		short = short[:12] + "…" + short[len(short)-10:]
+	if name := []rune(function); len(name) > shortFunction {
+		short = string(name[:12]) + "…" + string(name[len(name)-10:])
 	}
 	id, method, ok := layout.SplitWasm(function)
 	if alias := aliases[id]; ok && alias != "" {

@@ -32,3 +32,10 @@ func TestTerminalsAreNotCommanded(t *testing.T) {
 	_, text := s.run(exitUsage, "", "submit", hostile)
 	require.NotRegexp(t, "[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]", text)
 }
+
+func TestNamesAreCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "go:"+strings.Repeat("é", 9)+"…"+strings.Repeat("é", 10),
+		functionText("go:"+strings.Repeat("é", 30), nil))
+	require.Equal(t, "go:"+strings.Repeat("é", 20), functionText("go:"+strings.Repeat("é", 20), nil))
+}
