@@ -81,7 +81,7 @@ func (a *app) batchCommand() *cobra.Command {
 		a.batchChunksCommand(), a.batchRetryCommand(), a.oneBatch(&cobra.Command{
 			Use: "delete ID", Short: "Remove a batch that is over, with its results", Example: "  futura batch delete ID",
 		}, func(cmd *cobra.Command, c *headClient, id string) error {
-			return c.call(cmd.Context(), http.MethodDelete, batchesPath+"/"+id, nil, nil)
+			return a.done(c.call(cmd.Context(), http.MethodDelete, batchesPath+"/"+id, nil, nil), "deleted", "id", id)
 		}))
 }
 

@@ -109,7 +109,7 @@ func (a *app) functionAliasCommand() *cobra.Command {
 			alias := strings.TrimPrefix(args[0], wasmPrefix)
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				if remove {
-					return modules.Of(c.Cluster()).RemoveAlias(cmd.Context(), alias)
+					return a.done(modules.Of(c.Cluster()).RemoveAlias(cmd.Context(), alias), "removed", "alias", alias)
 				}
 				id, err := moduleOf(cmd.Context(), c, args[1])
 				if err == nil {

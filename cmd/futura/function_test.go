@@ -20,7 +20,7 @@ func TestFunctionsAreNamedAndRemoved(t *testing.T) {
 	require.Equal(t, function, s.ok("function", "alias", "two", "one"))
 	require.Equal(t, function, s.ok("function", "alias", "wasm:three", "wasm:two"))
 	require.Regexp(t, `^`+function+`  \d+ bytes  one three two$`, s.ok("function", "list"))
-	s.ok("function", "alias", "three", "--rm")
+	require.JSONEq(t, `{"outcome":"removed","alias":"three"}`, s.ok("function", "alias", "three", "--rm", "--json"))
 	for _, args := range [][]string{{"a"}, {"a", "b", "--rm"}, {"a", "b", "c"}, {"no name", "one"}} {
 		s.run(exitUsage, "", append([]string{"function", "alias"}, args...)...)
 	}

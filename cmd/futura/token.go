@@ -102,7 +102,7 @@ func (a *app) tokenRevokeCommand(file *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return tokenError(stack.RevokeToken(path, args[0]))
+			return a.done(tokenError(stack.RevokeToken(path, args[0])), "revoked", "name", args[0])
 		},
 	}
 }
