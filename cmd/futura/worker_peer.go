@@ -63,7 +63,7 @@ func (f *peerWorkerFlags) check(flags *pflag.FlagSet) error {
 	for _, name := range []string{"store", "cluster"} {
 		if flags.Changed(name) {
 			return usageError{fmt.Errorf("--%s and --head: a worker that serves heads has no access to their store; "+
-				"leave out one of them, FUTURA_%s and the settings of futura.yaml included", name, strings.ToUpper(name))}
+				"leave out one of them", name)}
 		}
 	}
 	for _, name := range []string{
