@@ -89,7 +89,8 @@ TestUnknownResults|TestManyDependants|TestCutLogs|TestMemoryIsBounded|TestTables
 TestDeletedRowsStayGoneWhereAllGetsCold|TestYearOfACrontab|$\
 TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
-TestRequestsThatAreTooLarge|TestCut|TestSharedFiles|TestLongStream)$$
+TestRequestsThatAreTooLarge|TestCut|TestSharedFiles|TestLongStream|$\
+TestTheLargestCommitsPassACheckpointOfASmallStore)$$
 PLAIN := /(fdbmodel|fdbmodel/(results|schedule|kv/embedded|kv/remote)|futures/httpapi|batch/rest|workers/objects(/.*)?)$$
 # Tests of many steps that a short run has on the embedded store alone: they are about time, turns and limits, or
 # repeat on a server what others show there. A long run has them on FoundationDB too.
