@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/actors"
 	"github.com/futura-run/futura/internal/taskcontext"
@@ -38,27 +37,6 @@ type Actor[S any] struct {
 // as msgpack, so that fields may be added and left out.
 func DefineActor[S any](name string) *Actor[S] {
 	return &Actor[S]{name: name, maps: mayHaveMaps(reflect.TypeFor[S]())}
-}
-
-// mayHaveMaps reports whether values of a type may have maps in them.
-func mayHaveMaps(t reflect.Type, within ...reflect.Type) bool {
-	if slices.Contains(within, t) {
-		return false
-	}
-	within = append(within, t)
-	switch t.Kind() {
-	case reflect.Map, reflect.Interface:
-		return true
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return mayHaveMaps(t.Elem(), within...)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if mayHaveMaps(t.Field(i).Type, within...) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // isSame reports whether two encoded states are the same, but for the order of maps.

@@ -161,6 +161,27 @@ func typesOfFields(t reflect.Type, types map[string]reflect.Type) {
 	}
 }
 
+// mayHaveMaps reports whether values of a type may have maps in them.
+func mayHaveMaps(t reflect.Type, within ...reflect.Type) bool {
+	if slices.Contains(within, t) {
+		return false
+	}
+	within = append(within, t)
+	switch t.Kind() {
+	case reflect.Map, reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return mayHaveMaps(t.Elem(), within...)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if mayHaveMaps(t.Field(i).Type, within...) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // encodesItself reports whether values of a type have an encoder of their own.
 func encodesItself(t reflect.Type) bool {
 	for _, own := range []reflect.Type{

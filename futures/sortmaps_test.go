@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"reflect"
 	"testing"
+	"testing/quick"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -92,4 +93,28 @@ func TestFieldsKeepTheirOrder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, plain, encoded, "%v", reflect.TypeOf(v))
 	}
+}
+
+// TestAnyValueStaysWhatItIs encodes values by chance: the order alone is another one.
+func TestAnyValueStaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	type value struct {
+		Deep  map[int8]map[string][]map[uint16]*sortedPlain
+		Many  []map[sortedID][2]map[bool]string
+		Keys  map[sortedPlain]map[int]int
+		Texts map[string]string
+		Bytes map[int][]byte
+	}
+	require.NoError(t, quick.Check(func(v value) bool {
+		plain, err := msgpack.Marshal(&v)
+		require.NoError(t, err)
+		one, err := encodeMsgpack(&v)
+		require.NoError(t, err)
+		other, err := encodeMsgpack(&v)
+		require.NoError(t, err)
+		var was, is value
+		require.NoError(t, decode(CodecMsgpack, plain, &was))
+		require.NoError(t, decode(CodecMsgpack, one, &is))
+		return reflect.DeepEqual(one, other) && len(one) == len(plain) && reflect.DeepEqual(was, is)
+	}, nil))
 }

@@ -25,52 +25,34 @@ func warnOfMisspelt(cmd *cobra.Command, environ []string, settings map[string]*p
 		if !is || value == "" || slices.Contains(known, name) {
 			continue
 		}
-		meant := nearest(rest, known)
+		meant := likeNames(rest, known)
 		if whole := envName(section(cmd)) + "_" + rest; slices.Contains(known, whole) {
-			meant = whole
+			meant = []string{whole}
 		}
-		if meant != "" {
+		if len(meant) > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "futura: %s in the environment is no setting, and is ignored: did you mean %s?\n",
-				console.Printable(name), meant)
+				console.Printable(name), strings.Join(meant, " or "))
 		}
 	}
 }
 
-// nearest is the name of a setting that becomes another by one letter left out, added or exchanged, two if it is
-// not short, and empty if none does.
-func nearest(rest string, known []string) (name string) {
-	least := 1
-	if len(rest) > 5 {
-		least = 2
+// likeNames are the settings that become another name by two letters left out, added or exchanged, by one if it is
+// short, or by more letters at its end: none if those are many.
+func likeNames(rest string, known []string) (names []string) {
+	const shortest, most = 5, 3
+	commands := &cobra.Command{SuggestionsMinimumDistance: 1}
+	if len(rest) > shortest {
+		commands.SuggestionsMinimumDistance = 2
 	}
 	for _, k := range known {
-		if n := distance(rest, strings.TrimPrefix(k, "FUTURA_"), least); n < least || n == least && name == "" {
-			name, least = k, n
-		}
+		commands.AddCommand(&cobra.Command{Use: strings.TrimPrefix(k, "FUTURA_"), Run: func(*cobra.Command, []string) {}})
 	}
-	return name
-}
-
-// distance is how many letters are to be left out, added or exchanged to make b of a. It is more than most if the
-// lengths say so.
-func distance(a, b string, most int) int {
-	if d := len(a) - len(b); d > most || -d > most {
-		return most + 1
+	like := commands.SuggestionsFor(rest)
+	if len(like) > most {
+		return nil
 	}
-	before := make([]int, len(b)+1)
-	for j := range before {
-		before[j] = j
+	for _, name := range like {
+		names = append(names, "FUTURA_"+name)
 	}
-	for i := range len(a) {
-		now := []int{i + 1}
-		for j := range len(b) {
-			exchanged := before[j]
-			if a[i] != b[j] {
-				exchanged++
-			}
-			now = append(now, min(exchanged, before[j+1]+1, now[j]+1))
-		}
-		before = now
-	}
-	return before[len(b)]
+	return names
 }

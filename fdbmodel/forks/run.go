@@ -119,13 +119,16 @@ func (r *run) write(ctx context.Context, tx kv.Tx, i int, one *plan) (done fdbmo
 	f, id := r.forks, one.submission.ID
 	var missing []value
 	for _, v := range one.values {
-		first, err := tx.Get(f.keys.Chunk(id, v.ref, 0)).Wait(ctx)
-		if err != nil {
-			return done, err
+		if r.stored[place{id, v.ref}] > 0 {
+			first, err := tx.Get(f.keys.Chunk(id, v.ref, 0)).Wait(ctx)
+			if err != nil {
+				return done, err
+			}
+			if first != nil {
+				continue
+			}
 		}
-		if first == nil || r.stored[place{id, v.ref}] == 0 {
-			missing = append(missing, v)
-		}
+		missing = append(missing, v)
 	}
 	if len(missing) > 0 {
 		return done, &absent{i, missing}

@@ -13,7 +13,8 @@ const subProbe = "probe"
 
 // Unwritable returns why the store can't be written, a kv.ErrReadOnly with the way out, and nil if it can be or nothing
 // has tried. A process that reaches the store through another one tries: it commits the removal of a key that does not
-// exist. Elsewhere the store tells what the last commit met, see kv.Traits.
+// exist. Elsewhere the store tells what the last commit met, see kv.Traits. An unknown commit
+// is retried and harmless.
 func Unwritable(ctx context.Context, c *fdbmodel.Cluster) (why, err error) {
 	traits := kv.TraitsOf(c.Database())
 	if traits.Unwritable != nil || traits.Connection == "" {
