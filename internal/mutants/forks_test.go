@@ -33,7 +33,7 @@ func forkMutants() []mutant {
 		{name: "a large value may be swept before its fork", file: run, by: model,
 			old: "first, err := tx.Get(", new: "first, err := tx.Snapshot().Get("},
 		{name: "large values are not copied", file: run, by: model,
-			old: "if first == nil || ", new: "if err != nil || "},
+			old: "if first != nil {", new: "if first != nil || err == nil {"},
 		{name: "a fork has the beginning of what another call has stored", file: run, by: model,
 			old: "if r.stored[place{id, v.ref}] > 0 {", new: "if true {"},
 		{name: "a fork stores for ever what vanishes", file: run, by: model,

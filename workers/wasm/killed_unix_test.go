@@ -4,10 +4,12 @@ package wasm
 
 import (
 	"context"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,8 +25,9 @@ func TestAChildThatDoesNotAnswerHasUsedSomething(t *testing.T) {
 	inv := of("writing", printing(1, 1<<30, "something"))
 	require.NoError(t, e.Check(ctx, inv.CID, printing(1, 1<<30, "something")))
 	inv.Timeout = -1
+	var stopping sync.Once
 	inv.Output = writerFunc(func(p []byte) (int, error) {
-		_ = child.command.Process.Signal(syscall.SIGSTOP)
+		stopping.Do(func() { stop(t, child) })
 		cancel()
 		return len(p), nil
 	})
@@ -33,6 +36,15 @@ func TestAChildThatDoesNotAnswerHasUsedSomething(t *testing.T) {
 	require.Positive(t, out.CPUUser+out.CPUSys)
 	require.Positive(t, out.Duration)
 	require.True(t, child.diedOf(syscall.SIGKILL))
+}
+
+// stop returns when none of the child's threads runs: a signal that was sent may still be on its way.
+func stop(t *testing.T, child *worker) {
+	assert.NoError(t, child.command.Process.Signal(syscall.SIGSTOP))
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(child.command.Process.Pid, &status, syscall.WUNTRACED, nil)
+	assert.NoError(t, err)
+	assert.True(t, status.Stopped())
 }
 
 // TestACancelledCallThatFindsItsChildDead is cancelled while it sends its request to a child that is gone.
