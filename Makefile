@@ -17,9 +17,9 @@ FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
 # Rooms of the model: those whose goroutines share memory, and the others whose tests need a store.
-BUSY_ROOMS := activity fit joblog lanes mailbox maintenance metering modules names pauses promises quota results \
-	schedule
-CALM_ROOMS := actors admin audit batches circles edges forks inspect owners read steps transfer
+BUSY_ROOMS := lanes mailbox modules names quota results schedule
+CALM_ROOMS := activity actors admin audit batches circles edges fit forks inspect joblog maintenance metering owners pauses \
+	promises read steps transfer
 FDB_ROOMS  := $(addprefix ./fdbmodel/,$(BUSY_ROOMS) $(CALM_ROOMS))
 # Names as alternatives of a pattern.
 SPACE := $(subst ,, )
@@ -56,7 +56,7 @@ COLLECTOR_LIST    := -mod=mod -modfile=$(COLLECTOR_MODULES).mod
 AXE             := $(CURDIR)/bin/axe/package/axe.min.js
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
-RACED := /(fdbmodel|fdbmodel/(internal/.*|$(call either,$(BUSY_ROOMS)))|fdbmodel/kv/(embedded|faultkv|remote|sharing)|$\
+RACED := /(fdbmodel|fdbmodel/(internal/(claim|notify|serial)|$(call either,$(BUSY_ROOMS)))|fdbmodel/kv/(embedded|faultkv|remote|sharing)|$\
 futures(/.*)?|workers|workers/objects(/.*)?|$\
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What make test tests: the model, the stores that need nothing installed, the client and the workers. Its calls are
