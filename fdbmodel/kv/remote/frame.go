@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -101,6 +102,9 @@ type outbox struct {
 	err     error
 }
 
+// fewBytes is how many bytes a sender writes without looking for more.
+const fewBytes = 4 << 10
+
 // maxSpare is the largest buffer that is kept for later.
 const maxSpare = 256 << 10
 
@@ -152,10 +156,21 @@ func (o *outbox) accept(kind byte, head, body []byte, accepted func()) error {
 	}
 	o.writing = true
 	for o.err == nil && len(o.pending) > 0 {
+		o.gather()
 		o.write()
 	}
 	o.writing = false
 	return o.err
+}
+
+// gather lets goroutines that are ready to run add their frames to a few, without the lock: those of a commit of many
+// end together, and each would find no other one writing. Source: the writing loop of grpc-go.
+func (o *outbox) gather() {
+	if len(o.pending) < fewBytes {
+		o.mu.Unlock()
+		runtime.Gosched()
+		o.mu.Lock()
+	}
 }
 
 // write writes what is pending, without the lock.
