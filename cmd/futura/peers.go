@@ -38,9 +38,11 @@ type peersFlags struct {
 	keepLost  time.Duration
 	manifests string
 	url       string
+	flags     *pflag.FlagSet // that these are of
 }
 
 func (f *peersFlags) add(flags *pflag.FlagSet) {
+	f.flags = flags
 	flags.StringSliceVar(&f.listen, "peers", nil,
 		"take libp2p peers as workers at this multiaddr, such as /ip4/127.0.0.1/tcp/9527; may be repeated (default: off)")
 	flags.StringVar(&f.keyFile, "peer-key", "",
@@ -67,15 +69,24 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 // on reports whether the head takes peers.
 func (f *peersFlags) on() bool { return f != nil && (len(f.listen) > 0 || len(f.bootNodes) > 0) }
 
-// check refuses flags that contradict each other, and addresses that strangers reach: on loopback too, those are the
-// other users of the machine.
+// check refuses flags that contradict each other or would be ignored, and addresses that strangers reach: on loopback
+// too, those are the other users of the machine.
 func (f *peersFlags) check() error {
-	if !f.on() {
-		if f.b7s || f.strand || f.clients || len(f.allow) > 0 || f.keyFile != "" || f.discover != "" {
-			return usageError{errors.New(
-				"--b7s-workers, --peer-clients, --allow-peer, --peer-key and --discover need --peers or --boot-node")}
+	switch {
+	case !f.on():
+		return f.refuse("--peers or --boot-node: without them this process takes no peers", "peer-key", "discover",
+			"allow-peer", "deny-peer", "any-peer", "verify", "keep-lost", "peer-clients", "b7s-workers", "b7s-strands",
+			"manifest-listen", "manifest-url")
+	case len(f.listen) == 0 && f.discover != "":
+		return f.refuse("--peers: it announces the address of that", "discover")
+	case len(f.allow) > 0 && f.anyone:
+		return usageError{errors.New("--any-peer and --allow-peer exclude each other: let everyone who reaches the head be " +
+			"a worker, or name the peers that may")}
+	case !f.b7s:
+		if err := f.refuse("--b7s-workers: it is about nodes of b7s", "b7s-strands", "manifest-listen",
+			"manifest-url"); err != nil {
+			return err
 		}
-		return nil
 	}
 	if len(f.allow) > 0 || f.anyone {
 		return nil
@@ -87,6 +98,16 @@ func (f *peersFlags) check() error {
 		}
 		return usageError{fmt.Errorf("--peers %s would let %s run this cluster's futures: name the peers with "+
 			"--allow-peer ID, which a worker prints at its start, or let everyone be a worker with --any-peer", address, who)}
+	}
+	return nil
+}
+
+// refuse refuses the flags that are set, and would do nothing without what they need.
+func (f *peersFlags) refuse(need string, names ...string) error {
+	for _, name := range names {
+		if flag := f.flags.Lookup(name); flag.Value.String() != flag.DefValue {
+			return usageError{fmt.Errorf("--%s needs %s", name, need)}
+		}
 	}
 	return nil
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch/rest"
@@ -13,26 +15,46 @@ import (
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
-// TestPeersFlags refuses flags that contradict each other, and addresses that everyone
-// reaches.
+// TestPeersFlags refuses flags that contradict each other or would be ignored, and addresses that everyone reaches.
 func TestPeersFlags(t *testing.T) {
 	t.Parallel()
-	for _, f := range []peersFlags{
-		{b7s: true}, {clients: true}, {allow: []string{"x"}}, {keyFile: "k"},
-		{listen: []string{"/ip4/0.0.0.0/tcp/1"}}, {listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip4/10.0.0.1/tcp/1"}},
-		{listen: []string{"/dns4/example.com/tcp/1"}}, {listen: []string{"x"}},
-		{listen: []string{"/ip4/127.0.0.1/tcp/1"}}, {listen: []string{"/ip6/::1/tcp/1"}, clients: true},
-	} {
-		require.Error(t, f.check(), "%+v", f)
+	check := func(text string) error {
+		var f peersFlags
+		flags := pflag.NewFlagSet("head", pflag.ContinueOnError)
+		f.add(flags)
+		require.NoError(t, flags.Parse(strings.Fields(text)), text)
+		return f.check()
 	}
-	for _, f := range []peersFlags{
-		{}, {listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip6/::1/tcp/1"}, anyone: true},
-		{listen: []string{"/ip4/127.0.0.1/tcp/1"}, allow: []string{"x"}},
-		{listen: []string{"/ip4/0.0.0.0/tcp/1"}, anyone: true},
-		{listen: []string{"/ip4/0.0.0.0/tcp/1"}, allow: []string{"x"}},
-		{bootNodes: []string{"/ip4/10.0.0.1/tcp/1/p2p/x"}},
+	for _, flag := range []string{
+		"--b7s-workers", "--b7s-strands", "--peer-clients", "--allow-peer x", "--deny-peer x", "--any-peer", "--peer-key k",
+		"--discover g", "--verify 2/3", "--keep-lost 5m", "--manifest-listen :0", "--manifest-url http://x",
 	} {
-		require.NoError(t, f.check(), "%+v", f)
+		name, _, _ := strings.Cut(flag, " ")
+		require.ErrorContains(t, check(flag), name+" needs --peers or --boot-node")
+	}
+	for _, flag := range []string{"--b7s-strands", "--manifest-listen :0", "--manifest-url http://x"} {
+		name, _, _ := strings.Cut(flag, " ")
+		require.ErrorContains(t, check("--any-peer --peers /ip4/127.0.0.1/tcp/1 "+flag), name+" needs --b7s-workers")
+		require.NoError(t, check("--any-peer --b7s-workers --peers /ip4/127.0.0.1/tcp/1 "+flag))
+	}
+	for text, says := range map[string]string{
+		"--peers /ip4/0.0.0.0/tcp/1":                               "everyone on this network",
+		"--peers /ip4/127.0.0.1/tcp/1 --peers /ip4/10.0.0.1/tcp/1": "every user of this machine",
+		"--peers /dns4/example.com/tcp/1":                          "everyone on this network",
+		"--peers x":                                                "everyone on this network",
+		"--peers /ip6/::1/tcp/1 --peer-clients":                    "every user of this machine",
+		"--peers /ip4/127.0.0.1/tcp/1 --any-peer --allow-peer x":   "exclude each other",
+		"--boot-node /ip4/10.0.0.1/tcp/1/p2p/x --discover g":       "--discover needs --peers",
+	} {
+		require.ErrorContains(t, check(text), says, text)
+	}
+	for _, text := range []string{
+		"", "--any-peer=false --keep-lost 1h", "--peers /ip4/127.0.0.1/tcp/1 --peers /ip6/::1/tcp/1 --any-peer",
+		"--peers /ip4/127.0.0.1/tcp/1 --allow-peer x --deny-peer y --verify 2/3 --keep-lost 5m --discover g --peer-key k",
+		"--peers /ip4/0.0.0.0/tcp/1 --any-peer", "--peers /ip4/0.0.0.0/tcp/1 --allow-peer x",
+		"--boot-node /ip4/10.0.0.1/tcp/1/p2p/x",
+	} {
+		require.NoError(t, check(text), text)
 	}
 }
 
