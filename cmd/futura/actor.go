@@ -171,8 +171,8 @@ func (a *app) actorCallCommand() *cobra.Command {
 }
 
 func (a *app) callActor(ctx context.Context, f *submitFlags, args []string, flags *pflag.FlagSet) (err error) {
-	if flags.Changed("key") && f.task.Key == "" {
-		return usageError{errors.New("--key is empty: a repeated call would be another one")}
+	if err := f.checkSubmit(flags, "call"); err != nil {
+		return err
 	}
 	name, key, err := futures.ParseActor(args[0])
 	if err != nil {

@@ -119,6 +119,9 @@ func (a *app) batchSubmitCommand() *cobra.Command {
 func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) error {
 	ctx := cmd.Context()
 	f.given = cmd.Flags().Changed
+	if f.given("key") && f.key == "" {
+		return usageError{errors.New("--key is empty: a repeated command would make another batch")}
+	}
 	body, err := f.body(a, args)
 	if err != nil {
 		return err

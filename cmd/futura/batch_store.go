@@ -43,7 +43,7 @@ func (f *batchStoreFlags) add(flags *pflag.FlagSet, patience time.Duration) {
 	flags.StringVar(&f.kind, "batch-store", "",
 		"where batches are kept: futures, mongo or memory (default: mongo with --batch-db-server, else futures)")
 	flags.StringVar(&f.server, "batch-db-server", "", "a MongoDB server for batches, such as mongodb://127.0.0.1:27017/")
-	flags.StringVar(&f.name, "batch-db-name", mongostore.DefaultDatabase, "the database on that server")
+	flags.StringVar(&f.name, "batch-db-name", mongostore.DefaultDatabase, "with --batch-db-server: the database there")
 	flags.DurationVar(&f.requeue, "batch-requeue-interval", time.Hour,
 		"how often to look for batches that are not over, also those of other heads")
 	flags.DurationVar(&f.boot, "batch-resume-delay", patience,
@@ -71,6 +71,9 @@ func (f *batchStoreFlags) open(ctx context.Context, cluster *fdbmodel.Cluster, l
 	}
 	if f.server != "" && kind != storeMongo {
 		return nil, usageError{fmt.Errorf("--batch-db-server is for --batch-store mongo, not %.20q", kind)}
+	}
+	if f.name != mongostore.DefaultDatabase && kind != storeMongo {
+		return nil, usageError{errors.New("--batch-db-name needs --batch-db-server: it names a database of MongoDB")}
 	}
 	switch kind {
 	case storeFutures:

@@ -81,6 +81,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 	if err := a.loadSettings(cmd); err != nil {
 		return err
 	}
+	if cluster := cmd.Flag("cluster"); cluster != nil && cluster.Changed && cluster.Value.String() == "" {
+		return usageError{errors.New("--cluster is empty: leave it out for the cluster default, or name one")}
+	}
 	return checkDurations(cmd)
 }
 

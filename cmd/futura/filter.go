@@ -36,7 +36,8 @@ func (f *filterFlags) add(flags *pflag.FlagSet, which string, states []layout.St
 	onceVar(flags, &f.until, "until", which+" submitted before a time, or so long ago")
 }
 
-// once is a filter, which has one value.
+// once is a filter, which has one value. An empty one would select what has any: in a script it is a variable that is
+// not set, and no future may be cancelled or removed for that.
 type once struct {
 	to  *string
 	set bool
@@ -50,8 +51,11 @@ func onceVar(flags *pflag.FlagSet, to *string, name, usage string) {
 
 // Set implements pflag.Value.
 func (o *once) Set(text string) error {
-	if o.set {
+	switch {
+	case o.set:
 		return errors.New("it is given twice and takes one value: run the command for each")
+	case text == "":
+		return errors.New("it is empty: leave it out, or give it a value")
 	}
 	*o.to, o.set = text, true
 	return nil

@@ -17,6 +17,10 @@ func TestSelectionsAreTakenAsAWhole(t *testing.T) {
 			"cancel --tag bb --tag aa", "cancel --tag aa --state ready --state delayed", "delete --queue a --queue b",
 			"retry --failed --function go:a --function go:b", "list --label a --label b", "promise list --tag a --tag b",
 		},
+		"it is empty": {
+			"cancel --state ready --tag=", "delete --state realized --function=", "retry --failed --queue=",
+			"fork --where= --state failed", "list --label=", "promise list --tag=",
+		},
 		"exclude each other": {"cancel " + id + " --state ready", "fork " + id + " --where tag=aa"},
 		"2562047h":           {"submit go:f --delay 99999999h"},
 		"pending=-1":         {"limits set --pending -1"},

@@ -53,7 +53,7 @@ func (a *app) forkCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "failed", "where to go on: the name of a recorded step, failed or start")
 	flags.StringArrayVar(&f.set, "set", nil, "STEP=JSON: the value of a step; may be repeated")
-	flags.StringVar(&f.where, "where", "",
+	onceVar(flags, &f.where, "where",
 		`the selection in one text: the names of these flags, as in 'function=charge tag=eu error~"no card"'`)
 	flags.IntVar(&f.limit, "limit", 0,
 		"of a selection: how many at most, with those forked before under this name; 0 for all")

@@ -117,7 +117,7 @@ func TestForkManyFromTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("fork", "--where", "state=realized", "--from", "start"), "0 would be forked")
 
 	for where, want := range map[string]string{
-		"": "name futures", " ": "empty", "x": "NAME=VALUE", "x=1": "use state", "=1": "NAME=VALUE", "error=x": "error~TEXT",
+		"": "it is empty", " ": "empty", "x": "NAME=VALUE", "x=1": "use state", "=1": "NAME=VALUE", "error=x": "error~TEXT",
 		"tag~x": "error~TEXT", "tag=": "no value", "tag=a tag=b": "twice", `error~"a`: "not closed", "since=x": "since",
 		"state=ready": "--state ready", "function=a/b": "function", "label=x": "use state",
 	} {

@@ -261,6 +261,7 @@ func TestMistakesWithHeads(t *testing.T) {
 		"--batch-db-server":   {"--batch-store", "mongo"},
 		"not \"memory\"":      {"--batch-store", "memory", "--batch-db-server", "mongodb://127.0.0.1:1/"},
 		"futures, mongo":      {"--batch-store", "paper"},
+		"--batch-db-name":     {"--batch-db-name", "batches"},
 		"id, chunks or":       {"--batch-answer", "later"},
 		"need each other":     {"--tls-cert", "x"},
 		"no such file":        {"--tokens", "none"},

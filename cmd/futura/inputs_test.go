@@ -64,12 +64,22 @@ func TestMistakesWithInputs(t *testing.T) {
 		{missing + ": submit it first", []string{"--codec", "json", "--args", `{"$future":"` + missing + `"}`}},
 		{"--stdin-of is the whole input", []string{"--stdin-of", missing, "--after", missing}},
 		{"--stdin-of is the whole input", []string{"--stdin-of", missing, "--args", "a"}},
+		{"--no-rebuild needs --as-object", []string{"--no-rebuild"}},
+		{"--wait-timeout needs --wait", []string{"--wait-timeout", "5s"}},
+		{"or how long from now, such as 30m", []string{"--deadline", "30"}},
+		{"it has passed", []string{"--deadline", "-30m"}},
 	} {
 		_, e := s.run(exitUsage, "", append([]string{"submit", "go:f"}, c.args...)...)
 		require.Contains(t, e, c.says)
 	}
 	_, e := s.run(exitUsage, "", "get", missing, "--output", "-", "--json")
 	require.Contains(t, e, "excludes --json")
+	for _, command := range [][]string{
+		{"actor", "call", "basket/a", "add"}, {"tasks", "submit", "write", "--input", "1"},
+	} {
+		_, e := s.run(exitUsage, "", append(command, "--wait-timeout", "5s")...)
+		require.Contains(t, e, "--wait-timeout needs --wait")
+	}
 }
 
 func TestBlockedFuturesInBulk(t *testing.T) {

@@ -37,7 +37,7 @@ func (a *app) jobsAppendCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&producer, "producer", "", "append each line once under this name, such as the file's")
+	onceVar(cmd.Flags(), &producer, "producer", "append each line once under this name, such as the file's")
 	return cmd
 }
 
@@ -255,7 +255,7 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 		err := logs.Drop(ctx, args[0], consumer, force)
 		return a.done(err, "removed", "queue", args[0], "consumer", consumer)
 	})
-	cmd.Flags().StringVar(&consumer, "consumer", "", "remove this consumer alone")
+	onceVar(cmd.Flags(), &consumer, "consumer", "remove this consumer alone")
 	cmd.Flags().BoolVar(&force, "force", false, "even if a process consumes, or did until it died")
 	return cmd
 }

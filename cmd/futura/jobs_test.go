@@ -79,7 +79,11 @@ func TestJobsFromTheCommandLine(t *testing.T) {
 	require.Empty(t, listed[jobForm](t, "jobs", s.ok("jobs", "parked", "orders", "price", "--json")))
 	require.Contains(t, s.ok("check"), "0 problems")
 	require.Equal(t, "removed orders price", s.ok("jobs", "remove", "orders", "--consumer", "price"))
-	s.ok("jobs", "remove", "orders")
+	for _, args := range [][]string{{"remove", "orders", "--consumer", ""}, {"append", "orders", "x", "--producer", ""}} {
+		_, e := s.run(exitUsage, "", append([]string{"jobs"}, args...)...)
+		require.Contains(t, e, "it is empty", "a variable that is not set would remove the log, or append twice")
+	}
+	require.Equal(t, "removed orders", s.ok("jobs", "remove", "orders"))
 	require.JSONEq(t, `{"logs":[]}`, s.ok("jobs", "list", "--json"))
 }
 

@@ -89,7 +89,8 @@ func (a *app) laneSetCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&s.Width, "width", 1, "how many futures of one lane are admitted at a time")
-	flags.IntVar(&s.Total, "total", 0, "the same over all lanes of the kind, which take turns (default: no bound)")
+	flags.IntVar(&s.Total, "total", 0,
+		"how many futures of all lanes of the kind are admitted at a time; the lanes take turns (default: no bound)")
 	flags.StringVar(&rate, "rate", "",
 		"how many futures of one lane are admitted in a time, such as 10/s; up to --width of them may start together once "+
 			"workers are back (default: no bound)")

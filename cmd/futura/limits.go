@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,7 @@ func (a *app) showLimits(ctx context.Context, c *futures.Client, _ []string) err
 		if n == 0 {
 			return "no limit"
 		}
-		return fmt.Sprintf("%g", n)
+		return strconv.FormatFloat(n, 'f', -1, 64)
 	}
 	bytes := "not known"
 	if used.HasBytes {

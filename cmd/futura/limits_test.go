@@ -31,6 +31,7 @@ func TestLimitsFromTheCommandLine(t *testing.T) {
 	require.Equal(t, httpapi.Limits{Pending: 2, PerSecond: 1000}, view.Limits)
 	require.EqualValues(t, 2, view.Used.Pending)
 	require.Positive(t, *view.Used.Bytes)
+	require.Regexp(t, `(?m)^bytes +\d+ +1073741824$`, s.ok("limits", "set", "--bytes", "1073741824"))
 	require.Regexp(t, `(?m)^pending +2 +no limit$`, s.ok("limits", "set", "--pending", "0"))
 	s.ok("submit", "go:f", "--wait-for-room")
 	_, e = s.run(exitUsage, "", "limits", "set")

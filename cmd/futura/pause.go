@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +24,10 @@ func (a *app) pauseCommand() *cobra.Command {
 			"  futura pause function wasm:convert\n  futura pause",
 		Args: onPausable(0),
 	}, func(ctx context.Context, c *futures.Client, args []string) error {
-		if len(args) == 0 {
+		switch {
+		case len(args) == 0 && reason != "":
+			return usageError{errors.New("--reason needs what to pause: use futura pause queue NAME, or function NAME")}
+		case len(args) == 0:
 			return a.listPauses(ctx, c)
 		}
 		p, err := c.Pause(ctx, args[0], args[1], reason)

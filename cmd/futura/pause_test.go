@@ -27,6 +27,7 @@ func TestPausesFromTheCommandLine(t *testing.T) {
 	for says, args := range map[string][]string{
 		"futura pause queue NAME":  {"pause", "worker", "x"},
 		"futura resume queue NAME": {"resume"},
+		"needs what to pause":      {"pause", "--reason", "it is down"},
 		"use 1 to 64":              {"pause", "queue", "a b"},
 		"use go:NAME":              {"resume", "function", "later"},
 	} {

@@ -118,6 +118,8 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, `unknown command "remove" for "futura function"`, []string{"function", "remove"}},
 		{exitUsage, "received 0: use futura submit FUNCTION", []string{"submit"}},
 		{exitUsage, "--key is empty", []string{"submit", "go:f", "--key", ""}},
+		{exitUsage, "--key is empty", []string{"batch", "submit", "--function", "f", "a", "--key", ""}},
+		{exitUsage, "--cluster is empty", []string{"list", "--cluster", ""}},
 		{exitUsage, "about a --file", []string{"batch", "submit", "--function", "f", "a", "--format", "csv"}},
 		{exitUsage, "unknown flag: --what", []string{"list", "--what"}},
 		{exitUsage, `--priority "256": use a whole number from 0 to 255`, []string{"submit", "go:f", "--priority", "256"}},

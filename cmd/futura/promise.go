@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -47,17 +46,15 @@ func (a *app) promiseNewCommand() *cobra.Command {
 	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
 	flags.StringVar(&t.Queue, "queue", "", `the queue that it is counted in (default "default")`)
 	flags.DurationVar(&t.Expires, "expires", 0, "how long it may wait (default: for ever)")
-	flags.StringVar(&deadline, "deadline", "", "when it must be over, such as 2026-12-24T18:00:00Z")
+	flags.StringVar(&deadline, "deadline", "", deadlineUsage)
 	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
 	u.add(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if flags.Changed("key") && t.Key == "" {
 			return usageError{errors.New("--key is empty: a repeated call would make another promise")}
 		}
-		if deadline != "" {
-			if t.Deadline, err = time.Parse(time.RFC3339, deadline); err != nil {
-				return usageError{fmt.Errorf("--deadline %q: use a time such as 2026-12-24T18:00:00Z", deadline)}
-			}
+		if t.Deadline, err = deadlineFlag(deadline, time.Now()); err != nil {
+			return err
 		}
 		if err := u.apply(&t, flags); err != nil {
 			return err

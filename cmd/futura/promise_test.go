@@ -105,11 +105,13 @@ func TestPromiseCallsThatAreWrong(t *testing.T) {
 		"is not JSON": {"resolve", none, "yes"}, "begins with prm_": {"resolve", "nobody", "1"},
 		"can't both be": {"resolve", "-", "-"}, "is not a promise": {"resolve", plain, "1"},
 		"--key is empty": {"new", "--key", ""}, "use a time such as": {"new", "--deadline", "tomorrow"},
-		"--limit 0": {"list", "--limit", "0"},
+		"--limit 0": {"list", "--limit", "0"}, "it has passed": {"new", "--deadline", "-1m"},
 	} {
 		_, e := s.run(exitUsage, "", append([]string{"promise"}, args...)...)
 		require.Contains(t, e, says)
 	}
+	id, _, _ := strings.Cut(s.ok("promise", "new", "--deadline", "30m"), "\n")
+	require.Regexp(t, `(?m)^deadline +20`, s.ok("get", id))
 	s.run(exitNotFound, "", "promise", "resolve", none, "1")
 	s.run(exitNotFound, "", "promise", "token", none)
 	s.run(exitNotFound, "", "promise", "resolve", "prm_0", "1")

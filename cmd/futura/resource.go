@@ -118,7 +118,9 @@ func (a *app) done(err error, outcome string, named ...string) error {
 	form, said := map[string]string{"outcome": outcome}, []any{outcome}
 	for i := 0; i < len(named); i += 2 {
 		form[named[i]] = named[i+1]
-		said = append(said, named[i+1])
+		if named[i+1] != "" {
+			said = append(said, named[i+1])
+		}
 	}
 	return a.say(form, said...)
 }

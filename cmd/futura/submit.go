@@ -59,8 +59,11 @@ func (a *app) submitCommand() *cobra.Command {
 			"  futura submit go:send --lane mail/acme --args hello",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("key") && f.task.Key == "" {
-				return usageError{errors.New("--key is empty: a repeated submit would create another future")}
+			if err := f.checkSubmit(cmd.Flags(), "future"); err != nil {
+				return err
+			}
+			if f.task.NoRebuild && !f.task.AsObject {
+				return usageError{errors.New("--no-rebuild needs --as-object: other results are in the store, and not lost")}
 			}
 			f.task.Function = args[0]
 			f.task.MaxRetries = &f.retries
@@ -80,7 +83,8 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.Int64Var(&f.growth.Max, "max-ram", 0, "the most memory that it may need with --grow-ram, in bytes")
 	flags.BoolVar(&t.AsObject, "as-object", false,
 		"keep the result with the worker that makes it, not in the store (needs a worker with --object-memory)")
-	flags.BoolVar(&t.NoRebuild, "no-rebuild", false, "fail, rather than run again, if that result is lost")
+	flags.BoolVar(&t.NoRebuild, "no-rebuild", false,
+		"with --as-object: fail, rather than run again, if the result is lost")
 	flags.StringVar(&f.near, "near", "",
 		"the id of a future to wait for: run on the worker that has its result as an object, if that is soon free")
 	flags.BoolVar(&t.MustBeNear, "must-be-near", false, "run where the result of --near is, and nowhere else")
@@ -100,6 +104,17 @@ func (f *submitFlags) addSubmit(flags *pflag.FlagSet, what string) {
 	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
 	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most, also for room (default: no limit)")
+}
+
+// checkSubmit refuses flags of addSubmit that would do nothing.
+func (f *submitFlags) checkSubmit(flags *pflag.FlagSet, what string) error {
+	if flags.Changed("key") && f.task.Key == "" {
+		return usageError{fmt.Errorf("--key is empty: a repeated command would submit another %s", what)}
+	}
+	if flags.Changed("wait-timeout") && !f.wait && !f.task.WaitForRoom {
+		return usageError{errors.New("--wait-timeout needs --wait or --wait-for-room: it bounds how long they wait")}
+	}
+	return nil
 }
 
 // addFunction adds what runs, and where.
@@ -216,8 +231,7 @@ func (a *app) readTask(f *submitFlags) (err error) {
 func (f *submitFlags) addTimes(flags *pflag.FlagSet) {
 	t := &f.task
 	flags.StringVar(&f.at, "at", "", "not before this time, such as 2026-12-24T08:00:00+01:00")
-	flags.StringVar(&f.deadline, "deadline", "",
-		"when it must be over: a time, or how long from now, such as 30m (default: no deadline)")
+	flags.StringVar(&f.deadline, "deadline", "", deadlineUsage)
 	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it may run")
 	f.addBounds(flags)
 }
@@ -230,15 +244,27 @@ func (f *submitFlags) readTimes(now time.Time) (err error) {
 	if f.task.NotBefore, err = timeFlag("at", f.at); err != nil {
 		return err
 	}
-	if d, err := time.ParseDuration(f.deadline); err == nil {
-		if d <= 0 {
-			return usageError{fmt.Errorf("--deadline %s: it has passed", f.deadline)}
-		}
-		f.task.Deadline = now.Add(d)
-		return nil
-	}
-	f.task.Deadline, err = timeFlag("deadline", f.deadline)
+	f.task.Deadline, err = deadlineFlag(f.deadline, now)
 	return err
+}
+
+// deadlineUsage is the help of --deadline.
+const deadlineUsage = "when it must be over: a time, or how long from now, such as 30m (default: no deadline)"
+
+// deadlineFlag parses the value of --deadline; an empty text is none.
+func deadlineFlag(text string, now time.Time) (time.Time, error) {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err == nil && d <= 0:
+		return time.Time{}, usageError{fmt.Errorf("--deadline %s: it has passed", text)}
+	case err == nil:
+		return now.Add(d), nil
+	}
+	at, err := timeFlag("deadline", text)
+	if err != nil {
+		err = fmt.Errorf("%w, or how long from now, such as 30m", err)
+	}
+	return at, err
 }
 
 // readInputs reads the ids of futures to wait for.

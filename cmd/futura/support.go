@@ -35,10 +35,10 @@ func (a *app) supportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "support", Short: "Write what a maintainer needs to understand a cluster, into a file",
 		Long: "support writes an archive to send to whoever helps you: versions, settings, counts, workers, what " +
-			"happened in the last day, lanes, schedules, job logs, limits, and the last failed futures. It contains names " +
-			"of functions, queues, workers, lanes and schedules. It contains no arguments, results, errors, outputs, job " +
-			"values, reasons, tags, labels, keys of lanes, tokens or addresses. Look at it before you send it: README.txt " +
-			"in it lists its files.",
+			"happened in the last day, lanes, schedules, job logs, limits, and the last futures that failed or wait. It " +
+			"contains names of functions, queues, workers, kinds of lanes and schedules. It contains no arguments, results, " +
+			"errors, outputs, job values, reasons, tags, labels, keys of lanes, tokens or addresses. Look at it before you " +
+			"send it: README.txt in it lists its files.",
 		Example: "  futura support\n  futura support --output monday.zip",
 	}
 	cmd.Flags().StringVar(&output, "output", "", "the file, which must not exist (default futura-support-TIME.zip)")

@@ -59,8 +59,8 @@ func (a *app) tasksSubmitCommand() *cobra.Command {
 }
 
 func (a *app) submitToHandler(ctx context.Context, handler string, f *taskFlags, flags *pflag.FlagSet) (err error) {
-	if flags.Changed("key") && f.task.Key == "" {
-		return usageError{errors.New("--key is empty: a repeated submit would create another task")}
+	if err := f.checkSubmit(flags, "task"); err != nil {
+		return err
 	}
 	if isSet(flags, "input") == isSet(flags, "input-file") {
 		return usageError{errors.New("use --input or --input-file, one of them")}

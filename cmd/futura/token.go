@@ -16,7 +16,7 @@ func (a *app) tokenCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "token", Short: "Create, list and revoke tokens for HTTP requests",
-		Long: "token keeps a file of named tokens that dev and head read. The file contains no secrets, only their " +
+		Long: "token keeps a file of named tokens that dev, serve and head read. The file contains no secrets, only their " +
 			"SHA-256; the names appear in the access log. A running server reads a changed file within a second.",
 		Example: "  futura token create ci --role submit --expires 720h\n  futura token list\n  futura token revoke ci",
 	}
@@ -102,7 +102,11 @@ func (a *app) tokenRevokeCommand(file *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.done(tokenError(stack.RevokeToken(path, args[0])), "revoked", "name", args[0])
+			err = stack.RevokeToken(path, args[0])
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("%w: %s: there are no named tokens, %w", stack.ErrNoToken, args[0], err)
+			}
+			return a.done(tokenError(err), "revoked", "name", args[0])
 		},
 	}
 }

@@ -43,6 +43,7 @@ func TestNamedTokens(t *testing.T) {
 	require.Equal(t, exitOK, stop())
 
 	s.run(exitNotFound, "", "token", "revoke", "first", "--tokens", tokens)
+	s.run(exitNotFound, "", "token", "revoke", "first", "--tokens", tokens+"-none")
 	_, text := s.run(exitUsage, "", "token", "create", "second", "--tokens", tokens)
 	require.Contains(t, text, "a token with this name exists")
 	_, text = s.run(exitUsage, "", "token", "create", "third", "--role", "boss", "--tokens", tokens)

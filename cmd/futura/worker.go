@@ -96,9 +96,11 @@ func (f *workerFlags) check(flags *pflag.FlagSet) (err error) {
 		return usageError{fmt.Errorf("--slots %d: use 1 or more, or leave the flag out for one per core", f.options.Slots)}
 	case f.options.Objects.Memory < 0 || f.options.Objects.Disk < 0:
 		return usageError{errors.New("--object-memory and --object-disk are numbers of bytes, not below 0")}
-	case f.options.Objects.Memory == 0 && (f.options.Objects.Dir != "" || f.options.Objects.Listen != "" ||
-		f.options.Objects.Disk != 0):
-		return usageError{errors.New("--object-dir, --object-disk and --object-listen need --object-memory")}
+	case f.options.Objects.Memory == 0 && f.options.Objects != workers.ObjectOptions{}:
+		return usageError{errors.New("--object-above, --object-dir, --object-disk, --object-listen and --object-plain-text " +
+			"need --object-memory")}
+	case f.options.Objects.PlainText && f.options.Objects.Listen == "":
+		return usageError{errors.New("--object-plain-text needs --object-listen: it is about that address")}
 	case f.options.Objects.Disk != 0 && f.options.Objects.Dir == "":
 		return usageError{errors.New("--object-disk needs --object-dir: it is how many bytes may be there")}
 	case f.options.Objects.Above < -1:

@@ -14,8 +14,11 @@ func TestObjectFlags(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for says, args := range map[string][]string{
-		"need --object-memory": {"--object-disk", "5"}, "needs --object-dir": {"--object-disk", "5", "--object-memory", "9"},
-		"--object-above -2": {"--object-above", "-2"}, "HOST:PORT": {"--object-memory", "9", "--object-listen", "foo"},
+		"--object-listen and": {"--object-disk", "5"}, "needs --object-dir": {"--object-disk", "5", "--object-memory", "9"},
+		"--object-above, --object-dir": {"--object-above", "5"}, "need --object-memory": {"--object-plain-text"},
+		"--object-plain-text needs":        {"--object-memory", "9", "--object-plain-text"},
+		"--object-above -2":                {"--object-memory", "9", "--object-above", "-2"},
+		"HOST:PORT":                        {"--object-memory", "9", "--object-listen", "foo"},
 		"--object-plain-text in a network": {"--object-memory", "9", "--object-listen", "0.0.0.0:0"},
 	} {
 		_, e := s.run(exitUsage, "", append([]string{"worker"}, args...)...)

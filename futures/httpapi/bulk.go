@@ -7,7 +7,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
@@ -40,6 +43,28 @@ func errUnfiltered() error {
 	return stack.BadRequest("name the futures with state, queue, function, tag, error, label, lane, worker, since or " +
 		"until")
 }
+
+// refuseEmpty refuses parameters of a filter without a value, which would select what has any: many futures are not
+// changed for a variable of a script that is not set.
+func refuseEmpty(ctx huma.Context) (problems []error) {
+	u := ctx.URL()
+	asked := u.Query()
+	for _, name := range []string{
+		"state", "queue", "function", "tag", "error", "label", "lane", "worker", "since", "until",
+	} {
+		if slices.Contains(asked[name], "") {
+			problems = append(problems, &huma.ErrorDetail{Location: "query." + name,
+				Message: "it is empty: leave it out, or give it a value"})
+		}
+	}
+	return problems
+}
+
+// Resolve implements huma.Resolver.
+func (*bulkInput) Resolve(ctx huma.Context) []error { return refuseEmpty(ctx) }
+
+// Resolve implements huma.Resolver.
+func (*forkManyInput) Resolve(ctx huma.Context) []error { return refuseEmpty(ctx) }
 
 // filter returns the filter of the model.
 func (f *ListFilter) filter(ctx context.Context, c *fdbmodel.Cluster) (filter inspect.Filter, err error) {

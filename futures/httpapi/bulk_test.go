@@ -51,6 +51,13 @@ func TestBulkChanges(t *testing.T) {
 	require.Equal(t, httpapi.Bulk{Matched: 4}, bulk("retry", "state=failed&preview=true"))
 	require.Equal(t, httpapi.Bulk{Matched: 4}, bulk("delete", "tag=tag1&preview=true"))
 	require.Equal(t, httpapi.Bulk{}, bulk("cancel", "state=failed"))
+	for _, empty := range []string{
+		":cancel?tag=&state=ready", ":delete?state=realized&function=", ":fork?state=failed&queue=",
+	} {
+		a := f.send("POST", path+empty, `{"name":"n"}`)
+		require.Equal(t, http.StatusUnprocessableEntity, a.Status, empty)
+		require.Contains(t, string(a.Body), "it is empty")
+	}
 	require.Equal(t, before, states())
 	require.Equal(t, httpapi.Bulk{Matched: 2, Changed: 2}, bulk("cancel", "tag=tag0&reason="+url.QueryEscape("no more")))
 	require.Equal(t, httpapi.Bulk{Matched: 2}, bulk("retry", "tag=tag0&preview=true"), "what was cancelled stays so")
