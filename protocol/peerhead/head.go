@@ -162,12 +162,12 @@ func (h *Head) admit(id PeerID) *peer {
 	return p
 }
 
-// forget removes a peer that has no membership and is away.
+// forget removes a peer that has no membership, and gets none, and is away.
 func (h *Head) forget(p *peer) {
 	trusted := h.options.Trusted(p.id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.peers[p.id] == p {
+	if h.peers[p.id] == p && len(p.greeting) == 0 && p.membership() == nil { // in the order of greet
 		h.gone.add(p)
 		h.keepLost(p, trusted)
 		h.remember(p)

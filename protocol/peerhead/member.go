@@ -47,6 +47,7 @@ const (
 	windowFutura = 64 // orders of one peer that are under way
 	windowB7S    = 1
 	joinTime     = 30 * time.Second
+	reapTime     = 10 * time.Second // else the head could not end while the store does not answer
 	// What a node of b7s offers, which does not say it.
 	b7sRAM = 4 << 30
 )
@@ -165,7 +166,9 @@ func (m *member) forceReap(why string) {
 	m.worker.Abandon()
 	m.cancel()
 	if id := m.worker.ID(); id != "" {
-		if _, err := h.options.Cluster.ForceReap(context.WithoutCancel(m.ctx), id); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), reapTime)
+		defer cancel()
+		if _, err := h.options.Cluster.ForceReap(ctx, id); err != nil {
 			h.options.Logger.Warn("the futures of a lost peer were not taken back; a janitor does it", "peer", m.peer.id,
 				"error", err)
 		}

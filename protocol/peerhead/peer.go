@@ -73,6 +73,9 @@ const (
 // errHasty is returned for a peer that changes what it offers too often.
 var errHasty = errors.New("the peer changes what it offers too often: wait a second")
 
+// errForgotten is returned for a peer that was forgotten as it said hello.
+var errForgotten = errors.New("the peer was away for too long: say hello again")
+
 // maxSlots bounds the items that a peer is given at a time.
 const maxSlots = 4096
 
@@ -131,6 +134,9 @@ func (p *peer) greet(ctx context.Context, o offer) error {
 		defer func() { <-p.greeting }()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if p.head.peer(p.id) != p {
+		return errForgotten // nothing would look after the membership
 	}
 	p.mu.Lock()
 	m, before := p.member, p.offer
