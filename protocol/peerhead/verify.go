@@ -242,14 +242,15 @@ func (h *Head) noteDissent(heard []vote, b ballot) {
 	}
 }
 
-// others returns up to n further members that can run a function, those with the highest
-// rank, in a random order among equals.
+// others returns up to n members of further peers that can run a function, those with the
+// highest rank, in a random order among equals.
 func (h *Head) others(than []*member, function string, n int) []*member {
 	var able []*member
 	ranks, now := map[*member]float64{}, h.clock.Now()
 	for _, p := range h.all() {
 		m := p.membership()
-		if m == nil || slices.Contains(than, m) || !p.isConnected() || !m.runs(function) {
+		asked := func(voter *member) bool { return voter.peer.id == p.id } // maybe in an earlier membership
+		if m == nil || slices.ContainsFunc(than, asked) || !p.isConnected() || !m.runs(function) {
 			continue
 		}
 		able = append(able, m)

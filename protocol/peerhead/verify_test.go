@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -109,6 +110,35 @@ func TestADisputeWaitsForAPeer(t *testing.T) {
 		w.settle(time.Hour)
 		require.Equal(w, ran, honest.items())
 		w.join("fourth", 8)
+		w.settle(10 * time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
+// TestALiarHasOneVoice though it offers something else while others are asked: its new membership is not asked too.
+func TestALiarHasOneVoice(t *testing.T) {
+	inWorld(t, peerhead.Options{Verify: peerhead.Verify{Peers: 3, Agree: 2}}, func(w *world) {
+		w.join("honest", 1, func(p *fakePeer) { p.takes = time.Minute })
+		third := w.join("third", 1, func(p *fakePeer) { p.takes = time.Hour })
+		liar := w.join("liar", 8, func(p *fakePeer) {
+			p.run = func(_ *protocol.WorkOrderBatch, i int) protocol.Outcome {
+				return protocol.Outcome{Index: i, Code: protocol.CodeOK, Value: []byte("lie"), Codec: layout.CodecRaw}
+			}
+		})
+		ids := w.submit(1)
+		to := fdbmodel.Assignment{To: layout.WorkerID(w.about("honest").Worker)}
+		_, err := w.cluster.Assign(t.Context(), to, ids)
+		require.NoError(w, err)
+		w.settle(5 * time.Second)
+		require.Equal(w, 1, liar.items())
+		liar.hello.Capacity.Slots = 7
+		require.Equal(w, protocol.CodeOK, liar.sayHello().Code)
+		w.settle(time.Second)
+		third.setAway(true)
+		w.settle(30 * time.Second)
+		require.False(w, w.rows(ids)[0].State().Terminal())
+		require.Equal(w, 1, liar.items())
+		w.join("fourth", 1)
 		w.settle(10 * time.Minute)
 		w.requireEchoes(ids)
 	})
