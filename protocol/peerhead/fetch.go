@@ -72,7 +72,7 @@ func (v *blobValue) Fetch(ctx context.Context, to *results.Upload) error {
 				p.refused.Add(1)
 				p.fault(1)
 			}
-			return err // it is not known from where on it is wrong
+			to.Rewind() // it is not known from where on it is wrong
 		}
 	}
 	h.parts.put(name, to)

@@ -253,3 +253,26 @@ func (w *world) counting() (came *atomic.Int64, stop func()) {
 		dead.Store(false)
 	}
 }
+
+// TestAnotherPeerHasTheValue has the first of two peers that agree on a value send another one.
+func TestAnotherPeerHasTheValue(t *testing.T) {
+	inLarge(t, peerhead.Options{Verify: peerhead.Verify{Peers: 2, Agree: 2}}, 1<<20, func(w *world, value []byte) {
+		honest, fetches := w.fetches, 0
+		w.fetches = func(ctx context.Context, blob []byte, to io.Writer, o p2p.FetchOptions) error {
+			if fetches++; fetches == 1 {
+				_, err := to.Write(bytes.Repeat([]byte("x"), len(blob)))
+				return errors.Join(p2p.ErrBlobContent, err)
+			}
+			return honest(ctx, blob, to, o)
+		}
+		for _, name := range []string{"p", "q"} {
+			w.join(name, 1, large(len(value)))
+		}
+		id := w.submit(1)[0]
+		w.settle(10 * time.Second)
+		w.requireValue(id, value)
+		require.Equal(w, 2, fetches)
+		require.Equal(w, 2, w.runs(), "once by each")
+		require.EqualValues(w, 1, w.about("p").Refused+w.about("q").Refused)
+	})
+}
