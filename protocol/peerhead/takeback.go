@@ -25,6 +25,8 @@ var errTakenBack = fmt.Errorf("the peer had not begun the item, and others are i
 type askedBack struct {
 	// fault is set if the peer has a free slot for it by what it offered.
 	fault bool
+	// again is set if it is not known whether the peer was asked.
+	again bool
 }
 
 // takeBack asks for items of an order of which a peer says that they wait, if they have
@@ -64,7 +66,7 @@ func (m *member) takeBack(o *order, p *protocol.WorkOrderProgress) {
 	m.beside.run(func() { m.askBack(o, places) })
 }
 
-// askBack asks a peer for items. If it can't be asked, the next progress does so again.
+// askBack asks a peer for items. If it may not have heard, the next progress does so again.
 func (m *member) askBack(o *order, places []int) {
 	data, err := protocol.Encode(&protocol.TakeBack{ChunkID: o.id, Indexes: places, Reason: "others are idle"},
 		protocol.DialectFutura)
@@ -78,11 +80,11 @@ func (m *member) askBack(o *order, places []int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, place := range places {
-		delete(o.asked, place)
+		o.asked[place] = askedBack{o.asked[place].fault, true}
 	}
 }
 
-// waiting are the places of items that have not ended, don't run, and were not asked for.
+// waiting are the places of items that have not ended, don't run, and are to be asked for.
 func (o *order) waiting(running []int) (places []int) {
 	runs := make(map[int]bool, len(running))
 	for _, i := range running {
@@ -91,7 +93,7 @@ func (o *order) waiting(running []int) (places []int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i, ended := range o.ended {
-		if _, asked := o.asked[i]; !ended && !asked && !runs[i] {
+		if asked, found := o.asked[i]; !ended && (!found || asked.again) && !runs[i] {
 			places = append(places, i)
 		}
 	}

@@ -2,6 +2,7 @@ package peerhead_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
@@ -217,5 +219,57 @@ func TestWaitingIsNoTimeout(t *testing.T) {
 		w.settle(21 * time.Minute)
 		w.requireEchoes(ids)
 		require.Equal(w, 1, w.runs())
+	})
+}
+
+// deaf loses the answers to take-backs.
+type deaf struct{ *world }
+
+// Call implements peerhead.Network.
+func (d deaf) Call(ctx context.Context, to peerhead.PeerID, message []byte) ([]byte, error) {
+	answer, err := d.world.Call(ctx, to, message)
+	if m, _ := protocol.Decode(message); err == nil {
+		if _, lost := m.(*protocol.TakeBack); lost {
+			return nil, errAway
+		}
+	}
+	return answer, err
+}
+
+// TestAPeerThatHeardGivesBackWithoutBlame has the answers be lost by which a peer says that it heard what it is to
+// give back.
+func TestAPeerThatHeardGivesBackWithoutBlame(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		w.stop()
+		w.network = deaf{w}
+		w.start(peerhead.Options{})
+		w.join("slow", 8, func(p *fakePeer) {
+			orders := map[string]*protocol.WorkOrderBatch{}
+			p.works = func(o *protocol.WorkOrderBatch) {
+				p.mu.Lock()
+				orders[o.ChunkID] = o
+				p.mu.Unlock()
+				for clock.Sleep(w.over, clock.Real{}, time.Second) == nil {
+					p.tell(&protocol.WorkOrderProgress{ChunkID: o.ChunkID, OrderMAC: o.OrderMAC, Running: 1, Items: []int{0}})
+				}
+			}
+			p.gives = func(m *protocol.TakeBack) {
+				elapse(time.Millisecond)
+				p.mu.Lock()
+				o := orders[m.ChunkID]
+				p.mu.Unlock()
+				r := protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID, OrderMAC: o.OrderMAC,
+					Partial: true}
+				for _, i := range m.Indexes {
+					r.Outcomes = append(r.Outcomes, protocol.Outcome{Index: i, Code: protocol.CodeUnavailable})
+				}
+				p.tell(&r)
+			}
+		})
+		w.submit(8)
+		w.settle(5 * time.Second)
+		w.join("idle", 8)
+		w.settle(5 * time.Second)
+		require.NotZero(w, w.about("slow").TakenBack)
 	})
 }
