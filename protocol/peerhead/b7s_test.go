@@ -241,3 +241,33 @@ func TestWhatANodeCantBeSentRunsElsewhere(t *testing.T) {
 		require.Equal(w, binary, row.Result.Value)
 	})
 }
+
+// TestLongTimeoutsOfAnOrder has a node of b7s be given items that may take 100 years each: it is not overdue at once.
+func TestLongTimeoutsOfAnOrder(t *testing.T) {
+	inWorld(t, peerhead.Options{Manifest: manifestOf}, func(w *world) {
+		n := w.node("node", protocol.DialectChunk)
+		n.result = func(arguments []string) (protocol.NodeResult, bool) {
+			elapse(10 * time.Second)
+			return protocol.NodeResult{Code: protocol.CodeOK, Result: protocol.Output{Stdout: arguments[0]}}, true
+		}
+		w.submitModules(0, "first")
+		w.settle(2 * time.Minute)
+		w.head.Prove(n.id)
+		m, err := modules.Of(w.cluster).List(context.Background())
+		require.NoError(w, err)
+		var subs []fdbmodel.Submission
+		for _, a := range []string{"a", "b", "c", "d"} {
+			subs = append(subs, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:" + m[0].CID, Argv: []string{a},
+				Timeout: protocol.MaxTime}})
+		}
+		made, err := w.cluster.Submit(context.Background(), subs)
+		require.NoError(w, err)
+		before := w.head.Peers()[0].Worker
+		w.settle(5 * time.Second)
+		require.Equal(w, before, w.head.Peers()[0].Worker)
+		w.settle(2 * time.Minute)
+		for i := range made {
+			require.Equal(w, layout.Realized, w.stateOf(made[i].ID))
+		}
+	})
+}

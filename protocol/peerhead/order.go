@@ -145,7 +145,8 @@ func (m *member) compose(waiting []*call) (*order, []*call) {
 	o.heard = o.begun
 	o.mac = orderMAC(h.options.Key, m.peer.id, o.id, o.items)
 	if m.offer.dialect != protocol.DialectFutura {
-		o.due = o.begun.Add(h.options.OrderTime + time.Duration(len(o.calls))*o.calls[0].Timeout)
+		n := time.Duration(len(o.calls))
+		o.due = o.begun.Add(h.options.OrderTime + n*min(o.calls[0].Timeout, protocol.MaxTime/n))
 	}
 	return o, rest
 }
