@@ -1,6 +1,9 @@
 package peerworker
 
 import (
+	"bytes"
+	"runtime/pprof"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,4 +75,48 @@ func TestWhatAHeadLeavesBehindIsForgotten(t *testing.T) {
 		require.Equal(t, headID, string(named.all(orders[named][1].ChunkID, 1)[0].Value))
 		r.idle()
 	})
+}
+
+// TestNothingWaitsForAForgottenHead has a head that the worker does not name leave with a result, for good. It counts
+// the goroutines of all workers, so no other test runs beside it.
+func TestNothingWaitsForAForgottenHead(t *testing.T) {
+	delivering := func() int {
+		var all bytes.Buffer
+		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
+		return strings.Count(all.String(), "peerworker.(*chunk).deliver(")
+	}
+	before := delivering()
+	n := newMemory()
+	o, moved := options(n), clock.NewVirtual(time.Unix(0, 0))
+	o.AllowAnyHead, o.clock = true, moved
+	const otherID = "12D3KooWOther"
+	newHead(t, n, headID)
+	other := newHead(t, n, otherID)
+	refused := make(chan struct{}, 1)
+	other.set(func() {
+		other.results = func(*protocol.WorkOrderBatchResponse) *protocol.Ack {
+			signal.Send(refused)
+			return &protocol.Ack{Code: protocol.CodeUnavailable}
+		}
+	})
+	w, _, release := holding(t, o)
+	close(release)
+	r := start(t, w, n)
+	require.Equal(t, protocol.CodeAccepted, other.order(goOrder("double", "a")).Code)
+	<-refused
+	n.part(otherID)
+	for range 2 { // the worker has seen it when it has looked twice
+		signal.Send(r.news)
+		require.Eventually(t, func() bool { return len(r.news) == 0 }, testTime, time.Millisecond)
+	}
+	moved.Advance(awayFor)
+	signal.Send(r.news)
+	gone := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.chunks) == 0 && r.links[otherID] == nil
+	}
+	require.Eventually(t, gone, testTime, time.Millisecond)
+	require.Eventually(t, func() bool { return delivering() == before }, testTime, 10*time.Millisecond)
+	require.True(t, gone(), "nothing makes the link again")
 }

@@ -43,7 +43,7 @@ func (c *chunk) deliver(ctx context.Context) {
 		}
 		c.gather(ctx)
 		for {
-			if err := c.worker.linkOf(c.name.head).awaitUp(ctx); err != nil {
+			if !c.awaitHead(ctx) {
 				return
 			}
 			part, partial := c.take()
@@ -53,6 +53,16 @@ func (c *chunk) deliver(ctx context.Context) {
 			c.worker.spawn(func() { c.send(ctx, part, partial) })
 		}
 	}
+}
+
+// awaitHead waits until the head has answered Hello. It returns false once the chunk is forgotten, which need not
+// wait for a head that does not come back, or when ctx ends.
+func (c *chunk) awaitHead(ctx context.Context) bool {
+	l := c.worker.linkFor(c)
+	if l == nil {
+		return false
+	}
+	return l.awaitUp(ctx, c.gone) == nil
 }
 
 // gather waits for a moment for more outcomes of a chunk that goes on.
@@ -209,7 +219,10 @@ func (c *chunk) refused(ctx context.Context, part []ended, code protocol.Code, e
 		return
 	}
 	c.worker.counts.refused.Add(1)
-	link := c.worker.linkOf(c.name.head)
+	link := c.worker.linkFor(c)
+	if link == nil {
+		return // it is forgotten
+	}
 	if code == protocol.CodeNotAuthorized {
 		link.greetAgain()
 	}

@@ -89,7 +89,7 @@ func TestAHeadThatDoesNotAnswerHoldsUpNoStop(t *testing.T) {
 	w, _, _ := holding(t, o)
 	r := start(t, w, m)
 	r.awaitHead()
-	require.NoError(t, r.linkOf(otherID).awaitUp(t.Context()))
+	require.NoError(t, r.linkOf(otherID).awaitUp(t.Context(), nil))
 	require.NoError(t, r.end())
 	require.NotEmpty(t, other.goodbyes)
 	require.LessOrEqual(t, <-n.left, deliverTime)

@@ -61,7 +61,7 @@ func (h *handler) PeerChanged(p Peer) {
 	if !w.mayOrder(p.ID) {
 		return
 	}
-	w.linkOf(p.ID).update(p)
+	w.updateLink(p)
 	if !p.Connected {
 		w.forgetLink(p.ID)
 	}

@@ -2,6 +2,7 @@ package peerworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -70,8 +71,11 @@ func (l *link) greetAgain() {
 	}
 }
 
-// awaitUp returns once the head has answered Hello.
-func (l *link) awaitUp(ctx context.Context) error {
+// errGone says that nothing is to be sent any more.
+var errGone = errors.New("the chunk is forgotten")
+
+// awaitUp returns nil once the head has answered Hello, and errGone once gone is closed.
+func (l *link) awaitUp(ctx context.Context, gone <-chan struct{}) error {
 	for {
 		l.mu.Lock()
 		up, changed := l.up, l.changed
@@ -81,6 +85,8 @@ func (l *link) awaitUp(ctx context.Context) error {
 		}
 		select {
 		case <-changed:
+		case <-gone:
+			return errGone
 		case <-ctx.Done():
 			return ctx.Err()
 		}

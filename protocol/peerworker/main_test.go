@@ -368,7 +368,7 @@ func (r *running) awaitHead() {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTime)
 	defer cancel()
-	require.NoError(r.t, r.linkOf(headID).awaitUp(ctx))
+	require.NoError(r.t, r.linkOf(headID).awaitUp(ctx, nil))
 }
 
 // awaitEnded waits until no item of a chunk is open.

@@ -253,6 +253,29 @@ func (w *Worker) observe(next workers.Call) workers.Call {
 func (w *Worker) linkOf(head string) *link {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.link(head)
+}
+
+// linkFor is linkOf for the head of a chunk, and returns nil once that is forgotten: nothing would end a link that is
+// made for it later.
+func (w *Worker) linkFor(c *chunk) *link {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.chunks[c.name] != c {
+		return nil
+	}
+	return w.link(c.name.head)
+}
+
+// updateLink takes what the network says of a head.
+func (w *Worker) updateLink(p Peer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.link(p.ID).update(p)
+}
+
+// link is called under mu.
+func (w *Worker) link(head string) *link {
 	l := w.links[head]
 	if l == nil {
 		l = newLink(w, head)
@@ -279,7 +302,7 @@ func (w *Worker) forgetLink(peer string) {
 			return
 		}
 	}
-	if l := w.links[peer]; l != nil {
+	if l := w.links[peer]; l != nil && !l.isConnected() { // else it is back
 		l.stop()
 		delete(w.links, peer)
 	}
