@@ -110,7 +110,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		{func(o *Options) { o.Limits.PeerMemory = 1 }, ErrOptions, "MaxMessage"},
 		{func(o *Options) { o.Limits.Memory = DefaultLimits().PeerMemory - 1 }, ErrOptions, "all together"},
 		{func(o *Options) { o.Limits.PeerBuffers = 1 }, ErrOptions, "PeerStreams"},
-		{func(o *Options) { o.Limits.GossipMemory = 1 }, ErrOptions, "MaxGossip"},
+		{func(o *Options) { o.Limits.GossipMemory = int64(DefaultLimits().MaxGossip) }, ErrOptions, "MaxGossip"},
 	} {
 		var o Options
 		c.change(&o)

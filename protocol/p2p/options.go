@@ -100,7 +100,8 @@ type Limits struct {
 	PeerBurst int
 	// MaxGossip is the size of a published message, in bytes.
 	MaxGossip int
-	// GossipMemory bounds the bytes of published messages that wait for a handler.
+	// GossipMemory bounds the bytes of published messages that wait for a handler, each with
+	// 4 KiB beside its own. It is at least what one of MaxGossip takes.
 	GossipMemory int64
 	// GossipHandlers run at once for published messages.
 	GossipHandlers int
@@ -192,9 +193,9 @@ func (l *Limits) check() error {
 		return fmt.Errorf("%w: Limits.PeerMemory is %d and Limits.Memory %d; MaxMessage of %d is the least for both, and no "+
 			"peer may have more than all together", ErrOptions, l.PeerMemory, l.Memory, l.MaxMessage)
 	}
-	if l.GossipMemory < int64(l.MaxGossip) {
-		return fmt.Errorf("%w: Limits.GossipMemory is %d, at least MaxGossip, which is %d", ErrOptions, l.GossipMemory,
-			l.MaxGossip)
+	if least := int64(l.MaxGossip) + envelope; l.GossipMemory < least {
+		return fmt.Errorf("%w: Limits.GossipMemory is %d; one message of MaxGossip, which is %d, takes %d", ErrOptions,
+			l.GossipMemory, l.MaxGossip, least)
 	}
 	if least := int64(l.PeerStreams) * window; l.PeerBuffers < least {
 		return fmt.Errorf("%w: Limits.PeerBuffers is %d; PeerStreams of %d want at least %d", ErrOptions, l.PeerBuffers,
