@@ -60,7 +60,9 @@ func (s *server) registerPromiseLinks() {
 			Permission: stack.Public, Operation: op, Secret: futures.PromiseTokenPrefix, Out: PromiseLink{}, OutStream: page,
 			Handle: func(w http.ResponseWriter, r *http.Request) error {
 				h := w.Header()
-				h.Set("Referrer-Policy", "no-referrer")
+				// The token is told to this server alone. With no-referrer, browsers would send the forms of the page
+				// with "Origin: null", which is refused over plain HTTP.
+				h.Set("Referrer-Policy", "same-origin")
 				h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "+
 					"base-uri 'none'; frame-ancestors 'none'")
 				link, err := route.handle(r, r.PathValue("token"))

@@ -25,6 +25,9 @@ const hostile = `"'><img src=x onerror="window.pwned=1"><script>window.pwned=2</
 // patience bounds what a page needs to show.
 const patience = time.Minute
 
+// plainHost is a name of the server that browsers take for one of another machine, reached by plain HTTP.
+const plainHost = "futura.example"
+
 // axeVariable names axe-core's script, which looks for what a screen reader or a keyboard can't
 // use.
 const axeVariable = "FUTURA_AXE"
@@ -65,7 +68,8 @@ type tab struct {
 func (s *site) newTab() *tab {
 	s.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath()), chromedp.NoSandbox,
-		chromedp.WSURLReadTimeout(time.Minute), chromedp.WindowSize(1280, 900))
+		chromedp.WSURLReadTimeout(time.Minute), chromedp.WindowSize(1280, 900),
+		chromedp.Flag("host-resolver-rules", "MAP "+plainHost+" 127.0.0.1"))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 	t := &tab{site: s, ctx: ctx}

@@ -80,7 +80,7 @@ func serveSite(t *testing.T, client *futures.Client, h rest.Head) *site {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s.url = "http://" + listener.Addr().String()
-	o := stack.Options{Tokens: s.tokens, Hosts: []string{"127.0.0.1", "localhost"}}
+	o := stack.Options{Tokens: s.tokens, Hosts: []string{"127.0.0.1", "localhost", plainHost}}
 	var routes *stack.Stack
 	if h == nil {
 		routes = httpapi.New(client, httpapi.Options{Stack: o})

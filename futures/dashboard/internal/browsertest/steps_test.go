@@ -2,8 +2,10 @@ package browsertest
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -74,4 +76,16 @@ func TestPromisesThatWait(t *testing.T) {
 	p.open("promises?state=any")
 	p.sees("td", "order 8")
 	p.clean("promises")
+}
+
+// TestPromisePageOverPlainHTTP answers a promise by the button of its page, where a browser says of requests only from
+// which origin they come.
+func TestPromisePageOverPlainHTTP(t *testing.T) {
+	s := newSite(t)
+	made := s.must(http.MethodPost, "/api/v1/promises", map[string]any{"label": "order 7"})
+	p := s.newTab()
+	p.do("link", chromedp.Navigate(strings.Replace(s.url, "127.0.0.1", plainHost, 1)+made["path"].(string)),
+		chromedp.Click("button[value=true]", chromedp.ByQuery),
+		chromedp.WaitVisible(`//p[text()="This is answered. Thank you."]`, chromedp.BySearch))
+	require.Equal(t, "realized", s.state(made["id"].(string)))
 }
