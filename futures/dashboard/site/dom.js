@@ -35,7 +35,7 @@ function listen(node, kind, call) {
 
 // show makes a node the same as a fresh one, and keeps what has not changed: focus,
 // selection, scroll positions, and what a person has opened or typed. Children with keys are
-// matched by them.
+// matched by them, each once: several may have the same key.
 export function show(old, fresh) {
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
@@ -60,6 +60,7 @@ function showChildren(old, fresh) {
   let next = old.firstChild;
   for (const child of fresh) {
     const same = child.key ? keyed.get(child.key) : next;
+    keyed.delete(child.key);
     if (same && same.nodeName === child.nodeName && (same.key ?? "") === (child.key ?? "")) {
       if (same === next) next = next.nextSibling;
       else old.insertBefore(same, next);

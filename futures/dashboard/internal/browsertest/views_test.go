@@ -139,3 +139,22 @@ func (p *tab) accessible(where string) {
 		require.NotContains(p, []string{"serious", "critical"}, v.Impact, "%s: %s: %s: %+v", where, v.ID, v.Help, v.Nodes)
 	}
 }
+
+// TestTroublesThatDifferByNumbers shows each of them, and all of them when there is one more.
+func TestTroublesThatDifferByNumbers(t *testing.T) {
+	s := newSite(t)
+	pause := func(kind string) {
+		s.must(http.MethodPut, "/api/v1/lanes/"+kind, map[string]any{"width": 1})
+		s.must(http.MethodPost, "/api/v1/lanes/"+kind+":pause", nil)
+	}
+	pause("mail1")
+	pause("mail2")
+	p := s.newTab()
+	p.login(secrets[stack.Read])
+	p.sees(".wrong li", "lanes of mail2 are paused")
+	pause("mail3")
+	p.sees(".wrong li", "lanes of mail3 are paused")
+	p.holds("document.querySelectorAll('.wrong li').length === 3")
+	p.sees(".wrong li", "lanes of mail1 are paused")
+	p.clean("troubles")
+}
