@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -29,7 +30,7 @@ var ErrChanged = errors.New("the result was lost while it was read, and made aga
 // StreamMemory bytes of it in memory. What comes from a worker is verified piece by
 // piece; after a cut it goes on from the next copy, or waits until the result was
 // made again. It implements io.ReadSeekCloser and io.WriterTo, and belongs to one
-// goroutine. It has to be closed.
+// goroutine, but for Close. It has to be closed.
 type Stream struct {
 	client *Client
 	id     ID
@@ -38,7 +39,8 @@ type Stream struct {
 	cancel context.CancelFunc
 	reader *results.Reader
 
-	offset int64 // of the next Read
+	mu     sync.Mutex // of what follows, and of reader and result
+	offset int64      // of the next Read
 	window window
 	ahead  chan window // where a window is fetched, nil if none is
 	begun  bool        // something was read
@@ -112,6 +114,8 @@ func (s *Stream) Tag() string {
 
 // Read implements io.Reader.
 func (s *Stream) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(p) == 0 && !s.closed {
 		return 0, nil
 	}
@@ -127,7 +131,9 @@ func (s *Stream) Read(p []byte) (int, error) {
 // WriteTo implements io.WriterTo.
 func (s *Stream) WriteTo(w io.Writer) (written int64, err error) {
 	for {
+		s.mu.Lock()
 		rest, err := s.next()
+		s.mu.Unlock()
 		if errors.Is(err, io.EOF) {
 			return written, nil
 		}
@@ -135,7 +141,9 @@ func (s *Stream) WriteTo(w io.Writer) (written int64, err error) {
 			return written, err
 		}
 		n, err := w.Write(rest)
+		s.mu.Lock()
 		s.offset, written = s.offset+int64(n), written+int64(n)
+		s.mu.Unlock()
 		if err != nil {
 			return written, err
 		}
@@ -144,6 +152,8 @@ func (s *Stream) WriteTo(w io.Writer) (written int64, err error) {
 
 // Seek implements io.Seeker. It reads nothing.
 func (s *Stream) Seek(offset int64, whence int) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closed {
 		return 0, s.errClosed()
 	}
@@ -163,11 +173,13 @@ func (s *Stream) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close ends the stream: reads and seeks then return fs.ErrClosed. It may be called more
-// than once.
+// Close ends the stream: reads and seeks then return fs.ErrClosed, and one of another goroutine that is under way ends.
+// It may be called more than once.
 func (s *Stream) Close() error {
-	s.closed, s.window = true, window{}
 	s.cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed, s.window = true, window{}
 	if s.ahead != nil {
 		<-s.ahead
 		s.ahead = nil
