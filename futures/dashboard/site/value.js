@@ -1,6 +1,7 @@
 // Values as people can read them: JSON and msgpack as trees, text, images; else a download.
 import { h, button } from "./dom.js";
 import { open } from "./api.js";
+import { say } from "./app.js";
 import { bytes } from "./format.js";
 
 const shownBytes = 64 << 10; // how much of a value is fetched to be shown
@@ -96,6 +97,8 @@ function download(path, size, file) {
       const url = URL.createObjectURL(new Blob([await (await open(path)).blob()], { type: "application/octet-stream" }));
       h("a", { href: url, download: file }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60000);
+    } catch (err) {
+      say(err.message, true);
     } finally { from.disabled = false; }
   });
 }

@@ -46,7 +46,7 @@ export const joblog = {
       ["Job", (j) => number(j.index), "number"], ["Appended", (j) => when(j.at)], ["Value", (j) => cut(j.value?.data, 300), "wide"],
     ], list, { key: (j) => j.index, empty: "There are none.", caption: "Jobs" }),
     h("p", { class: "pager" }, from > log.first && link(path, "Older", { from: Math.max(log.first, from - 50) }), " ",
-      list.length === 50 && link(path, "Newer", { from: from + 50 }))),
+      list.length === 50 && link(path, "Newer", { from: list.at(-1).index + 1 }))),
   ],
 };
 
