@@ -203,7 +203,7 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 					left, leftAt = append(left, tasks[i]), append(leftAt, at[i])
 				}
 			}
-			if tasks, at = left, leftAt; again == h.settings.InPlace || len(left) == 0 || h.wait(ctx) != nil {
+			if tasks, at = left, leftAt; again >= h.settings.InPlace || len(left) == 0 || h.wait(ctx) != nil {
 				break
 			}
 			tasks, at = wanted(tasks, at)
