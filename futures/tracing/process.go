@@ -54,7 +54,7 @@ func (t *Tracing) Bundle(name string, fn workers.BundleFunction) (string, worker
 		returned = true
 		for i := range min(len(ends), len(members)) {
 			if failed := ends[i].Err; failed != nil {
-				kind := keyError.String(string(kindOf(ctx, failed)))
+				kind := keyError.String(string(kindOf(members[i].Context(), failed)))
 				span.AddEvent("failed", trace.WithAttributes(append(t.id(members[i].ID), kind)...))
 			}
 		}
