@@ -2,6 +2,7 @@ package stack
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -21,6 +22,16 @@ func (s *Stack) shownPath(path string) string {
 		}
 	}
 	return path
+}
+
+// withoutSecret is a request as traces show it: with the path of logs if that may have a secret.
+func (q *request) withoutSecret(r *http.Request) *http.Request {
+	if !strings.HasSuffix(q.path, "…") {
+		return r
+	}
+	shown := *r
+	shown.RequestURI, shown.URL = q.path, &url.URL{Path: q.path}
+	return &shown
 }
 
 // checkSecrets returns a problem for a request to a route with a secret in its path, if its address

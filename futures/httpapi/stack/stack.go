@@ -50,8 +50,9 @@ type Options struct {
 	// token: for those that are answered, and those that are refused. Defaults to none.
 	Logger *slog.Logger
 	// Trace is called with each admitted request below /api/, but for those that anyone may
-	// send, and its route, such as "GET /api/v1/futures/{id}". The request is answered and logged
-	// in the context that it returns, and ended is called with the status. Defaults to none.
+	// send, and its route, such as "GET /api/v1/futures/{id}". A path that may have a secret is shortened, as it is
+	// logged. The request is answered and logged in the context that it returns, and ended is called with the status.
+	// Defaults to none.
 	Trace func(r *http.Request, route string) (traced context.Context, ended func(status int))
 	// AccessLog raises these lines to info level. Defaults to false.
 	AccessLog bool
@@ -164,7 +165,7 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 	q.administers = found.permission == Admin && r.Method != http.MethodGet && r.Method != http.MethodHead
 	if s.options.Trace != nil && found.permission != Public && strings.Contains(q.route, " /api/") {
 		var ctx context.Context
-		ctx, q.traced = s.options.Trace(r, q.route)
+		ctx, q.traced = s.options.Trace(q.withoutSecret(r), q.route)
 		r = r.WithContext(ctx)
 	}
 	s.answer(out, r, q, found)

@@ -65,3 +65,26 @@ func TestAdmittedRequestsAreTraced(t *testing.T) {
 	}, told)
 	require.Equal(t, 3, strings.Count(log.String(), "trace=mine"))
 }
+
+// TestTracesHaveNoSecrets has one sent where an id belongs.
+func TestTracesHaveNoSecrets(t *testing.T) {
+	t.Parallel()
+	var told []string
+	s := stack.New(stack.Options{Trace: func(r *http.Request, _ string) (context.Context, func(int)) {
+		told = append(told, r.RequestURI, r.URL.Path)
+		return r.Context(), func(int) {}
+	}})
+	none := func(http.ResponseWriter, *http.Request) error { return nil }
+	s.Handle(stack.Route{Permission: stack.Read, Handle: none,
+		Operation: huma.Operation{Method: "GET", Path: "/api/v1/things/{id}", OperationID: "thing"}})
+	s.Handle(stack.Route{Permission: stack.Public, Handle: none, Secret: "open_",
+		Operation: huma.Operation{Method: "GET", Path: "/api/v1/doors/{token}", OperationID: "door"}})
+	for _, path := range []string{"/api/v1/things/open_sesame", "/api/v1/things/%6fpen_sesame?a=b", "/api/v1/things/17?a=b"} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	require.Equal(t, []string{
+		"/api/v1/things/open_…", "/api/v1/things/open_…", "/api/v1/things/open_…", "/api/v1/things/open_…",
+		"/api/v1/things/17?a=b", "/api/v1/things/17",
+	}, told)
+}
