@@ -259,8 +259,14 @@ func (s *server) listParked(ctx context.Context, in *listParkedInput) (*body[par
 	return answerWith(parkedOutputBody{viewsOf(parked, parkedOf)}, err)
 }
 
+// parkedBytes is what a parked job and its view hold in memory, at most.
+const parkedBytes = 2 * joblog.MaxJob
+
 func (s *server) parked(ctx context.Context, k joblog.Consumer, after int64, limit int,
 ) ([]joblog.ParkedJob, error) {
+	if err := stack.Reserve(ctx, int64(limit)*parkedBytes); err != nil {
+		return nil, err
+	}
 	if err := joblog.Of(s.client.Cluster()).FindConsumer(ctx, k); err != nil {
 		return nil, err
 	}
@@ -311,12 +317,16 @@ func (s *server) settle(ctx context.Context, in *settleInput,
 	if in.Body.All == (len(indexes) > 0) {
 		return nil, stack.BadRequest("say indexes or all, one of them")
 	}
-	parked, err := s.parked(ctx, k, in.Body.After, maxSettled)
-	if err != nil {
-		return nil, err
-	}
 	out := &body[SettledJobs]{SettledJobs{Queue: k.Queue, Consumer: k.Name, Indexes: []int64{}}}
-	if in.Body.All {
+	if !in.Body.All {
+		if err := joblog.Of(s.client.Cluster()).FindConsumer(ctx, k); err != nil {
+			return nil, err
+		}
+	} else {
+		parked, err := s.parked(ctx, k, in.Body.After, maxSettled)
+		if err != nil {
+			return nil, err
+		}
 		out.Body.More = len(parked) == maxSettled
 		for i := range parked {
 			indexes = append(indexes, parked[i].Index)

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -130,6 +131,14 @@ func testParkedOverHTTP(t *testing.T, f *fixture) {
 		}
 		f.send(method, at, body).Problem(http.StatusNotFound, "not_found", "orders/nobody")
 	}
+}
+
+// TestTimesOfJobsThatNoCalendarHas shows records whose times JSON can't write.
+func TestTimesOfJobsThatNoCalendarHas(t *testing.T) {
+	t.Parallel()
+	log := joblog.Log{Consumers: []joblog.ConsumerState{{Progress: joblog.Progress{At: 1 << 62}}}}
+	_, err := json.Marshal(httpapi.JobLogOf(&log))
+	require.NoError(t, err)
 }
 
 // TestHostileJobsOverHTTP sends what is too much, or nothing that makes sense.

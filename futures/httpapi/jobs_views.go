@@ -33,7 +33,7 @@ func JobLogOf(q *joblog.Log) JobLog {
 	for i := range q.Consumers {
 		s := &q.Consumers[i]
 		c := JobConsumer{Name: s.Name, Processed: s.Progress.Index, Parked: s.Parked,
-			At: time.UnixMilli(s.Progress.At).UTC().Truncate(time.Second)}
+			At: timeOf(s.Progress.At).Truncate(time.Second)}
 		if q.Last > 0 {
 			behind := q.Last - s.Progress.Index
 			c.Behind = &behind
@@ -64,6 +64,6 @@ type ParkedJob struct {
 }
 
 func parkedOf(p *joblog.ParkedJob) ParkedJob {
-	return ParkedJob{Index: p.Index, Value: bytesOf(p.Value), At: time.UnixMilli(p.At).UTC(), Attempts: p.Attempts,
+	return ParkedJob{Index: p.Index, Value: bytesOf(p.Value), At: timeOf(p.At), Attempts: p.Attempts,
 		Error: p.Error, Retrying: p.Retrying}
 }

@@ -29,10 +29,12 @@ func TestAnswersTakeMemoryBeforeTheyAreRead(t *testing.T) {
 	for _, read := range []string{
 		at + "/arguments", at + "/result", at + "/graph",
 		path, path + ":count?by=queue", "/api/v1/overview",
-		actors + "/cart?limit=1000", actors + "/cart/1", actors + "/cart/1/parts",
+		jobs + "/q/consumers/c/parked?limit=1000", actors + "/cart?limit=1000", actors + "/cart/1", actors + "/cart/1/parts",
 	} {
 		f.send("GET", read, "").Problem(http.StatusTooManyRequests, "busy", "as many bytes as allowed")
 	}
+	f.send("POST", jobs+"/q/consumers/c/parked:drop", `{"all":true}`).
+		Problem(http.StatusTooManyRequests, "busy", "as many bytes as allowed")
 	for change, body := range map[string]string{
 		":cancel?queue=default": "", ":fork?queue=default": "", ":put": "value",
 	} {
