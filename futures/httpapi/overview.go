@@ -156,11 +156,15 @@ func (o *Overview) sum(counts layout.Counts, oldest map[string]time.Time) {
 		if at, found := oldest[q.Queue]; found && q.Ready > 0 {
 			at = at.UTC()
 			queue.OldestReady = &at
-			if o.Total.OldestReady == nil || at.Before(*o.Total.OldestReady) {
-				o.Total.OldestReady = &at
-			}
 		}
 		o.Queues = append(o.Queues, queue)
+	}
+	for of, n := range counts { // not all queues are shown
+		if at, found := oldest[of.Queue]; found && of.State == layout.Ready && n > 0 &&
+			(o.Total.OldestReady == nil || at.Before(*o.Total.OldestReady)) {
+			at = at.UTC()
+			o.Total.OldestReady = &at
+		}
 	}
 	slices.SortStableFunc(o.Queues, func(a, b OverviewQueue) int {
 		return cmp.Compare(b.Ready+b.Claimed, a.Ready+a.Claimed)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/activity"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -50,6 +52,24 @@ func TestWrong(t *testing.T) {
 	o.Alive, o.Free = 1, 3
 	require.Equal(t, []Trouble{{Warn, "2 waiting futures, and 3 free slots: futura explain says why",
 		"/api/v1/futures?state=ready"}}, o.wrong())
+}
+
+// TestOldestOfAllQueues is in a queue that is not shown by itself.
+func TestOldestOfAllQueues(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	counts := layout.Counts{
+		{Queue: "small", State: layout.Ready}: 1, {Queue: "left", State: layout.Ready}: 0,
+	}
+	oldest := map[string]time.Time{"small": now.Add(-time.Hour), "left": now.Add(-2 * time.Hour)}
+	for i := range 60 {
+		name := "large" + strconv.Itoa(i)
+		counts[layout.CountKey{Queue: name, State: layout.Ready}], oldest[name] = 2, now
+	}
+	o := &Overview{}
+	o.sum(counts, oldest)
+	require.NotNil(t, o.Total.OldestReady)
+	require.True(t, o.Total.OldestReady.Equal(oldest["small"]))
 }
 
 // TestRarelyRead: what costs more is kept for a while.
