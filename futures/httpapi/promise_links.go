@@ -233,7 +233,7 @@ func completion(r *http.Request) (b promiseBody, err error) {
 	if len(content) > 0 && (!json.Valid(content) || !utf8.Valid(content)) {
 		return b, stack.BadRequest("the body is not JSON in UTF-8")
 	}
-	return b, nil
+	return b, halfText(content)
 }
 
 // errNoText refuses a form whose texts JSON can't have.
@@ -241,10 +241,18 @@ func errNoText() error {
 	return stack.BadRequest("the form is not in UTF-8: send it in UTF-8, and other bytes as a text in base64")
 }
 
+// halfText refuses JSON in UTF-8 with half of a surrogate pair, as everywhere else.
+func halfText(content []byte) error {
+	if err := stack.CheckText(content); err != nil && utf8.Valid(content) {
+		return stack.BadRequest("%v", err)
+	}
+	return nil
+}
+
 // formValue is the value that a form stands for.
 func formValue(form url.Values) ([]byte, error) {
 	if value := form["value"]; len(form) == 1 && len(value) == 1 && json.Valid([]byte(value[0])) {
-		return []byte(value[0]), nil
+		return []byte(value[0]), halfText([]byte(value[0]))
 	}
 	for name, values := range form {
 		if !utf8.ValidString(name + strings.Join(values, "")) {

@@ -150,6 +150,8 @@ func TestPromiseByItsToken(t *testing.T) {
 		f.stranger("POST", made.Path, latin).Problem(400, "bad_request", "not JSON in UTF-8")
 	}
 	f.stranger("POST", made.Path, "value=%22caf%e9%22", form...).Problem(400, "bad_future", "not JSON in UTF-8")
+	f.stranger("POST", made.Path, `"\ud800"`).Problem(400, "bad_request", "half of a surrogate pair")
+	f.stranger("POST", made.Path, "value=%22%5Cud800%22", form...).Problem(400, "bad_request", "half of a surrogate pair")
 	for _, latin := range []string{"a=caf%e9", "caf%e9=a", "value=caf%e9"} {
 		f.stranger("POST", made.Path, latin, form...).Problem(400, "bad_request", "not in UTF-8")
 	}
