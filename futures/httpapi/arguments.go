@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"net/http"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -51,6 +50,5 @@ func (s *server) arguments(w http.ResponseWriter, r *http.Request) error {
 		h.Set("Content-Type", "application/json")
 	}
 	h.Set("Futura-Codec", row.Spec.Codec)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(args))
-	return nil
+	return serveRanges(w, r, "the arguments have", bytes.NewReader(args), int64(len(args)))
 }

@@ -70,6 +70,29 @@ func TestBytesThatAreNoText(t *testing.T) {
 	require.Equal(t, args, value)
 }
 
+// TestResultsInJSONThatAreNoText shows one whose JSON is not in UTF-8 as bytes alone.
+func TestResultsInJSONThatAreNoText(t *testing.T) {
+	t.Parallel()
+	r := httpapi.Result{Codec: "json"}
+	r.SetValue([]byte("\"\xff\""))
+	require.Nil(t, r.Output)
+	require.Equal(t, &httpapi.Bytes{Encoding: "base64", Data: "Iv8i"}, r.Value)
+}
+
+// TestPartsOfArguments has what a range does not have refused as everything else is.
+func TestPartsOfArguments(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var got httpapi.Future
+	f.send("POST", path, `{"function":"go:none","args":"hello"}`).Into(http.StatusCreated, &got)
+	at := path + "/" + got.ID.String() + "/arguments"
+	require.Equal(t, "ell", string(f.send("GET", at, "", "Range", "bytes=1-3").Body))
+	refused := f.send("GET", at, "", "Range", "bytes=5-")
+	refused.Problem(http.StatusRequestedRangeNotSatisfiable, "bad_range", "5 bytes")
+	require.Equal(t, "bytes */5", refused.Header.Get("Content-Range"))
+	require.Equal(t, "no-store", refused.Header.Get("Cache-Control"))
+}
+
 func TestLargeResultIsFetchedApart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})

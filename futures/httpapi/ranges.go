@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -49,12 +51,27 @@ func asksForNothing(header string) bool {
 	return true
 }
 
-// badRange is the problem of a range that a result of size bytes does not have.
-func badRange(h http.Header, header string, size int64) error {
+// serveRanges answers with the ranges of a content of size bytes that a request asks for, or with all of it. has
+// begins what a problem says of the size. What reads several ranges may go on for a moment after it has returned.
+func serveRanges(w http.ResponseWriter, r *http.Request, has string, content io.ReadSeeker, size int64) error {
+	asked, ranged := r.Header.Get("Range"), &rangeWriter{ResponseWriter: w}
+	if asksForNothing(asked) && r.Header.Get("If-Range") == "" {
+		return badRange(w.Header(), asked, has, size)
+	}
+	http.ServeContent(ranged, r, "", time.Time{}, content)
+	if ranged.refused {
+		return badRange(w.Header(), asked, has, size)
+	}
+	return nil
+}
+
+// badRange is the problem of a range that a content of size bytes does not have.
+func badRange(h http.Header, header, has string, size int64) error {
 	for _, name := range []string{"Content-Type", "Futura-Codec", "Futura-Exit-Code", "ETag", "Accept-Ranges"} {
 		h.Del(name)
 	}
+	h.Set("Cache-Control", "no-store") // which ServeContent has removed
 	h.Set("Content-Range", fmt.Sprintf("bytes */%d", size))
 	return stack.NewProblem(http.StatusRequestedRangeNotSatisfiable, "bad_range", nil,
-		"Range: %.80q: the result has %d bytes; ask for some of them, such as bytes=0-99", header, size)
+		"Range: %.80q: %s %d bytes; ask for some of them, such as bytes=0-99", header, has, size)
 }

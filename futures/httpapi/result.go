@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -75,10 +74,7 @@ func (s *server) result(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer stream.Close()
-	h, asked := w.Header(), r.Header.Get("Range")
-	if asksForNothing(asked) && r.Header.Get("If-Range") == "" {
-		return badRange(h, asked, stream.Size())
-	}
+	h := w.Header()
 	h.Set("Content-Type", octets)
 	if stream.Codec() == layout.CodecJSON {
 		h.Set("Content-Type", "application/json")
@@ -87,12 +83,7 @@ func (s *server) result(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Futura-Exit-Code", strconv.Itoa(stream.ExitCode()))
 	h.Set("ETag", `"`+stream.Tag()+`"`)
 	stack.Yield(r.Context())
-	ranged := &rangeWriter{ResponseWriter: w}
-	http.ServeContent(ranged, r, "", time.Time{}, stream)
-	if ranged.refused {
-		return badRange(h, asked, stream.Size())
-	}
-	return nil
+	return serveRanges(w, r, "the result has", stream, stream.Size())
 }
 
 // canRead reads the beginning of a result, because an error after the answer has

@@ -145,7 +145,7 @@ type Result struct {
 // SetValue shows value, whatever its size.
 func (r *Result) SetValue(value []byte) {
 	r.Value, r.Output = bytesOf(value), nil
-	if r.Codec == layout.CodecJSON && json.Valid(value) {
+	if r.Codec == layout.CodecJSON && json.Valid(value) && utf8.Valid(value) { // Valid alone lets other bytes pass
 		r.Output = value
 	}
 }
