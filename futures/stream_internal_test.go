@@ -10,12 +10,13 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/results"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // TestStreamIsClosedWhileItIsRead closes a stream whose reader waits for what is fetched ahead: neither waits for ever.
 func TestStreamIsClosedWhileItIsRead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		result := &layout.Result{Value: []byte("value")}
 		ahead := make(chan window, 1)
 		s := &Stream{result: result, reader: new(results.Results).Open(layout.ID{}, result), ahead: ahead}

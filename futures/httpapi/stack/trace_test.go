@@ -79,7 +79,8 @@ func TestTracesHaveNoSecrets(t *testing.T) {
 		Operation: huma.Operation{Method: "GET", Path: "/api/v1/things/{id}", OperationID: "thing"}})
 	s.Handle(stack.Route{Permission: stack.Public, Handle: none, Secret: "open_",
 		Operation: huma.Operation{Method: "GET", Path: "/api/v1/doors/{token}", OperationID: "door"}})
-	for _, path := range []string{"/api/v1/things/open_sesame", "/api/v1/things/%6fpen_sesame?a=b", "/api/v1/things/17?a=b"} {
+	const things = "/api/v1/things/"
+	for _, path := range []string{things + "open_sesame", things + "%6fpen_sesame?a=b", things + "17?a=b"} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 	}
