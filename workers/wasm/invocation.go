@@ -35,8 +35,8 @@ type Invocation struct {
 	// of its Read, which should end with ctx, ends the function.
 	Input func(ctx context.Context) io.Reader
 	// Output, if not nil, takes the standard output of a function that writes more than
-	// 1 MiB, from its beginning, as it is written. An error of its Write ends the
-	// function. Config.MaxOutput bounds it only with OutputBound.
+	// 1 MiB, or than Config.MaxOutput if that is less, from its beginning, as it is written.
+	// An error of its Write ends the function. Config.MaxOutput bounds it only with OutputBound.
 	Output      io.Writer
 	OutputBound bool
 	// Host answers what the function asks by what it imports from "futura". An error of it ends

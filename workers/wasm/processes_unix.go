@@ -199,7 +199,7 @@ func (b *processes) retire(now time.Time) {
 
 // start starts a worker and sends it its settings.
 func (b *processes) start(ctx context.Context) (*worker, error) {
-	largest := b.config.MaxOutput + b.config.StderrTail + maxMessage + frameSlack
+	largest := max(b.config.MaxOutput, maxKeptOnOverflow) + b.config.StderrTail + maxMessage + frameSlack
 	w, err := startWorker(b.starter, b.config.LoadedModules, largest)
 	if err != nil {
 		return nil, err

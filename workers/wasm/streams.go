@@ -13,7 +13,7 @@ import (
 // ErrStream is returned for a call whose Input, Output or Host failed, with its error.
 var ErrStream = errors.New("wasm: what the function reads, writes or asks failed")
 
-// streamFrom is how much standard output is kept before it is streamed.
+// streamFrom is how much standard output is kept before it is streamed, unless its bound is below.
 const streamFrom = mebibyte
 
 // streams holds what a function writes while it runs. Another goroutine may
@@ -82,7 +82,7 @@ func (s stdoutWriter) Write(p []byte) (int, error) {
 	if s.ctx.Err() != nil {
 		leave()
 	}
-	if s.output != nil && (s.streamed > 0 || len(s.stdout)+len(p) > streamFrom) {
+	if s.output != nil && (s.streamed > 0 || int64(len(s.stdout)+len(p)) > min(streamFrom, s.maxStdout)) {
 		s.stream(p)
 		return len(p), nil
 	}

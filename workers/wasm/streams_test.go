@@ -174,3 +174,30 @@ func (c cancelling) Write(p []byte) (int, error) {
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestStreamsAreBoundedAsTheySay has outputs around a bound that is below what is kept before it is streamed.
+func TestStreamsAreBoundedAsTheySay(t *testing.T) {
+	t.Parallel()
+	const most = framePart
+	inBoth(t, Config{MaxOutput: most}, func(t *testing.T, e *Executor) {
+		for _, n := range []int{most, most + 1, 3 * streamFrom} {
+			for _, bound := range []bool{false, true} {
+				var got bytes.Buffer
+				inv := streaming(copying(nil), bytes.NewReader(pattern(n)), &got)
+				inv.OutputBound = bound
+				out, err := e.Run(t.Context(), inv)
+				switch {
+				case n == most:
+					require.NoError(t, err)
+					require.True(t, bytes.Equal(pattern(n), out.Stdout))
+				case bound:
+					requireKind(t, KindTooLarge, err)
+				default:
+					require.NoError(t, err)
+					require.Equal(t, int64(n), out.Streamed)
+					require.True(t, bytes.Equal(pattern(n), got.Bytes()))
+				}
+			}
+		}
+	})
+}
