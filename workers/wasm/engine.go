@@ -350,9 +350,7 @@ func (r *result) classify(ctx context.Context, err error, overflow, refused bool
 		r.message = fmt.Sprintf(overflowMessage, limits.maxOutput)
 	case err == nil && r.exitCode == 0:
 	case ctx.Err() != nil:
-		r.exitCode = -1
-		failure = ended(ctx)
-		r.kind, r.message = failure.Kind, failure.Message
+		r.endBy(ended(ctx))
 	case refused:
 		r.kind = KindMemory
 		r.message = fmt.Sprintf("the function asked for more memory than its limit of %d bytes and failed",
@@ -365,6 +363,14 @@ func (r *result) classify(ctx context.Context, err error, overflow, refused bool
 	default:
 		r.kind = KindPanic
 		r.message = failf(KindPanic, "%s", trapText(err)).Message
+	}
+}
+
+// endBy says that the function did not end by itself.
+func (r *result) endBy(failure *Error) {
+	r.kind, r.message, r.exitCode = failure.Kind, failure.Message, -1
+	if r.kind == KindTooLarge {
+		r.stdout = r.stdout[:min(len(r.stdout), maxKeptOnOverflow)]
 	}
 }
 

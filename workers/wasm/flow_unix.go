@@ -19,6 +19,7 @@ type flow struct {
 	asked   []byte // with the present question, so far
 	buffer  []byte
 	over    bool  // of input
+	taken   int64 // by output
 	failed  error // of any
 }
 
@@ -48,7 +49,9 @@ func (f *flow) serve(w *worker, kind byte, content []byte) bool {
 		}
 	case kind == frameOutput && f.output != nil:
 		if f.failed == nil {
-			_, err = f.output.Write(content)
+			var n int
+			n, err = f.output.Write(content)
+			f.taken += int64(n)
 		}
 	case kind == frameAsk || kind == frameFetch:
 		switch {

@@ -3,6 +3,9 @@
 package wasm
 
 import (
+	"bytes"
+	"context"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,4 +25,40 @@ func TestAChildThatAsksWithoutEndIsCutOff(t *testing.T) {
 	require.LessOrEqual(t, len(f.asked), maxAsked)
 	require.ErrorIs(t, newFlow(t.Context(), &call{}).ask(nil, []byte{200}), errFrame)
 	require.ErrorIs(t, f.fetch(nil, nil), errFrame)
+}
+
+// TestAResultWithoutItsOutputIsNone has a child end a call well, while the parent fails to pass on its last output, as
+// the context has ended.
+func TestAResultWithoutItsOutputIsNone(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	stillWorks(t, e)
+	w := e.backend.(*processes).idle[0]
+	var said bytes.Buffer
+	require.NoError(t, writeFrame(&said, frameOutput, []byte("the last")))
+	require.NoError(t, writeFrame(&said, frameResult, encodeResult(&result{})))
+	w.frames = newFrameReader(&said, frameSlack)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := &call{method: defaultMethod, output: writerFunc(func([]byte) (int, error) {
+		cancel()
+		return 0, ctx.Err()
+	})}
+	ran, err := e.backend.(*processes).call(ctx, w, c)
+	require.NoError(t, err)
+	require.Equal(t, KindCancelled, ran.kind)
+	require.True(t, w.broken)
+}
+
+// TestAPanicOfAHostKeepsNoProcess has what answers a function panic.
+func TestAPanicOfAHostKeepsNoProcess(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	stillWorks(t, e)
+	w := e.backend.(*processes).idle[0]
+	inv := of("asking", asks(1, "name", get("name"), drop))
+	inv.Host = func(context.Context, string, string, []byte) ([]byte, bool, error) { panic("a defect") }
+	require.PanicsWithValue(t, "a defect", func() { _, _ = e.Run(t.Context(), inv) })
+	require.Error(t, w.command.Process.Signal(syscall.Signal(0)), "it is gone")
+	stillWorks(t, e)
 }

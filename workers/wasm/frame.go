@@ -290,7 +290,6 @@ func encodeResult(r *result) []byte {
 	head = binary.AppendVarint(head, int64(r.exitCode))
 	head = binary.AppendUvarint(head, uint64(r.duration))
 	head = binary.AppendUvarint(head, r.peak)
-	head = binary.AppendUvarint(head, uint64(r.streamed))
 	head = binary.AppendUvarint(head, uint64(r.cpuUser))
 	head = binary.AppendUvarint(head, uint64(r.cpuSys))
 	truncated := uint64(0)
@@ -309,7 +308,6 @@ func decodeResult(from []byte) (result, error) {
 	r.exitCode = int(int64(zigzag>>1) ^ -int64(zigzag&1))
 	r.duration = time.Duration(frame.number())
 	r.peak = frame.number()
-	r.streamed = int64(frame.number())
 	r.cpuUser, r.cpuSys = time.Duration(frame.number()), time.Duration(frame.number())
 	r.stderrTruncated = frame.number() == 1
 	r.stderr = bytes.Clone(frame.slice())

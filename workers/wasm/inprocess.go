@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -75,7 +76,14 @@ func (b *inprocess) run(ctx context.Context, c *call, from fetch) (result, error
 	defer cancel()
 	out := newStreams(ctx, b.config.limits(), c.output, &answers{host: c.host})
 	ran := b.engine.run(ctx, p.program, c, out)
-	if out.failed != nil && ctx.Err() == nil {
+	var failure *Error
+	switch {
+	case out.failed == nil:
+	case ctx.Err() != nil:
+		ran.endBy(ended(ctx))
+	case errors.As(out.failed, &failure):
+		ran.endBy(failure)
+	default:
 		return result{}, out.failed
 	}
 	return ran, nil

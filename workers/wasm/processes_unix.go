@@ -109,8 +109,7 @@ func (b *processes) with(ctx context.Context, cid string, do func(*worker) (resu
 		if err != nil {
 			return result{}, err
 		}
-		ran, err := do(w)
-		b.release(w)
+		ran, err := b.lend(w, do)
 		switch {
 		case errors.Is(err, errNotSent) && ctx.Err() != nil:
 			return result{}, ended(ctx)
@@ -125,6 +124,12 @@ func (b *processes) with(ctx context.Context, cid string, do func(*worker) (resu
 		}
 		return ran, nil
 	}
+}
+
+// lend has do use a worker, and takes that back even if do panics.
+func (b *processes) lend(w *worker, do func(*worker) (result, error)) (result, error) {
+	defer b.release(w)
+	return do(w)
 }
 
 // acquire returns an idle worker, if there is one that has the module, else any,
@@ -286,29 +291,36 @@ func (b *processes) call(ctx context.Context, w *worker, c *call) (result, error
 	flow := newFlow(ctx, c)
 	began := time.Now()
 	kind, content, err := w.exchange(ctx, flow, frameRun, encodeRun(number, c), c.stdin)
-	if err != nil {
-		var failure *Error
-		if !errors.As(err, &failure) || errors.Is(err, errNotSent) {
-			return result{}, err
-		}
-		ran := result{kind: failure.Kind, message: failure.Message, exitCode: -1, duration: time.Since(began)}
-		ran.cpuUser, ran.cpuSys = w.unsaid()
-		return ran, nil
-	}
-	if kind != frameResult && kind != frameHalted {
-		w.broken = true
-		return result{}, fmt.Errorf("%w: kind %q instead of a result", errFrame, kind)
-	}
-	ran, err := decodeResult(content)
-	if err != nil {
-		w.broken = true
+	var failure *Error
+	if err != nil && (!errors.As(err, &failure) || errors.Is(err, errNotSent)) {
 		return result{}, err
 	}
-	w.user, w.sys = w.user+ran.cpuUser, w.sys+ran.cpuSys
-	if kind == frameHalted {
-		failure := ended(ctx)
-		ran.kind, ran.message, ran.exitCode = failure.Kind, failure.Message, -1
+	ran, unsaid := decodeAnswer(kind, content)
+	switch {
+	case unsaid == nil:
+		w.user, w.sys = w.user+ran.cpuUser, w.sys+ran.cpuSys
+	case failure == nil:
+		w.broken = true
+		return result{}, unsaid
+	default:
+		ran = result{}
+		ran.cpuUser, ran.cpuSys = w.unsaid()
+	}
+	if kind == frameHalted && failure == nil {
+		failure = ended(ctx)
+	}
+	if failure != nil {
+		ran.endBy(failure)
 		ran.duration = time.Since(began)
 	}
+	ran.streamed = flow.taken
 	return ran, nil
+}
+
+// decodeAnswer returns what a child says of a call that has ended.
+func decodeAnswer(kind byte, content []byte) (result, error) {
+	if kind != frameResult && kind != frameHalted {
+		return result{}, fmt.Errorf("%w: kind %q instead of a result", errFrame, kind)
+	}
+	return decodeResult(content)
 }

@@ -201,3 +201,22 @@ func TestStreamsAreBoundedAsTheySay(t *testing.T) {
 		}
 	})
 }
+
+// TestAFloodTellsWhatItWroteBefore has a call end that writes more than its Output is to take.
+func TestAFloodTellsWhatItWroteBefore(t *testing.T) {
+	t.Parallel()
+	inBoth(t, Config{MaxOutput: 3 * streamFrom}, func(t *testing.T, e *Executor) {
+		said := strings.Repeat("said ", 2000)
+		var got bytes.Buffer
+		inv := of("flood", printingThen(said,
+			endless(constant(1), constant(0), constant(1), constant(16), callTo(0), drop)).module())
+		inv.Output, inv.OutputBound = &got, true
+		out, err := e.Run(t.Context(), inv)
+		requireKind(t, KindTooLarge, err)
+		require.Equal(t, -1, out.ExitCode)
+		require.Equal(t, said, string(out.Stderr))
+		require.Equal(t, got.String()[:maxKeptOnOverflow], string(out.Stdout))
+		require.Equal(t, int64(got.Len()), out.Streamed)
+		require.Positive(t, out.PeakMemory)
+	})
+}

@@ -35,6 +35,10 @@ func hostileChild() {
 	os.Exit(childProcess(func(c *child, kind byte, body []byte) error {
 		if kind == frameRun {
 			if _, call, _, err := decodeRun(body); err == nil && len(call.args) == 2 && call.args[0] == "attack" {
+				if call.args[1] == stays {
+					_ = unix.Close(answerPipe)
+					select {}
+				}
 				if err := attacks()[call.args[1]](); err == nil {
 					return fmt.Errorf("the attack %q succeeded", call.args[1])
 				}
@@ -42,6 +46,20 @@ func hostileChild() {
 		}
 		return c.handle(kind, body)
 	}))
+}
+
+// stays is the name of an attack that ends no call.
+const stays = "close the pipe of answers, and stay"
+
+// TestAChildThatAnswersNoMoreIsEnded has a call return whose process has broken out, and neither answers nor ends.
+func TestAChildThatAnswersNoMoreIsEnded(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	inv := of("good", printing(1, 1, "good"))
+	inv.Args = []string{"attack", stays}
+	_, err := e.Run(t.Context(), inv)
+	requireKind(t, KindLost, err)
+	stillWorks(t, e)
 }
 
 // mustDie is the beginning of the names of attacks that end the process.

@@ -165,12 +165,17 @@ func (w *worker) discard() {
 func (w *worker) halt() {
 	w.halting.Do(func() {
 		_ = w.lifted.Close()
-		killing := time.AfterFunc(haltGrace, func() { _ = w.command.Process.Kill() })
-		go func() {
-			<-w.exited
-			killing.Stop()
-		}()
+		w.killSoon()
 	})
+}
+
+// killSoon kills the child if it does not end by itself.
+func (w *worker) killSoon() {
+	killing := time.AfterFunc(haltGrace, func() { _ = w.command.Process.Kill() })
+	go func() {
+		<-w.exited
+		killing.Stop()
+	}()
 }
 
 // unsaid kills a child, and returns its processor time since its last answer.
@@ -186,9 +191,12 @@ func (w *worker) unsaid() (user, sys time.Duration) {
 
 // exchange sends a request and waits for the answer. Until then flow, if not nil, serves
 // the streams of a call. When ctx is done first, or flow fails, the worker is broken, and
-// the answer is frameHalted or the failure.
+// the answer is frameHalted or the failure, with the answer if there is one and flow failed. A
+// worker is also broken if a panic of flow ends the exchange.
 func (w *worker) exchange(ctx context.Context, flow *flow, kind byte, head []byte, tails ...[]byte,
 ) (byte, []byte, error) {
+	broken := w.broken
+	w.broken = true
 	stop := context.AfterFunc(ctx, w.halt)
 	err := writeFrame(w.input, kind, head, tails...)
 	notSent := err != nil
@@ -203,12 +211,12 @@ func (w *worker) exchange(ctx context.Context, flow *flow, kind byte, head []byt
 	failed := flow.failure()
 	// A stream that fails because ctx is done may do so before halt is called for that.
 	halted := !stop() || failed != nil && ctx.Err() != nil
-	w.broken = w.broken || err != nil || halted || failed != nil
+	w.broken = broken || err != nil || halted || failed != nil
 	switch {
-	case halted && err != nil:
+	case halted && (err != nil || failed != nil && answer != frameHalted):
 		return 0, nil, ended(ctx)
 	case failed != nil && !halted:
-		return 0, nil, failed
+		return answer, content, failed
 	case err == nil:
 		return answer, content, nil
 	case notSent:
@@ -222,6 +230,7 @@ func (w *worker) death(err error) *Error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fail(KindLost, err)
 	}
+	w.killSoon() // code that has broken out can close its pipes and stay
 	<-w.exited
 	state, text := w.command.ProcessState.String(), w.crash.text()
 	if w.diedOf(syscall.SIGSYS) {
