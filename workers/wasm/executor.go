@@ -179,10 +179,14 @@ func (e *Executor) Run(ctx context.Context, inv Invocation) (Outcome, error) {
 		Stdout: ran.stdout, Streamed: ran.streamed, Stderr: ran.stderr, StderrTruncated: ran.stderrTruncated,
 		ExitCode: ran.exitCode, Duration: ran.duration, PeakMemory: int64(ran.peak), CPUUser: ran.cpuUser, CPUSys: ran.cpuSys,
 	}
-	if ran.kind != "" {
-		return outcome, &Error{Kind: ran.kind, Message: ran.message}
+	if ran.kind == "" {
+		return outcome, nil
 	}
-	return outcome, nil
+	failure := &Error{Kind: ran.kind, Message: ran.message}
+	if ran.kind == KindCancelled {
+		failure.Err = context.Cause(ctx)
+	}
+	return outcome, failure
 }
 
 // enter keeps the executor open until leave is called. The context that it returns

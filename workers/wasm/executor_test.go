@@ -312,6 +312,25 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// TestCallsThatCloseEndsSayWhy closes an executor whose function runs.
+func TestCallsThatCloseEndsSayWhy(t *testing.T) {
+	t.Parallel()
+	inBoth(t, Config{PoolSize: 1}, func(t *testing.T, e *Executor) {
+		over, cancel := context.WithCancel(t.Context())
+		closed := make(chan error, 1)
+		inv := of("asking", asks(1, "name", get("name"), drop, endless()))
+		inv.Host = func(context.Context, string, string, []byte) ([]byte, bool, error) {
+			cancel()
+			go func() { closed <- e.Close(over) }()
+			return nil, false, nil
+		}
+		_, err := e.Run(context.Background(), inv)
+		requireKind(t, KindCancelled, err)
+		require.ErrorIs(t, err, ErrClosed)
+		require.NoError(t, <-closed)
+	})
+}
+
 func TestCachesOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cache")
