@@ -99,17 +99,20 @@ func (b *inprocess) program(ctx context.Context, cid string, from fetch) (*share
 	case <-ctx.Done():
 		return nil, ended(ctx)
 	}
-	ctx, cancel := withLimit(ctx, &timeLimit{limit: b.config.LoadTimeout, doing: "loading the module"})
-	defer cancel()
 	if p := b.loaded(cid); p != nil {
 		<-b.compiling
 		return p, nil
 	}
-	module, err := from(ctx)
+	limit := &timeLimit{limit: b.config.LoadTimeout, doing: "loading the module"}
+	fetching, fetched := withLimit(ctx, limit)
+	module, err := from(fetching)
+	fetched()
 	if err != nil {
 		<-b.compiling
 		return nil, err
 	}
+	ctx, cancel := withLimit(ctx, limit)
+	defer cancel()
 	type loading struct {
 		program *sharedProgram
 		err     error

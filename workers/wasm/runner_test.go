@@ -77,3 +77,19 @@ func TestAModuleThatDoesNotLoadInTime(t *testing.T) {
 	require.EqualValues(t, wasm.KindError, out.Kind)
 	require.Contains(t, out.Message, "loading the module took longer than its limit of 1ms")
 }
+
+// TestAModuleThatIsFetchedLate has as long as any to load.
+func TestAModuleThatIsFetchedLate(t *testing.T) {
+	t.Parallel()
+	executor, err := wasm.New(t.Context(), wasm.Config{Isolation: wasm.IsolationInProcess, LoadTimeout: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, executor.Close(context.Background())) })
+	out, err := executor.RunModule(t.Context(), workers.ModuleCall{
+		CID: "c", Load: func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return []byte(counting), nil
+		},
+	})
+	require.NoError(t, err)
+	require.Empty(t, out.Kind, out.Message)
+}
