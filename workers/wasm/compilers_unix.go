@@ -135,7 +135,7 @@ func (b *processes) land(sum [sha256.Size]byte, f *flight) {
 	defer b.mu.Unlock()
 	delete(b.flights, sum)
 	var refused *Error
-	if errors.As(f.err, &refused) && refused.Kind == KindUnloadable {
+	if errors.As(f.err, &refused) && (refused.Kind == KindUnloadable || refused.Kind == KindTooLarge) {
 		b.refused.put(string(sum[:]), refused, 1)
 	}
 	if notKept != nil {

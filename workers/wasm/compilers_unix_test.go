@@ -4,6 +4,7 @@ package wasm
 
 import (
 	"context"
+	"crypto/sha256"
 	"testing"
 	"time"
 
@@ -119,4 +120,18 @@ func TestOneCompilationForAll(t *testing.T) {
 	for range cap(others) {
 		require.NoError(t, <-others)
 	}
+}
+
+// TestCodeThatIsTooLargeIsNotMadeAgain has a compiler say so once.
+func TestCodeThatIsTooLargeIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	b := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1}).backend.(*processes)
+	sum := sha256.Sum256(nil)
+	f, mine, err := b.board(sum)
+	require.NoError(t, err)
+	require.True(t, mine)
+	f.err = failf(KindTooLarge, "the module's compiled form has too many bytes")
+	b.land(sum, f)
+	_, _, err = b.board(sum)
+	require.Same(t, f.err, requireKind(t, KindTooLarge, err))
 }
