@@ -28,8 +28,8 @@ func (g *memoryGuard) allow(memoryLimit uint64, limits limits) {
 	g.allowed = allowed
 	limit := syscall.Rlimit{}
 	const rlimitData = 2
-	if syscall.Getrlimit(rlimitData, &limit) == nil && limit.Max > allowed {
-		limit.Cur = allowed
+	if syscall.Getrlimit(rlimitData, &limit) == nil {
+		limit.Cur = min(allowed, limit.Max)
 		_ = syscall.Setrlimit(rlimitData, &limit)
 	}
 }
