@@ -89,6 +89,31 @@ func TestARetryPrefersAnotherWorker(t *testing.T) {
 	f.fail(f.first)
 }
 
+// TestAWorkerLooksAgainForWhatItLeft has the time come when a worker may take what it left to another, before it rests.
+func TestAWorkerLooksAgainForWhatItLeft(t *testing.T) {
+	t.Parallel()
+	f := newFailures(t)
+	f.register(1, "go:f")
+	f.clock.Advance(avoid.Lifetime) // it learns of the other
+	idle := func() {
+		watch, err := f.first.EnterIdleRing(f.ctx, ClaimRequest{Free: f.first.info.Capacity})
+		require.NoError(t, err)
+		require.NotNil(t, watch)
+		watch.Cancel()
+	}
+	f.runs(f.first, false)
+	idle()
+	due := f.clock.Now().Add(avoid.PreferOthers)
+	require.Equal(t, due, f.first.LeftUntil())
+	f.clock.Advance(avoid.PreferOthers)
+	require.Equal(t, due, f.first.LeftUntil(), "nobody has looked since")
+	answer, err := f.first.Claim(f.ctx, ClaimRequest{Free: f.first.info.Capacity, Max: 1})
+	require.NoError(t, err)
+	require.Len(t, answer.Futures, 1)
+	idle()
+	require.Zero(t, f.first.LeftUntil())
+}
+
 // TestOnlyThoseWhoCouldRunItArePreferred has others that could not.
 func TestOnlyThoseWhoCouldRunItArePreferred(t *testing.T) {
 	t.Parallel()

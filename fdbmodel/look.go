@@ -35,7 +35,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	r.scan.Begin()
 	own, woken := r.askOwn(tx.Snapshot(), req.Max+1), r.wakes.AskWoken(tx.Snapshot())
 	s := selection{worker: r, req: req, now: r.cluster.clock.Now(), free: req.Free,
-		elsewhere: r.avoided.Elsewhere(ctx, req.Defers)}
+		elsewhere: r.avoided.Elsewhere(ctx, req.Defers, true)}
 	s.free.Slots, s.objects = req.Max, req.Max
 	if req.Objects != nil {
 		s.objects = *req.Objects

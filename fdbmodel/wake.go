@@ -198,7 +198,7 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, re
 		shard := (first + i) % shards
 		for _, q := range r.queues() {
 			want := claim.Want{Queue: q, Free: req.Free, Runs: req.Runs, Skip: req.Skip, Labels: r.labels, Page: page,
-				NoObjects: req.noObjects(), Gone: gone, Elsewhere: r.avoided.Elsewhere(ctx, req.Defers)}
+				NoObjects: req.noObjects(), Gone: gone, Elsewhere: r.avoided.Elsewhere(ctx, req.Defers, n == shards)}
 			looks = append(looks, r.scan.Ask(reader, shard, want))
 		}
 	}

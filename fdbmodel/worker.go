@@ -143,7 +143,7 @@ func (c *Cluster) writeMember(tx kv.Tx, info *layout.WorkerInfo) error {
 }
 
 // LeftUntil returns when the worker should look again for futures that it left to
-// others, the zero time if it left none.
+// others, the zero time if it left none. It may have passed.
 func (r *Registration) LeftUntil() time.Time { return r.avoided.Until() }
 
 // ID returns the worker's id.

@@ -42,7 +42,7 @@ type List struct {
 	others   []member.Member
 	labels   []layout.LabelSet
 	lookedAt time.Time
-	until    time.Time // when the first of left may be taken
+	until    time.Time // when the first of left may be taken, until a look answers that
 	near     map[layout.WorkerID]neighbour
 }
 
@@ -67,8 +67,12 @@ type neighbour struct {
 // Elsewhere returns a function that reports whether this worker passes over a future of the
 // ready index. It passes over what it rejected a while ago, and where it defers to others what they did.
 // For a bounded time it also leaves a future to another worker: one that can run what failed
-// here, or one that has its inputs. An error of the store means no.
-func (v *List) Elsewhere(ctx context.Context, defers func(string) bool) func(*layout.ReadyEntry) bool {
+// here, or one that has its inputs. An error of the store means no. If the look that begins answers
+// Until, whose time has come, only what it leaves counts from then on.
+func (v *List) Elsewhere(ctx context.Context, defers func(string) bool, answers bool) func(*layout.ReadyEntry) bool {
+	if answers && !v.until.After(v.model.Now()) {
+		v.until = time.Time{}
+	}
 	return func(e *layout.ReadyEntry) bool {
 		if e.Notes == "" {
 			return false
@@ -78,7 +82,7 @@ func (v *List) Elsewhere(ctx context.Context, defers func(string) bool) func(*la
 			until = last
 		}
 		if until.After(v.model.Now()) {
-			v.leaveUntil(v.model.Now(), until)
+			v.leaveUntil(until)
 			return true
 		}
 		wait, isBetter := PreferOthers, v.hasOther
@@ -99,26 +103,21 @@ func (v *List) Elsewhere(ctx context.Context, defers func(string) bool) func(*la
 			return false
 		}
 		v.left[e.ID] = l
-		v.leaveUntil(now, l.since.Add(wait))
+		v.leaveUntil(l.since.Add(wait))
 		return true
 	}
 }
 
 // leaveUntil notes that the worker may take what it leaves to others from a time on.
-func (v *List) leaveUntil(now, until time.Time) {
-	if !v.until.After(now) || until.Before(v.until) {
+func (v *List) leaveUntil(until time.Time) {
+	if v.until.IsZero() || until.Before(v.until) {
 		v.until = until
 	}
 }
 
 // Until returns when the worker should look again for futures that it left to others, the zero time if
-// it left none.
-func (v *List) Until() time.Time {
-	if v.until.After(v.model.Now()) {
-		return v.until
-	}
-	return time.Time{}
-}
+// it left none. That may have come meanwhile.
+func (v *List) Until() time.Time { return v.until }
 
 // Taken forgets a future that the worker has taken.
 func (v *List) Taken(id layout.ID) { delete(v.left, id) }
