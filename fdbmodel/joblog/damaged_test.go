@@ -1,6 +1,7 @@
 package joblog_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,71 @@ func TestADamagedLogOfJobsIsLeftOut(t *testing.T) {
 		names = append(names, queues[i].Name)
 	}
 	require.Contains(t, names, "good")
+	page, err := joblog.Of(s.C).Page(s.Ctx, "", 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"good"}, []string{page[0].Name}, "pages go on behind those that can't be read")
 	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(report.Problems), 7)
+}
+
+// TestADamagedParkedJobHoldsUpNoOther damages parked jobs whose retry was asked for: the consumer keeps its
+// lease, and others are listed and retried, however few are asked for.
+func TestADamagedParkedJobHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 4)
+	lease := takeJobs(s, joblog.Take{})
+	var parked []joblog.ParkedJob
+	for i := range int64(4) {
+		parked = append(parked, joblog.ParkedJob{Index: i + 1, Attempts: 1})
+	}
+	require.NoError(t, lease.Commit(s.Ctx, 0, 4, parked, joblog.Effects{}))
+	for i := range parked {
+		require.NoError(t, joblog.Of(s.C).RetryParked(s.Ctx, jobsOf, parked[i].Index))
+	}
+	for index := range int64(2) {
+		s.Store(joblog.Keys(s.C.Keys()).Parked("q", "c", index+1), []byte{layout.RecordVersion, 0xc1})
+	}
+	retries, err := lease.Beat(s.Ctx, joblog.Trouble{}, 1)
+	require.NoError(t, err)
+	require.Len(t, retries, 1)
+	require.EqualValues(t, 3, retries[0].Index)
+	for after, want := range map[int64][]int64{0: {3}, 3: {4}, 4: nil, math.MaxInt64: nil} {
+		list, err := joblog.Of(s.C).Parked(s.Ctx, jobsOf, after, 1)
+		require.NoError(t, err)
+		var indexes []int64
+		for i := range list {
+			indexes = append(indexes, list[i].Index)
+		}
+		require.Equal(t, want, indexes, after)
+	}
+	require.NoError(t, joblog.Of(s.C).DropParked(s.Ctx, jobsOf, 1))
+}
+
+// TestJobsBeforeADamagedOneAreRead has the third job of a log damaged.
+func TestJobsBeforeADamagedOneAreRead(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 4)
+	s.Store(joblog.Keys(s.C.Keys()).Job("q", 3), []byte{layout.RecordVersion, 0xc1})
+	jobs, err := joblog.Of(s.C).Read(s.Ctx, "q", 1, 100)
+	require.NoError(t, err)
+	require.Len(t, jobs, 2)
+	_, err = joblog.Of(s.C).Read(s.Ctx, "q", 3, 100)
+	require.ErrorIs(t, err, layout.ErrBadRecord)
+}
+
+// TestADamagedLeaseIsTaken once it was seen not to change.
+func TestADamagedLeaseIsTaken(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 1)
+	lost := takeJobs(s, joblog.Take{})
+	s.Store(joblog.Keys(s.C.Keys()).Lease("q", "c"), []byte{layout.RecordVersion, 0xc1})
+	lease, present, err := joblog.Of(s.C).Take(s.Ctx, jobsOf, joblog.Take{})
+	require.NoError(t, err)
+	require.Nil(t, lease)
+	takeJobs(s, joblog.Take{Observed: present})
+	require.ErrorIs(t, lost.Commit(s.Ctx, 0, 1, nil, joblog.Effects{}), joblog.ErrLeaseLost)
 }

@@ -351,6 +351,30 @@ func TestProducersWithoutAUserAreForgotten(t *testing.T) {
 	require.False(t, appended)
 }
 
+// TestProducersBehindManyThatStayAreForgotten has more producers that the user has named than one
+// trim looks at.
+func TestProducersBehindManyThatStayAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 1)
+	kept := layout.Encode(&joblog.Producer{Sequence: 1, Keep: true})
+	for i := range 1500 {
+		s.Store(joblog.Keys(s.C.Keys()).Producer("q", fmt.Sprintf("a%04d", i)), kept)
+	}
+	s.Clock.Advance(25 * time.Hour)
+	for range 2 {
+		_, err := joblog.Of(s.C).Producer(s.Ctx, "q", "p")
+		require.NoError(t, err)
+		_, err = joblog.Of(s.C).Trim(s.Ctx, "q", 0)
+		require.NoError(t, err)
+	}
+	_, err := joblog.Of(s.C).Producer(s.Ctx, "q", "p")
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	first, err := joblog.Of(s.C).Trim(s.Ctx, "q", 0) // from the first one on
+	require.NoError(t, err)
+	require.EqualValues(t, 1, first)
+}
+
 func TestListAndDropOfJobs(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)

@@ -58,8 +58,8 @@ type Lease struct {
 // the one that did has not changed its record since it was observed. Otherwise it
 // returns no lease, and the present holder's record. No clock decides that a holder
 // is dead but that of the observer; on a store that one process opens, those of an
-// earlier opening are. It returns ErrBadName. An unknown commit is retried; the
-// record says whether it has committed.
+// earlier opening are. A record that can't be read is that of a holder. It returns
+// ErrBadName. An unknown commit is retried; the record says whether it has committed.
 func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, present []byte, err error) {
 	if err := k.Check(); err != nil {
 		return nil, nil, err
@@ -77,8 +77,8 @@ func (s *Logs) Take(ctx context.Context, k Consumer, t Take) (lease *Lease, pres
 		}
 		var old LeaseRecord
 		if value != nil {
-			if err := layout.Decode(key, value, &old); err != nil {
-				return err
+			if layout.Decode(key, value, &old) != nil {
+				old = LeaseRecord{Opening: s.traits().Opening} // for all that is known, its holder lives
 			}
 			if old.Holder != holder && !bytes.Equal(value, t.Observed) && !s.diedBefore(&old) {
 				present = value

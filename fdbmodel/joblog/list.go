@@ -44,10 +44,33 @@ func (s *Logs) List(ctx context.Context) ([]Log, error) {
 }
 
 // Page returns the logs of jobs whose names come after one, at most limit, in
-// their order. Each is read at a version of its own. It costs a read for each of limit
+// their order: fewer at the end alone. Each is read at a version of its own. It costs a read for each of limit
 // names in each shard, and some for each log. Those that can't be read are left out.
-func (s *Logs) Page(ctx context.Context, after string, limit int) ([]Log, error) {
-	var names []string
+func (s *Logs) Page(ctx context.Context, after string, limit int) (queues []Log, err error) {
+	for more := true; more && len(queues) < limit; {
+		left := limit - len(queues)
+		names, err := s.names(ctx, after, left)
+		if err != nil {
+			return nil, err
+		}
+		more = len(names) == left
+		for _, after = range names {
+			q, err := s.Get(ctx, after)
+			switch {
+			case errors.Is(err, fdbmodel.ErrNotFound):
+			case errors.Is(err, layout.ErrBadName), layout.IsUnreadable(err): // a check names it
+			case err != nil:
+				return nil, err
+			default:
+				queues = append(queues, q)
+			}
+		}
+	}
+	return queues, nil
+}
+
+// names returns the names of logs after one, at most limit, in their order.
+func (s *Logs) names(ctx context.Context, after string, limit int) (names []string, err error) {
 	for shard := range s.cluster.Config().Shards {
 		prefix := layout.Keyspace(s.keys).Shard(shard, Subspace)
 		r := kv.Prefix(prefix)
@@ -67,19 +90,7 @@ func (s *Logs) Page(ctx context.Context, after string, limit int) ([]Log, error)
 		}
 	}
 	slices.Sort(names)
-	var queues []Log
-	for _, name := range names[:min(limit, len(names))] {
-		q, err := s.Get(ctx, name)
-		switch {
-		case errors.Is(err, fdbmodel.ErrNotFound):
-		case errors.Is(err, layout.ErrBadName), layout.IsUnreadable(err): // a check names it
-		case err != nil:
-			return nil, err
-		default:
-			queues = append(queues, q)
-		}
-	}
-	return queues, nil
+	return names[:min(limit, len(names))], nil
 }
 
 // firstName returns the name of the first log in a range, empty if there is none.

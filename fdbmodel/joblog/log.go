@@ -210,8 +210,9 @@ const (
 )
 
 // Read returns jobs of a log from an index on, up to limit and to about a
-// mebibyte; none if the log ends before the index. It returns ErrRemoved if
-// the job at that index was removed.
+// mebibyte; none if the log ends before the index. Behind those before one that
+// can't be read it ends; it returns ErrNewerRecord or ErrBadRecord if that is the first.
+// It returns ErrRemoved if the job at that index was removed.
 func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (jobs []Job, err error) {
 	prefix := s.keys.part(queue, logPart)
 	r := kv.Range{Begin: s.keys.Job(queue, from), End: kv.AfterPrefix(prefix)}
@@ -225,7 +226,11 @@ func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (j
 		for _, item := range page.Items {
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			job := Job{Index: rest.Int()}
-			if err := errors.Join(rest.Err(), layout.Decode(item.Key, item.Value, &job)); err != nil {
+			err := errors.Join(rest.Err(), layout.Decode(item.Key, item.Value, &job))
+			if err != nil && len(jobs) > 0 {
+				break
+			}
+			if err != nil {
 				return err
 			}
 			jobs = append(jobs, job)
@@ -245,9 +250,10 @@ func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (j
 // Trim removes jobs from a log that all of its consumers have passed, but for
 // the last keep of those. It removes none from a log without consumers, and returns
 // the lowest index that is left. It also forgets producers that were not named by
-// the user and have appended nothing for a day. An unknown commit is retried and
-// harmless.
+// the user and have appended nothing for a day: it looks at 1,000, and in its next call
+// at those behind them. An unknown commit is retried and harmless.
 func (s *Logs) Trim(ctx context.Context, queue string, keep int64) (first int64, err error) {
+	var looked []byte
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-trim"}, func(tx kv.Attempt) error {
 		// A consumer that starts writes a conflict on the key that this reads.
 		if first, err = s.readFirst(ctx, tx, queue); err != nil {
@@ -263,7 +269,7 @@ func (s *Logs) Trim(ctx context.Context, queue string, keep int64) (first int64,
 				passed = p.Index
 			}
 		}
-		if err := s.forgetProducers(ctx, tx, queue); err != nil {
+		if looked, err = s.forgetProducers(ctx, tx, queue); err != nil {
 			return err
 		}
 		if next := passed - keep + 1; next > first {
@@ -273,6 +279,9 @@ func (s *Logs) Trim(ctx context.Context, queue string, keep int64) (first int64,
 		}
 		return nil
 	})
+	if err == nil {
+		s.looked.Store(queue, looked)
+	}
 	return first, err
 }
 
@@ -283,11 +292,16 @@ const producerMemory = 24 * 60 * 60 * 1000
 // producerPage is how many producers are looked at at a time.
 const producerPage = 1000
 
-func (s *Logs) forgetProducers(ctx context.Context, tx kv.Tx, queue string) error {
+// forgetProducers forgets those of the next page that may be. It returns the last key that it has looked
+// at, nil at the end.
+func (s *Logs) forgetProducers(ctx context.Context, tx kv.Tx, queue string) (looked []byte, err error) {
 	r := kv.Prefix(s.keys.part(queue, producersPart))
+	if before, _ := s.looked.Load(queue); before != nil && before.([]byte) != nil {
+		r.Begin = kv.After(before.([]byte))
+	}
 	page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: producerPage}).Wait(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, item := range page.Items {
 		var p Producer
@@ -297,5 +311,8 @@ func (s *Logs) forgetProducers(ctx context.Context, tx kv.Tx, queue string) erro
 			tx.Clear(item.Key)
 		}
 	}
-	return nil
+	if page.More {
+		looked = page.Items[len(page.Items)-1].Key
+	}
+	return looked, nil
 }

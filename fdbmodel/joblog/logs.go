@@ -4,6 +4,8 @@
 package joblog
 
 import (
+	"sync"
+
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -13,9 +15,15 @@ import (
 type Logs struct {
 	cluster *fdbmodel.Cluster
 	keys    Keys
+	// looked has by the names of logs the keys of the producers up to which Trim has looked, nil for those whose
+	// first is the next.
+	looked sync.Map
 }
 
 // Of returns the logs of jobs of a cluster.
-func Of(c *fdbmodel.Cluster) *Logs { return &Logs{cluster: c, keys: Keys(c.Keys())} }
+func Of(c *fdbmodel.Cluster) *Logs {
+	type key struct{}
+	return c.Room(key{}, func() any { return &Logs{cluster: c, keys: Keys(c.Keys())} }).(*Logs)
+}
 
 func (s *Logs) traits() kv.Traits { return kv.TraitsOf(s.cluster.Database()) }

@@ -60,29 +60,29 @@ func (l *Lease) Redo(ctx context.Context, index int64, failure *ParkedJob, effec
 }
 
 // Parked returns the jobs that a consumer has put aside, those above an index,
-// up to limit. It returns ErrBadName.
+// up to limit and 1,000: fewer at the end alone. Those that can't be read are left out.
+// It returns ErrBadName.
 func (s *Logs) Parked(ctx context.Context, k Consumer, after int64, limit int) (parked []ParkedJob,
 	err error,
 ) {
-	if err := k.Check(); err != nil {
+	if err := k.Check(); err != nil || limit <= 0 {
 		return nil, err
 	}
+	limit = min(limit, jobPage)
 	prefix := s.keys.named(k.Queue, parkedPart, k.Name)
-	r := kv.Range{Begin: s.parkedKey(k, after+1), End: kv.AfterPrefix(prefix)}
+	r := kv.Range{Begin: kv.After(s.parkedKey(k, after)), End: kv.AfterPrefix(prefix)}
 	err = s.cluster.View(ctx, func(tx kv.Attempt) error {
 		parked = nil
-		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: min(limit, jobPage)}).Wait(ctx)
+		var marks []kv.Pending[[]byte]
+		err := eachKey(ctx, tx.Snapshot(), r, limit, func(item kv.KeyValue) bool {
+			if job, err := parkedOf(prefix, item); err == nil { // a check names others
+				parked = append(parked, job)
+				marks = append(marks, tx.Snapshot().Get(s.retryKey(k, job.Index)))
+			}
+			return len(parked) < limit
+		})
 		if err != nil {
 			return err
-		}
-		marks := make([]kv.Pending[[]byte], 0, len(page.Items))
-		for _, item := range page.Items {
-			job, err := parkedOf(prefix, item)
-			if err != nil {
-				return err
-			}
-			parked = append(parked, job)
-			marks = append(marks, tx.Snapshot().Get(s.retryKey(k, job.Index)))
 		}
 		for i := range marks {
 			mark, err := marks[i].Wait(ctx)
@@ -96,41 +96,54 @@ func (s *Logs) Parked(ctx context.Context, k Consumer, after int64, limit int) (
 	return parked, err
 }
 
+// eachKey calls fn with the keys of a range, of which it reads a page at a time, until it returns false.
+func eachKey(ctx context.Context, tx kv.Reader, r kv.Range, page int, fn func(kv.KeyValue) bool) error {
+	for {
+		found, err := tx.GetRange(r, kv.RangeOptions{Limit: page}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		for _, item := range found.Items {
+			if !fn(item) {
+				return nil
+			}
+		}
+		if !found.More {
+			return nil
+		}
+		r.Begin = kv.After(found.Items[len(found.Items)-1].Key)
+	}
+}
+
 func parkedOf(prefix []byte, item kv.KeyValue) (job ParkedJob, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	job.Index = rest.Int()
 	return job, errors.Join(rest.Err(), layout.Decode(item.Key, item.Value, &job))
 }
 
-// askedRetries returns parked jobs whose retry was asked for. A mark without a job
-// is left out.
+// askedRetries returns parked jobs whose retry was asked for, up to limit. A mark without a job,
+// or with one that can't be read, is left out.
 func (s *Logs) askedRetries(ctx context.Context, tx kv.Reader, k Consumer, limit int,
 ) (retries []ParkedJob, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
 	prefix := s.keys.named(k.Queue, retryPart, k.Name)
-	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: min(limit, jobPage)}).Wait(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range page.Items {
+	var failed error
+	err = eachKey(ctx, tx, kv.Prefix(prefix), min(limit, jobPage), func(item kv.KeyValue) bool {
 		rest := tuple.NewReader(item.Key[len(prefix):])
 		job := ParkedJob{Index: rest.Int(), Retrying: true}
 		key := s.parkedKey(k, job.Index)
-		value, err := tx.Get(key).Wait(ctx)
-		switch {
-		case err != nil:
-			return nil, err
-		case value == nil:
-			continue
+		var value []byte
+		if value, failed = tx.Get(key).Wait(ctx); failed != nil {
+			return false
 		}
-		if err := layout.Decode(key, value, &job); err != nil {
-			return nil, err
+		if value != nil && layout.Decode(key, value, &job) == nil { // a check names others
+			retries = append(retries, job)
 		}
-		retries = append(retries, job)
-	}
-	return retries, nil
+		return len(retries) < limit
+	})
+	return retries, errors.Join(err, failed)
 }
 
 // RetryParked asks for another attempt of a parked job: its consumer runs it at its
