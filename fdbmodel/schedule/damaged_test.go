@@ -54,6 +54,17 @@ func TestADamagedScheduleHoldsUpNoOther(t *testing.T) {
 	}
 	require.Contains(t, names, "good")
 	require.NotContains(t, names, "c")
+	var paged []string
+	for after := ""; ; after = paged[len(paged)-1] {
+		page, err := schedule.Of(s.C).List(s.Ctx, after, 1)
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		require.Len(t, page, 1)
+		paged = append(paged, page[0].Name)
+	}
+	require.Equal(t, names, paged)
 	e, err := schedule.Of(s.C).Get(s.Ctx, "e")
 	require.NoError(t, err)
 	_, err = e.Upcoming(1)

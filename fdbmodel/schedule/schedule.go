@@ -263,7 +263,8 @@ func (l *Schedules) Get(ctx context.Context, name string) (s Schedule, err error
 }
 
 // List returns up to limit schedules in the order of their names, beginning after
-// one name, or with the first for an empty one. Those that can't be read are left out.
+// one name, or with the first for an empty one: fewer at the end alone. Those that can't be
+// read are left out.
 func (l *Schedules) List(ctx context.Context, after string, limit int) (list []Schedule, err error) {
 	err = l.cluster.View(ctx, func(tx kv.Attempt) error {
 		list = nil
@@ -272,33 +273,44 @@ func (l *Schedules) List(ctx context.Context, after string, limit int) (list []S
 		if after != "" {
 			r.Begin = kv.AfterPrefix(Keys(l.keys).of(after))
 		}
-		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 2 * limit}).Wait(ctx)
-		if err != nil {
-			return err
-		}
-		last := ""
-		for _, item := range page.Items {
-			rest := tuple.NewReader(item.Key[len(prefix):])
-			name := rest.Text()
-			if rest.Err() != nil || name == last || len(list) == limit {
-				continue
-			}
-			last = name
-			s, err := l.read(ctx, tx.Snapshot(), name)
-			if layout.IsUnreadable(err) || errors.Is(err, fdbmodel.ErrNotFound) {
-				continue // a check names it
-			}
+		for last, more := "", true; more && len(list) < limit; {
+			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 2 * (limit - len(list))}).Wait(ctx)
 			if err != nil {
 				return err
 			}
-			if _, err := s.Upcoming(1); err != nil {
-				continue // it can't be shown, nor fire; the janitor says so
+			if more = page.More; more {
+				r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
 			}
-			list = append(list, s)
+			for _, item := range page.Items {
+				rest := tuple.NewReader(item.Key[len(prefix):])
+				name := rest.Text()
+				if rest.Err() != nil || name == last || len(list) == limit {
+					continue
+				}
+				last = name
+				if list, err = l.appendRead(ctx, tx.Snapshot(), list, name); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	})
 	return list, err
+}
+
+// appendRead adds a schedule, unless it can't be read or shown.
+func (l *Schedules) appendRead(ctx context.Context, tx kv.Reader, list []Schedule, name string) ([]Schedule, error) {
+	s, err := l.read(ctx, tx, name)
+	if layout.IsUnreadable(err) || errors.Is(err, fdbmodel.ErrNotFound) {
+		return list, nil // a check names it
+	}
+	if err != nil {
+		return list, err
+	}
+	if _, err := s.Upcoming(1); err != nil {
+		return list, nil // it can't be shown, nor fire; the janitor says so
+	}
+	return append(list, s), nil
 }
 
 // Remove removes a schedule. Its futures stay. It returns ErrBadName and
