@@ -3,6 +3,7 @@ package fdbmodel_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -205,6 +206,52 @@ func TestUnreadableDoneEntriesStopNobody(t *testing.T) {
 	require.Zero(t, removed)
 	require.Zero(t, next, "what can't be read does not keep the janitor busy")
 	require.EqualValues(t, 2*(4+shards.MaxRefills)+1, reads.Ranges.Load(), "pages, and three neighbours")
+}
+
+// TestWhatIsBehindUnreadableEntriesHasItsTurn has more of them than a scan refills before a future of the same
+// shard: duties come to it with their next calls, and begin with the first entries again.
+func TestWhatIsBehindUnreadableEntriesHasItsTurn(t *testing.T) {
+	t.Parallel()
+	s := newSharded(t)
+	fill := func(of []byte, n int) {
+		_, err := s.c.Transact(s.ctx, kv.Options{}, func(tx kv.Attempt) error {
+			for i := range n {
+				tx.Set(append(slices.Clone(of), fmt.Sprintf("\x01%05d\x00", i)...), newerRecord)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	until := func(duty func(context.Context) (int, time.Time, error)) {
+		for calls := 1; ; calls++ {
+			require.LessOrEqual(t, calls, 3)
+			changed, _, err := duty(s.ctx)
+			require.NoError(t, err)
+			if changed == 1 {
+				return
+			}
+		}
+	}
+	keys := s.c.Keys()
+	fill(keys.DelayedOf(2), 5000)
+	fill(keys.LimitsOf(2), 5000)
+	fill(keys.DoneOf(2), 1000)
+	for range 2 {
+		ids := s.submitTo(2, 1, s.c.Now().Add(time.Second))
+		s.clock.Advance(time.Minute)
+		until(maintenance.Of(s.c).PromoteDue)
+		_, _, err := s.c.Cancel(s.ctx, ids[0], "")
+		require.NoError(t, err)
+		s.submit(1, func(sub *fdbmodel.Submission) {
+			sub.ID, sub.Spec.ExpiresAt = layout.Neighbour(ids[0], 1), layout.Millis(s.c.Now())+1
+		})
+		s.clock.Advance(time.Minute)
+		until(maintenance.Of(s.c).EndOverdue)
+		s.clock.Advance(s.c.Config().Retention - time.Minute)
+		until(maintenance.Of(s.c).ExpireDone)
+		s.clock.Advance(time.Minute)
+		until(maintenance.Of(s.c).ExpireDone)
+	}
 }
 
 // TestARetriedFutureExpiresByItsLastEnd has futures that ended at the same time;

@@ -21,7 +21,8 @@ const batch = 64
 // turn. It returns how many, and when to call it again: at once if more may be
 // due, else when the next one is; the zero time if none is delayed. It looks at
 // all shards in one transaction, so an error of the store changes nothing in any
-// of them. Unreadable futures stay and don't hold up the others. A wrong clock
+// of them. Unreadable futures stay and don't hold up the others: one call goes on where
+// the former has ended, if that came upon thousands. A wrong clock
 // promotes early or late, never twice. An unknown commit is retried: futures
 // that were promoted are no longer delayed, and wait for a worker's poll.
 func (j Janitor) PromoteDue(ctx context.Context) (promoted int, next time.Time, err error) {
@@ -35,7 +36,7 @@ func (j Janitor) PromoteDue(ctx context.Context) (promoted int, next time.Time, 
 		}
 		return outcome == fdbmodel.Applied
 	}
-	return j.changeDue(ctx, "futura-promote", j.keys.DelayedOf, func() change { return promote })
+	return j.changeDue(ctx, "futura-promote", &j.at.delayed, j.keys.DelayedOf, func() change { return promote })
 }
 
 // EndOverdue fails futures that wait and whose time to begin, or to be over, has
@@ -46,7 +47,7 @@ func (j Janitor) PromoteDue(ctx context.Context) (promoted int, next time.Time, 
 // futures stay. A wrong clock ends them early or late. An unknown commit is retried and
 // harmless.
 func (j Janitor) EndOverdue(ctx context.Context) (ended int, next time.Time, err error) {
-	_, next, err = j.changeDue(ctx, "futura-overdue", j.keys.LimitsOf, func() change {
+	_, next, err = j.changeDue(ctx, "futura-overdue", &j.at.limits, j.keys.LimitsOf, func() change {
 		ended = 0
 		return func(w *fdbmodel.WriteSet, key []byte, row *layout.Row, now time.Time) bool {
 			after, outcome := *row, fdbmodel.Refused
@@ -74,13 +75,17 @@ func (j Janitor) EndOverdue(ctx context.Context) (ended int, next time.Time, err
 type change func(w *fdbmodel.WriteSet, key []byte, row *layout.Row, now time.Time) bool
 
 // changeDue changes a batch of the futures whose time has come, of those that each shard lists
-// by time. It goes on behind those that stay as they are. begin is called for each attempt.
-func (j Janitor) changeDue(ctx context.Context, tag string, of func(shard int) []byte, begin func() change,
+// by time. It goes on behind those that stay as they are, with its next call if they are many. begin is called for
+// each attempt.
+func (j Janitor) changeDue(ctx context.Context, tag string, cursor *shards.Cursor, of func(shard int) []byte,
+	begin func() change,
 ) (changed int, next time.Time, err error) {
 	now := j.cluster.Now()
+	var scan *shards.Scan
 	_, err = j.cluster.Change(ctx, kv.Options{Tag: tag}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 		changed, next = 0, time.Time{}
-		scan, change := shards.Read(tx.Snapshot(), j.keys.Shards, of, batch+1), begin()
+		scan = cursor.Read(tx.Snapshot(), j.keys.Shards, of, batch+1)
+		change := begin()
 		for full := true; full && changed == 0; {
 			due, later, err := j.due(ctx, tx, scan, now)
 			if err != nil {
@@ -108,6 +113,7 @@ func (j Janitor) changeDue(ctx context.Context, tag string, of func(shard int) [
 	if err != nil {
 		return 0, time.Time{}, err
 	}
+	cursor.Keep(scan)
 	return changed, next, nil
 }
 

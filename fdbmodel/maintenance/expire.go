@@ -30,11 +30,13 @@ const (
 // An unknown commit is retried and harmless.
 func (j Janitor) ExpireDone(ctx context.Context) (removed int, next time.Time, err error) {
 	now := j.cluster.Now()
+	var scan *shards.Scan
 	_, err = j.cluster.Change(ctx, kv.Options{Tag: "futura-expire"},
 		func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 			var entries []doneEntry
 			var err error
-			if entries, next, err = j.expired(ctx, tx, now); err != nil {
+			scan = j.at.done.Read(tx.Snapshot(), j.keys.Shards, j.keys.DoneOf, donePage)
+			if entries, next, err = j.expired(ctx, tx, scan, now); err != nil {
 				return err
 			}
 			var kept int
@@ -56,6 +58,7 @@ func (j Janitor) ExpireDone(ctx context.Context) (removed int, next time.Time, e
 	if err != nil {
 		return 0, time.Time{}, err
 	}
+	j.at.done.Keep(scan)
 	return removed, next, nil
 }
 
@@ -70,9 +73,8 @@ type doneEntry struct {
 // expired requests the futures of the first readable entries of each shard
 // whose retention has passed. If that are none, it returns when that of the next one
 // does.
-func (j Janitor) expired(ctx context.Context, tx kv.Tx, now time.Time,
+func (j Janitor) expired(ctx context.Context, tx kv.Tx, scan *shards.Scan, now time.Time,
 ) (expired []doneEntry, next time.Time, err error) {
-	scan := shards.Read(tx.Snapshot(), j.keys.Shards, j.keys.DoneOf, donePage)
 	for n := 0; n < maxExpire; {
 		item, _, err := scan.Next(ctx)
 		if err != nil || item.Key == nil {

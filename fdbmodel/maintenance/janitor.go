@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/internal/pause"
 	"github.com/futura-run/futura/fdbmodel/internal/roles"
 	"github.com/futura-run/futura/fdbmodel/internal/sessions"
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -21,10 +22,17 @@ import (
 type Janitor struct {
 	cluster *fdbmodel.Cluster
 	keys    layout.Keyspace
+	at      *cursors
 }
 
+// cursors are how far the scans of a process have come.
+type cursors struct{ delayed, limits, done shards.Cursor }
+
 // Of returns a janitor of a cluster.
-func Of(c *fdbmodel.Cluster) Janitor { return Janitor{c, c.Keys()} }
+func Of(c *fdbmodel.Cluster) Janitor {
+	type key struct{}
+	return Janitor{c, c.Keys(), c.Room(key{}, func() any { return &cursors{} }).(*cursors)}
+}
 
 // Acquire makes worker the cluster's janitor, or keeps it so, if the record of the present
 // one is still the one that the caller observed. It returns the resulting record and whether

@@ -4,6 +4,7 @@ package shards
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -21,10 +22,40 @@ type Scan struct {
 	parts   []part
 	at      int // the part that the last key came from
 	refills int
+	ends    map[int][]byte // by shard where one goes on that MaxRefills has cut off, nil for one that ended
+}
+
+// Cursor is where the scans of a janitor go on that MaxRefills has cut off: what stays as it is at
+// the beginning of a range keeps nothing behind it from its turn. Its zero value begins with the
+// first keys. Its methods may be called from many goroutines.
+type Cursor struct {
+	mu    sync.Mutex
+	begin map[int][]byte
+}
+
+// Read is the function Read, from where a scan that was kept has ended.
+func (c *Cursor) Read(tx kv.Reader, n int, of func(shard int) []byte, page int) *Scan {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return read(tx, n, of, page, c.begin)
+}
+
+// Keep has the next scans go on where this one was cut off. Call it once what the scan has led
+// to is committed.
+func (c *Cursor) Keep(s *Scan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for shard, end := range s.ends {
+		if c.begin == nil {
+			c.begin = map[int][]byte{}
+		}
+		c.begin[shard] = end
+	}
 }
 
 // part is what is left of the range of a shard.
 type part struct {
+	shard   int
 	skip    int // length of the prefix of all its keys
 	items   []kv.KeyValue
 	rest    kv.Range // behind items, unless a page was requested
@@ -34,10 +65,17 @@ type part struct {
 
 // Read requests the first page of each of n shards. of returns the prefix of a shard's keys.
 func Read(tx kv.Reader, n int, of func(shard int) []byte, page int) *Scan {
-	s := &Scan{tx: tx, page: page, parts: make([]part, n), at: -1}
+	return read(tx, n, of, page, nil)
+}
+
+func read(tx kv.Reader, n int, of func(shard int) []byte, page int, begin map[int][]byte) *Scan {
+	s := &Scan{tx: tx, page: page, parts: make([]part, n), at: -1, ends: map[int][]byte{}}
 	for shard := range s.parts {
 		p, prefix := &s.parts[shard], of(shard)
-		p.skip, p.rest = len(prefix), kv.Prefix(prefix)
+		p.shard, p.skip, p.rest = shard, len(prefix), kv.Prefix(prefix)
+		if from := begin[shard]; from != nil {
+			p.rest.Begin = from
+		}
 		s.ask(p)
 	}
 	return s
@@ -62,13 +100,18 @@ func (s *Scan) Next(ctx context.Context) (item kv.KeyValue, skip int, err error)
 			item, p.items = p.items[0], p.items[1:]
 			return item, p.skip, nil
 		}
+		shard, rest := p.shard, p.rest
 		s.Leave()
+		if !rest.Empty() {
+			s.ends[shard] = rest.Begin
+		}
 	}
 	return kv.KeyValue{}, 0, nil
 }
 
 // Leave ends the scan of the shard that the last key came from.
 func (s *Scan) Leave() {
+	s.ends[s.parts[s.at].shard] = nil
 	s.parts = slices.Delete(s.parts, s.at, s.at+1)
 	s.at--
 }
