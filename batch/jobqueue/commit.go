@@ -41,6 +41,7 @@ func (e *engine[J]) commitAll() bool {
 		}
 		err := e.commit(e.commits, from, from+uint64(n), results)
 		var refused *applyError
+		large := errors.As(err, new(*tooLargeError))
 		switch {
 		case err == nil:
 			if failures > 0 {
@@ -52,9 +53,9 @@ func (e *engine[J]) commitAll() bool {
 			return false
 		case errors.As(err, &refused):
 			e.reopen(refused.index, refused.error)
-		case isTooLarge(err) && n > 1:
+		case large && n > 1:
 			limit = max(1, n/2)
-		case isTooLarge(err):
+		case large:
 			e.reopen(from+1, err)
 		case noRoom(err) > 0:
 			// Fewer at a time find room where many never do.
@@ -72,6 +73,13 @@ func (e *engine[J]) commitAll() bool {
 		}
 	}
 }
+
+// tooLargeError is the error of a transaction with what jobs leave, which fewer may not exceed. That of a
+// program's own store, which the progress alone exceeds, is retried like any other.
+type tooLargeError struct{ error }
+
+// Unwrap returns the error.
+func (t *tooLargeError) Unwrap() error { return t.error }
 
 func isTooLarge(err error) bool {
 	return errors.Is(err, kv.ErrTxTooLarge) || errors.Is(err, kv.ErrValueTooLarge) || errors.Is(err, kv.ErrKeyTooLarge) ||

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/internal/bubble"
 )
 
@@ -77,6 +78,26 @@ func TestAFailingJobBlocks(t *testing.T) {
 		synctest.Wait()
 		require.Equal(s, uint64(3), s.p.at())
 		require.Empty(s, s.c.Status().Failing)
+	})
+}
+
+// TestAProgressThatIsTooLargeForItsStoreIsRetried has the program's own store return the model's error: it is no
+// fault of the jobs.
+func TestAProgressThatIsTooLargeForItsStoreIsRetried(t *testing.T) {
+	o := jobqueue.Options{MaxProcessing: 2, Backoff: jobqueue.Backoff{Base: time.Second, Max: time.Minute}}
+	poisoned(t, o, func(s *sick) {
+		s.p.fail(fdbmodel.ErrTooLarge)
+		s.poison.Store(func() error { return nil })
+		elapse(2 * time.Minute)
+		synctest.Wait()
+		require.Equal(s, uint64(1), s.p.at())
+		status := s.c.Status()
+		require.ErrorIs(s, status.Trouble, fdbmodel.ErrTooLarge)
+		require.Equal(s, 2, status.Ended)
+		s.p.fail(nil)
+		elapse(2 * time.Minute)
+		synctest.Wait()
+		require.Equal(s, uint64(3), s.p.at())
 	})
 }
 

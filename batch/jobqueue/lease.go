@@ -210,7 +210,11 @@ func commitStage[J any](ctx context.Context, lease *joblog.Lease, from, to uint6
 			outputs = append(outputs, results[i].output)
 		}
 	}
-	return lease.Commit(ctx, int64(from), int64(to), parked, effects(outputs))
+	err := lease.Commit(ctx, int64(from), int64(to), parked, effects(outputs))
+	if isTooLarge(err) {
+		err = &tooLargeError{err}
+	}
+	return err
 }
 
 // beatLoop shows signs of life until ctx ends, and passes on parked jobs that are to
