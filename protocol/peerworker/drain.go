@@ -40,27 +40,41 @@ func (w *Worker) giveBack(ctx context.Context, unbegun bool) (wait func()) {
 	telling, cancel := context.WithTimeout(ctx, deliverTime)
 	var told sync.WaitGroup
 	for _, l := range w.liveLinks() {
-		m := &protocol.Goodbye{}
+		var returned []protocol.Returned
 		for _, c := range w.chunksOf(l.head) {
 			if c.order != nil {
 				continue
 			}
 			if indexes := c.takeBack(ctx, unbegun); len(indexes) > 0 {
-				m.Returned = append(m.Returned, protocol.Returned{ChunkID: c.name.chunk, Indexes: indexes})
+				returned = append(returned, protocol.Returned{ChunkID: c.name.chunk, Indexes: indexes})
 			}
 		}
-		if len(m.Returned) == 0 && !unbegun {
+		if len(returned) == 0 && !unbegun {
 			continue
 		}
 		told.Go(func() {
-			if _, err := w.call(telling, l.head, m); err != nil {
-				w.log.Warn("the head has not heard that this worker stops", "head", l.head, "error", err)
+			for _, m := range goodbyes(returned) {
+				if _, err := w.call(telling, l.head, m); err != nil {
+					w.log.Warn("the head has not heard that this worker stops", "head", l.head, "error", err)
+					return
+				}
 			}
 		})
 	}
 	return func() {
 		told.Wait()
 		cancel()
+	}
+}
+
+// goodbyes are the messages that give items back, one at least.
+func goodbyes(returned []protocol.Returned) (all []*protocol.Goodbye) {
+	for {
+		n := min(len(returned), protocol.MaxNames)
+		all = append(all, &protocol.Goodbye{Returned: returned[:n]})
+		if returned = returned[n:]; len(returned) == 0 {
+			return all
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package peerworker
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,4 +95,23 @@ func TestAHeadThatDoesNotAnswerHoldsUpNoStop(t *testing.T) {
 	require.NotEmpty(t, other.goodbyes)
 	require.LessOrEqual(t, <-n.left, deliverTime)
 	require.False(t, n.late.Load(), "the other head was told after the deaf one had its time")
+}
+
+// TestItemsOfManyChunksGoBackInSeveralMessages has more chunks than one message may name.
+func TestItemsOfManyChunksGoBackInSeveralMessages(t *testing.T) {
+	t.Parallel()
+	for n, messages := range map[int]int{0: 1, 1: 1, protocol.MaxNames: 1, 2*protocol.MaxNames + 1: 3} {
+		returned := make([]protocol.Returned, n)
+		for i := range returned {
+			returned[i] = protocol.Returned{ChunkID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i), Indexes: []int{0}}
+		}
+		all, told := goodbyes(returned), 0
+		require.Len(t, all, messages)
+		for _, m := range all {
+			told += len(m.Returned)
+			_, err := protocol.Encode(m, protocol.DialectFutura)
+			require.NoError(t, err)
+		}
+		require.Equal(t, n, told)
+	}
 }
