@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -80,7 +79,11 @@ func (s *server) makePromise(ctx context.Context, in *struct {
 },
 ) (*madePromiseOutput, error) {
 	described := given(in.Body)
-	described.Key = cmp.Or(described.Key, in.Key)
+	key, err := oneKey(in.Key, described.Key)
+	if err != nil {
+		return nil, err
+	}
+	described.Key = key
 	t, err := described.task()
 	if err != nil {
 		return nil, err
