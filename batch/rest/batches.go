@@ -156,30 +156,44 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	list := BatchList{Batches: []BatchView{}}
-	for left := limit; left > 0; {
-		n := min(left, listStep)
-		last, err := s.listSome(r.Context(), &list, active, after, n)
+	for left := limit; left > 0; left -= listStep {
+		last, err := s.listSome(r.Context(), &list, active, after, min(left, listStep))
+		if errors.Is(err, batch.ErrNotFound) {
+			return stack.NewProblem(http.StatusNotFound, "not_found", err,
+				"after names the batch %s, which does not exist any more: name the one before it, or list from the first", after)
+		}
 		if err != nil {
 			return err
 		}
 		if last {
 			return stack.WriteJSON(w, http.StatusOK, list)
 		}
-		if left -= n; len(list.Batches) > 0 {
-			after = list.Batches[len(list.Batches)-1].ID
-		}
 	}
-	list.Next = after
+	if list.Next = after; len(list.Batches) > 0 {
+		list.Next = list.Batches[len(list.Batches)-1].ID
+	}
 	return stack.WriteJSON(w, http.StatusOK, list)
 }
 
-// listSome adds up to n batches to a list, without what their items read, and reports whether there are no more.
+// behind returns up to n batches behind those of a list, or behind after if it is empty. Those that were deleted
+// since they were listed are left out.
+func (s *server) behind(ctx context.Context, list *BatchList, active bool, after string, n int) ([]batch.Batch, error) {
+	for i := len(list.Batches) - 1; i >= 0; i-- {
+		found, err := s.head.Store().List(ctx, active, list.Batches[i].ID, n)
+		if !errors.Is(err, batch.ErrNotFound) {
+			return found, err
+		}
+	}
+	return s.head.Store().List(ctx, active, after, n)
+}
+
+// listSome adds up to n batches to a list, behind those that it has, or behind after, without what their items read, and reports whether there are no more.
 // One that is deleted meanwhile is left out.
 func (s *server) listSome(ctx context.Context, list *BatchList, active bool, after string, n int) (last bool, _ error) {
 	if err := stack.Reserve(ctx, int64(n)*batchBytes); err != nil {
 		return false, err
 	}
-	found, err := s.head.Store().List(ctx, active, after, n)
+	found, err := s.behind(ctx, list, active, after, n)
 	if err != nil {
 		return false, err
 	}

@@ -135,6 +135,7 @@ func TestBatchesAreListedInPages(t *testing.T) {
 		f.send("GET", batchesPath+wrong, "").Problem(400, "bad_request", "use")
 	}
 	f.send("GET", batchesPath+"?after=x", "").Problem(404, "not_found", "UUID")
+	f.send("GET", batchesPath+"?after="+uuid.NewString(), "").Problem(404, "not_found", "does not exist any more")
 }
 
 type item struct {

@@ -103,7 +103,8 @@ func (s *server) repeated(ctx context.Context, first layout.ID, e *execution) (n
 
 // assignNodes makes the futures of an execution on the workers that answer a roll
 // call, and returns how many there are. The workers count as having them until release
-// is called.
+// is called. Of executions at once with one key, which may find other numbers of workers, one is made: the last
+// future of each has the same unique name.
 func (s *server) assignNodes(ctx context.Context, first layout.ID, e *execution) (_ int, release func(), _ error) {
 	for {
 		found, err := s.rollCall(ctx, e)
@@ -123,7 +124,15 @@ func (s *server) assignNodes(ctx context.Context, first layout.ID, e *execution)
 		tasks[0].Tags = []string{
 			nodesTag + strconv.Itoa(len(tasks)), thresholdTag + strconv.FormatFloat(e.threshold, 'f', -1, 64),
 		}
-		_, err = s.options.Client.SubmitMany(ctx, tasks)
+		if e.key != "" {
+			tasks[len(tasks)-1].Unique = &futures.Unique{Key: "execution " + first.String(), For: 2 * MaxWait}
+		}
+		made, err := s.options.Client.SubmitMany(ctx, tasks)
+		if errors.Is(err, futures.ErrNotUnique) || err == nil && made[0].Existed() {
+			if nodes, failed := s.repeated(ctx, first, e); failed != nil || nodes > 0 {
+				return nodes, release, failed
+			}
+		}
 		if !errors.Is(err, fdbmodel.ErrNotFound) && !errors.Is(err, layout.ErrUnfit) {
 			return len(tasks), release, err
 		}

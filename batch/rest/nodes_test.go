@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -121,6 +122,38 @@ func TestAnExecutionWithAKeyRunsOnce(t *testing.T) {
 	for _, other := range []string{`"stdin":"?"`, `"stdin":"!","env_vars":[{"name":"A","value":"1"}]`} {
 		f.send("POST", executePath, `{"function_id":"go:vote","config":{"number_of_nodes":2,`+other+`}}`,
 			"Idempotency-Key", "k").Problem(409, "id_in_use", "another key")
+	}
+}
+
+// TestOneOfTwoExecutionsWithAKeyIsMade has two at once choose other numbers of workers.
+func TestOneOfTwoExecutionsWithAKeyIsMade(t *testing.T) {
+	t.Parallel()
+	for name, numbers := range map[string][2]int{"fewer before": {2, 3}, "more before": {3, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var first, second executed
+			var f *fixture
+			calls := 0
+			choose := func(found []head.Candidate, _ int, _ string) ([]head.Candidate, func()) {
+				if calls++; calls == 1 {
+					f.send("POST", executePath, vote(-1, ""), "Idempotency-Key", "k").Into(200, &first)
+					return found[:numbers[1]], func() {}
+				}
+				return found[:numbers[0]], func() {}
+			}
+			c, fixed := newCrew(t, rest.Options{Choose: choose})
+			f = fixed
+			for range 3 {
+				c.add("a", workers.Options{})
+			}
+			f.send("POST", executePath, vote(-1, ""), "Idempotency-Key", "k").Into(200, &second)
+			require.Equal(t, "200", first.Code)
+			require.Len(t, first.Cluster.Peers, numbers[0])
+			require.Equal(t, first, second)
+			counts, err := c.client.Cluster().Counts(t.Context())
+			require.NoError(t, err)
+			require.EqualValues(t, numbers[0], counts.Total(layout.Realized), "no future is left over")
+		})
 	}
 }
 
