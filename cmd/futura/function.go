@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,8 +29,8 @@ func (a *app) functionPutCommand() *cobra.Command {
 	var alias string
 	cmd := &cobra.Command{
 		Use: "put FILE", Short: "Store a WASM module under its content id",
-		Long: "put checks that the module can run (WASI preview 1, without files or network), stores it, and prints the " +
-			"name of its function. With --alias, wasm:ALIAS names it from then on.",
+		Long: "put reads a file, or standard input for -, checks that the module can run (WASI preview 1, without files or " +
+			"network), stores it, and prints the name of its function. With --alias, wasm:ALIAS names it from then on.",
 		Example: "  futura function put count.wasm --alias count", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.putFunction(cmd.Context(), args[0], alias) },
 	}
@@ -40,17 +39,9 @@ func (a *app) functionPutCommand() *cobra.Command {
 }
 
 func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
-	info, err := os.Stat(file)
+	module, err := a.readInput(file, modules.MaxSize, ", which no module may have")
 	if err != nil {
-		return usageError{err}
-	}
-	if info.Size() > modules.MaxSize {
-		return fmt.Errorf("%w: %s has %d bytes, a module at most %d",
-			fdbmodel.ErrTooLarge, file, info.Size(), modules.MaxSize)
-	}
-	module, err := os.ReadFile(file)
-	if err != nil {
-		return usageError{err}
+		return err
 	}
 	cid, err := modules.CID(module)
 	if err != nil {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -44,4 +46,17 @@ func TestFunctionsAreNamedAndRemoved(t *testing.T) {
 	_, e = s.run(exitFailed, "", "await", id)
 	require.Contains(t, e, "unloadable")
 	require.Contains(t, s.ok("check"), "0 problems")
+}
+
+// TestAFileWithoutEndIsNoFunction puts a device, of which no more is read than a module may have.
+func TestAFileWithoutEndIsNoFunction(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	_, e := s.run(exitUsage, "", "function", "put", "/dev/zero")
+	require.Contains(t, e, fmt.Sprint(modules.MaxSize))
+	large := filepath.Join(t.TempDir(), "large.wasm")
+	require.NoError(t, os.WriteFile(large, nil, 0o600))
+	require.NoError(t, os.Truncate(large, modules.MaxSize+1))
+	_, e = s.run(exitUsage, "", "function", "put", large)
+	require.Contains(t, e, fmt.Sprint(modules.MaxSize))
 }

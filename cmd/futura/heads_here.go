@@ -24,8 +24,9 @@ import (
 const (
 	// headsDir has the endpoints of heads, below the user's caches.
 	headsDir = "futura/heads"
-	// maxHeads bounds the endpoints that a command reads.
-	maxHeads = 256
+	// foreignAge is after which time the endpoint goes of a head on another machine that holds no lock here: where
+	// directories of users come over a network, locks may not.
+	foreignAge = 30 * 24 * time.Hour
 )
 
 // headHere is the endpoint of a head on this machine.
@@ -93,7 +94,7 @@ func headsPath() (string, error) {
 }
 
 // leaveHere leaves an endpoint for commands of this user that give its store one of these names,
-// and returns what takes it away. It removes those of heads that were killed.
+// and returns what takes it away. It removes those of heads that were killed, on other machines after foreignAge.
 func leaveHere(h *headHere, names ...string) (remove func() error, err error) {
 	for _, name := range names {
 		if key := storeKey(name); key != "" {
@@ -137,19 +138,19 @@ func leaveHere(h *headHere, names ...string) (remove func() error, err error) {
 	}, nil
 }
 
-// headFiles are the files of endpoints in a directory, at most maxHeads.
+// headFiles are the files of endpoints in a directory.
 func headFiles(dir string) []string {
 	paths, err := filepath.Glob(filepath.Join(dir, "head-*.json"))
 	if err != nil { // the directory's name is no pattern
 		return nil
 	}
-	return paths[:min(len(paths), maxHeads)]
+	return paths
 }
 
-// errDead is returned for the endpoint of a head of this machine that ended.
+// errDead is returned for the endpoint of a head that ended.
 var errDead = errors.New("its head has ended")
 
-// readHead returns the endpoint of a head that lives on a machine.
+// readHead returns the endpoint of a head that lives on a machine. It returns errDead for one that has ended.
 func readHead(path, host string) (*headHere, error) {
 	content, err := trust.ReadSecret(path, maxEndpoint)
 	if err != nil {
@@ -159,7 +160,8 @@ func readHead(path, host string) (*headHere, error) {
 	if err := json.Unmarshal(content, h); err != nil {
 		return nil, err
 	}
-	if h.Host != host {
+	foreign := h.Host != host
+	if foreign && time.Since(h.Started) < foreignAge {
 		return nil, fmt.Errorf("%s is of a head on %.100q", path, h.Host)
 	}
 	f, err := os.Open(path)
@@ -172,6 +174,9 @@ func readHead(path, host string) (*headHere, error) {
 	}
 	if !held {
 		return nil, errDead
+	}
+	if foreign {
+		return nil, fmt.Errorf("%s is of a head that lives on %.100q", path, h.Host)
 	}
 	return h, checkLocal(h.URL)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -124,6 +125,46 @@ func TestHeadsThatEndedAreFoundNoMore(t *testing.T) {
 	remove := leave(0)
 	require.NoFileExists(t, killed, "the next head removes it")
 	require.NoError(t, remove())
+}
+
+// TestHeadsOnOtherMachinesHideNone has many heads on other machines that share the user's directory: those that
+// were killed long ago go with the next head.
+func TestHeadsOnOtherMachinesHideNone(t *testing.T) {
+	t.Parallel()
+	name := "remote:tcp:" + t.Name()
+	var old, young []string
+	at := endpoint{URL: "http://127.0.0.1:1", Cluster: "main"}
+	for i := range 300 {
+		h := &headHere{endpoint: at, Stores: []string{name}, Host: fmt.Sprintf("machine-%d", i)}
+		if i%2 == 0 {
+			h.Started = time.Now().Add(-2 * foreignAge)
+			old = append(old, leaveForeign(t, h))
+		} else {
+			h.Started = time.Now().Add(-foreignAge / 2)
+			young = append(young, leaveForeign(t, h))
+		}
+	}
+	remove, err := leaveHere(&headHere{endpoint: at, Started: time.Now()}, name)
+	require.NoError(t, err)
+	require.Len(t, headsOf(name, "main"), 1)
+	require.NoFileExists(t, old[0])
+	require.FileExists(t, young[0])
+	require.NoError(t, remove())
+}
+
+// leaveForeign leaves the endpoint of a head on another machine, which the test removes. Its name is the first.
+func leaveForeign(t *testing.T, h *headHere) (path string) {
+	dir, err := headsPath()
+	require.NoError(t, err)
+	content, err := json.Marshal(h)
+	require.NoError(t, err)
+	f, err := os.CreateTemp(dir, "head-!*.json")
+	require.NoError(t, err)
+	_, err = f.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	t.Cleanup(func() { _ = os.Remove(f.Name()) })
+	return f.Name()
 }
 
 // TestAHeadIsThatOfItsDirectory has a head's store be named from the directory that it runs in:
