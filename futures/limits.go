@@ -1,9 +1,11 @@
 package futures
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -57,6 +59,47 @@ func (c *Client) admit(ctx context.Context, n int, wait bool) (done func(), err 
 		return err
 	})
 	return done, err
+}
+
+// admitAll is admit for submissions. Those that are stored take no place: a repeated submit finds its future also
+// where there is no room.
+func (c *Client) admitAll(ctx context.Context, subs []fdbmodel.Submission, wait bool) (done func(), err error) {
+	err = c.findRoom(ctx, len(subs), wait, func(ctx context.Context, n int) (err error) {
+		if done, err = quota.Of(c.cluster).AdmitUntil(ctx, n); !errors.Is(err, ErrLimit) {
+			return err
+		}
+		stored, failed := c.countStored(ctx, subs)
+		if failed == nil && stored > 0 {
+			done, err = quota.Of(c.cluster).AdmitUntil(ctx, n-stored)
+		}
+		return cmp.Or(failed, err)
+	})
+	return done, err
+}
+
+// countStored returns how many submissions have the id or the key of a future that is stored.
+func (c *Client) countStored(ctx context.Context, subs []fdbmodel.Submission) (n int, err error) {
+	var ids []ID
+	for i := range subs {
+		id := subs[i].ID
+		if id.IsZero() && subs[i].Key != "" {
+			id = layout.KeyedID(c.cluster.Name(), subs[i].Key)
+		}
+		if !id.IsZero() && !subs[i].Drawn {
+			ids = append(ids, id)
+		}
+	}
+	for part := range slices.Chunk(ids, layout.MaxSubmit) {
+		found, err := c.cluster.GetMany(ctx, part)
+		if layout.IsUnreadable(err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		n += len(found)
+	}
+	return n, nil
 }
 
 // askAgain is how long at most a submit waits before it asks for room again.
@@ -114,7 +157,7 @@ func waitsForRoom(tasks []Task) bool {
 func (c *Client) commitAdmitted(ctx context.Context, subs []fdbmodel.Submission, wait bool,
 ) (made []*Future, err error) {
 	if !wait {
-		done, err := c.admit(ctx, len(subs), false)
+		done, err := c.admitAll(ctx, subs, false)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +167,7 @@ func (c *Client) commitAdmitted(ctx context.Context, subs []fdbmodel.Submission,
 	most := layout.MaxSubmit
 	for len(subs) > 0 {
 		n := min(len(subs), most)
-		done, err := c.admit(ctx, n, true)
+		done, err := c.admitAll(ctx, subs[:n], true)
 		if fits := partsThatFit(err); fits > 0 && fits < n {
 			most = fits
 			continue

@@ -55,6 +55,40 @@ func TestPutsThatExceedALimit(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestARepeatedSubmitNeedsNoRoom: it stores nothing, alone or with others.
+func TestARepeatedSubmitNeedsNoRoom(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, storetest.New(t))
+	_, err := c.SetLimits(ctx, func(l *futures.Limits) { l.Pending = 2 })
+	require.NoError(t, err)
+	tasks := plainTasks(3)
+	for i, key := range []string{"a", "b", "c"} {
+		tasks[i].Key = key
+	}
+	_, err = c.SubmitMany(ctx, tasks[:2])
+	require.NoError(t, err)
+	for _, wait := range []bool{false, true} {
+		tasks[0].WaitForRoom = wait
+		f, err := c.Submit(ctx, tasks[0])
+		require.NoError(t, err)
+		require.True(t, f.Existed())
+		many, err := c.SubmitMany(ctx, tasks[:2])
+		require.NoError(t, err)
+		require.Len(t, many, 2)
+		_, err = c.Cluster().Transact(ctx, kv.Options{}, func(tx kv.Attempt) error {
+			_, err := c.SubmitTx(ctx, tx, tasks[:2])
+			return err
+		})
+		require.NoError(t, err)
+	}
+	tasks[0].WaitForRoom = false
+	_, err = c.SubmitMany(ctx, tasks)
+	require.ErrorIs(t, err, futures.ErrLimit)
+	_, err = c.Submit(ctx, tasks[2])
+	require.ErrorIs(t, err, futures.ErrLimit)
+}
+
 // TestSubmitsThatExceedALimit are refused, all of them or none, in each way to submit.
 func TestSubmitsThatExceedALimit(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,7 @@ func (c *Client) submit(ctx context.Context, t Task) (*Future, error) {
 	}
 	var done func()
 	if err == nil {
-		done, err = c.admit(ctx, 1, t.WaitForRoom)
+		done, err = c.admitAll(ctx, []fdbmodel.Submission{s}, t.WaitForRoom)
 	}
 	if err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (c *Client) submitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 	if s.actors, err = c.ensureCallsTx(ctx, tx, tasks); err != nil {
 		return nil, err
 	}
-	if s.done, err = c.admit(ctx, len(tasks), waitsForRoom(tasks)); err != nil {
+	if s.done, err = c.admitAll(ctx, subs, waitsForRoom(tasks)); err != nil {
 		return nil, err
 	}
 	if s.answers, err = c.cluster.SubmitTx(ctx, tx, subs); err != nil {
