@@ -187,8 +187,8 @@ func (s *server) behind(ctx context.Context, list *BatchList, active bool, after
 	return s.head.Store().List(ctx, active, after, n)
 }
 
-// listSome adds up to n batches to a list, behind those that it has, or behind after, without what their items read, and reports whether there are no more.
-// One that is deleted meanwhile is left out.
+// listSome adds up to n batches to a list, behind those that it has, or behind after, without what their items read,
+// and reports whether there are no more. One that is deleted meanwhile is left out.
 func (s *server) listSome(ctx context.Context, list *BatchList, active bool, after string, n int) (last bool, _ error) {
 	if err := stack.Reserve(ctx, int64(n)*batchBytes); err != nil {
 		return false, err
