@@ -20,12 +20,14 @@ import (
 var errOutage = errors.New("it does not answer")
 
 // outage is a dispatcher and a store, the first calls of which fail: of Run, of
-// Release and of List.
+// Release, of List, of Chunks, of Items and of Cancel.
 type outage struct {
 	batch.Recorder
-	lost                 bool // Run loses its worker once it answers
-	runs, releases, list atomic.Int32
-	ran                  atomic.Int32
+	lost                                         bool // Run loses its worker once it answers
+	runs, releases, list, chunks, items, cancels atomic.Int32
+	ran                                          atomic.Int32
+	// cancelled is closed by the first Cancel that succeeds, if set. Run has the batch cancelled then, and waits for it.
+	cancelled chan struct{}
 }
 
 func fails(left *atomic.Int32) error {
@@ -40,6 +42,20 @@ func (o *outage) List(ctx context.Context, active bool, after string, limit int)
 		return nil, err
 	}
 	return o.Recorder.List(ctx, active, after, limit)
+}
+
+func (o *outage) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
+	if err := fails(&o.chunks); err != nil {
+		return nil, err
+	}
+	return o.Recorder.Chunks(ctx, id)
+}
+
+func (o *outage) Items(ctx context.Context, id string, from, limit int, states ...batch.Status) ([]batch.Item, error) {
+	if err := fails(&o.items); err != nil {
+		return nil, err
+	}
+	return o.Recorder.Items(ctx, id, from, limit, states...)
 }
 
 func (o *outage) Release(ctx context.Context, id, chunk string) (int, error) {
@@ -68,6 +84,16 @@ func (o reach) Run(ctx context.Context, order head.Order, deliver func(context.C
 		o.lost = false
 		return head.ErrWorkerLost
 	}
+	if o.cancelled != nil {
+		if err := o.Recorder.Cancel(ctx, order.Batch.ID, "no more", time.Now()); err != nil {
+			return err
+		}
+		select {
+		case <-o.cancelled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	var ended []batch.Completion
 	for i := range order.Items {
 		ended = append(ended, batch.Completion{Index: order.Items[i].Index})
@@ -75,7 +101,15 @@ func (o reach) Run(ctx context.Context, order head.Order, deliver func(context.C
 	return deliver(ctx, ended)
 }
 
-func (o reach) Cancel(context.Context, head.Order, string) error { return nil }
+func (o reach) Cancel(context.Context, head.Order, string) error {
+	if err := fails(&o.cancels); err != nil {
+		return err
+	}
+	if o.cancelled != nil {
+		close(o.cancelled)
+	}
+	return nil
+}
 
 // during runs a head over a batch that is in the store, for a while.
 func (o *outage) during(t *testing.T, d time.Duration) batch.Batch {
@@ -114,6 +148,29 @@ func TestALostChunkIsGivenBackByAStoreThatWasAway(t *testing.T) {
 		o.releases.Store(3)
 		require.Equal(t, batch.Done, o.during(t, 2*time.Minute).Status)
 	})
+}
+
+// TestAWorkerThatDoesNotHearOfACancelIsAskedAgain has a cluster that does not take the first cancels of a chunk.
+func TestAWorkerThatDoesNotHearOfACancelIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		o := &outage{Recorder: store, cancelled: make(chan struct{})}
+		o.cancels.Store(2)
+		create(t, store, "b", 1, 2)
+		runHead(t, time.Minute, o, reach{o})
+		requireClosed(t, o.cancelled)
+		require.NoError(t, store.Close(t.Context()))
+	})
+}
+
+func requireClosed(t *testing.T, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	default:
+		require.Fail(t, "nobody was asked to stop")
+	}
 }
 
 // TestBatchesAreResumedOnceTheStoreAnswers has a store that is away when a head

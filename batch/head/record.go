@@ -23,6 +23,16 @@ func (d *driver) resumeRuns(ctx context.Context, b *batch.Batch) error {
 	if !ok {
 		return nil
 	}
+	err := d.resumeOpen(ctx, recorder, b)
+	if err != nil {
+		d.head.mu.Lock()
+		d.resume = true
+		d.head.mu.Unlock()
+	}
+	return err
+}
+
+func (d *driver) resumeOpen(ctx context.Context, recorder batch.Recorder, b *batch.Batch) error {
 	chunks, err := recorder.Chunks(ctx, d.id)
 	if err != nil {
 		return err
@@ -85,7 +95,7 @@ func (d *driver) start(ctx context.Context, store batch.Recorder, b *batch.Batch
 	})
 }
 
-// stopRuns asks the workers of a batch that was cancelled to stop, once.
+// stopRuns asks the workers of a batch that was cancelled to stop, each until it was asked once.
 func (d *driver) stopRuns(ctx context.Context, reason string) error {
 	d.head.mu.Lock()
 	var running []*chunkRun
@@ -98,7 +108,12 @@ func (d *driver) stopRuns(ctx context.Context, reason string) error {
 	d.head.mu.Unlock()
 	var errs []error
 	for _, r := range running {
-		errs = append(errs, d.head.options.Dispatcher.Cancel(ctx, *r.order, reason))
+		if err := d.head.options.Dispatcher.Cancel(ctx, *r.order, reason); err != nil {
+			d.head.mu.Lock()
+			r.stopped = false
+			d.head.mu.Unlock()
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -35,6 +35,25 @@ func TestChunksAreResumedAtOnce(t *testing.T) {
 	})
 }
 
+// TestChunksAreResumedOnceTheStoreAnswers has a store that does not say at first which chunks a head before this one
+// has left, or which of their items are in progress.
+func TestChunksAreResumedOnceTheStoreAnswers(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		o := &outage{Recorder: store}
+		o.chunks.Store(2)
+		o.items.Store(2)
+		create(t, store, "b", 1, 2)
+		c := batch.Chunk{ID: "old", Batch: "b", Worker: "w", CreatedAt: time.Now()}
+		_, err := store.Assign(t.Context(), &c, []int{0, 1})
+		require.NoError(t, err)
+		runHead(t, time.Minute, o, reach{o})
+		requireStatus(t, store, "b", batch.Done)
+		require.NoError(t, store.Close(t.Context()))
+	})
+}
+
 // arrivals is a dispatcher whose workers come one after another, a few seconds after its
 // start.
 type arrivals struct {
