@@ -168,6 +168,7 @@ func (t *turn) Submit(subs []fdbmodel.Submission) error {
 				"give it the value in its arguments, or submit it in a step or with Client.Submit", layout.ErrBadSpec, own))
 		}
 	}
+	before, taken := slices.Clone(t.submits), t.size
 	for i := range subs {
 		t.replace(&subs[i])
 	}
@@ -176,6 +177,7 @@ func (t *turn) Submit(subs []fdbmodel.Submission) error {
 		size += subs[i].Size()
 	}
 	if n := len(t.submits) + len(subs); n > taskcontext.MaxTurnSubmits || size > actors.MaxTurnBytes {
+		t.submits, t.size = before, taken
 		return Permanent(fmt.Errorf("%w: %d futures of %d bytes submitted with one result: at most %d, and %d bytes; "+
 			"submit one that submits the others", fdbmodel.ErrTooLarge, n, size, taskcontext.MaxTurnSubmits,
 			actors.MaxTurnBytes))
@@ -210,7 +212,6 @@ func (t *turn) end(counts bool) error {
 	}
 	t.over = true
 	if !counts {
-		t.actors, t.submits = nil, nil
 		return nil
 	}
 	changes := make([]actors.Change, len(t.actors))

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,56 @@ func TestWhatHasNoTurn(t *testing.T) {
 			require.True(t, permanent.Permanent())
 		}
 	}
+}
+
+// TestAnActorThatIsAskedForTwiceJoinsOnce has one call ask for an actor twice, and for as many as a turn may have.
+func TestAnActorThatIsAskedForTwiceJoinsOnce(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	refs := []actors.Ref{{Type: "account", Key: "a"}, {Type: "account", Key: "a"}}
+	for i := range actors.MaxTurn - 1 {
+		refs = append(refs, actors.Ref{Type: "account", Key: strconv.Itoa(i)})
+	}
+	joined := 0
+	join := func(*actors.State) (any, func() (actors.Change, error), error) {
+		joined++
+		return joined, func() (actors.Change, error) { return actors.Change{}, nil }, nil
+	}
+	var seen []any
+	failed := make(chan error, 2)
+	b.start(Options{Slots: 1}, map[string]Function{"f": func(ctx context.Context, _ []byte) ([]byte, error) {
+		turn := ctx.Value(taskcontext.TurnKey{}).(taskcontext.Turn)
+		all, err := turn.Actors(ctx, refs, join)
+		seen = all
+		failed <- err
+		_, err = turn.Actors(ctx, []actors.Ref{{Type: "account", Key: "z"}}, join)
+		failed <- err
+		return nil, errors.New("that is all")
+	}})
+	id := b.one("go:f")
+	require.NoError(t, <-failed)
+	require.ErrorIs(t, <-failed, fdbmodel.ErrTooLarge)
+	b.awaitOver(id)
+	require.Equal(t, actors.MaxTurn, joined)
+	require.Equal(t, seen[0], seen[1])
+}
+
+// TestASendThatIsRefusedChangesNothing has sends take the place of one of their name: it counts no more, unless they
+// are refused.
+func TestASendThatIsRefusedChangesNothing(t *testing.T) {
+	t.Parallel()
+	send := func(size int) fdbmodel.Submission {
+		return fdbmodel.Submission{Args: make([]byte, size), Unique: &fdbmodel.Unique{OnConflict: fdbmodel.ConflictReplace},
+			Spec: layout.Spec{Unique: &layout.Unique{Name: "x"}}}
+	}
+	of := &turn{job: &job{future: fdbmodel.ClaimedFuture{ID: layout.ID{1}, Spec: &layout.Spec{}}}}
+	for range 2 {
+		require.NoError(t, of.Submit([]fdbmodel.Submission{send(actors.MaxTurnBytes * 3 / 4)}))
+	}
+	require.Len(t, of.submits, 1)
+	require.ErrorIs(t, of.Submit([]fdbmodel.Submission{send(actors.MaxTurnBytes)}), fdbmodel.ErrTooLarge)
+	require.Len(t, of.submits, 1, "what was sent before comes with the result")
+	require.Equal(t, of.submits[0].Size(), of.size)
 }
 
 // TestATurnThatIsOverTakesNoParts has what outlives the function use the turn.
