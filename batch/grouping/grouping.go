@@ -62,7 +62,7 @@ type Settings struct {
 	Every time.Duration
 	// InPlace is how often tasks that failed are tried again within the same call, each
 	// time after InPlaceWait, before that counts as an attempt; not those whose error says
-	// that they are not to be tried again, or later than that. Defaults to 0.
+	// that they are not to be tried again, or later than that. Defaults to 0, and less is 0.
 	InPlace     int
 	InPlaceWait time.Duration
 	// Target is where the input of a task has its target, as an RFC 6901 pointer into the

@@ -272,6 +272,55 @@ func TestCallsLingerNoLongerThanTheyNeed(t *testing.T) {
 	})
 }
 
+// TestCallsLingerNoLongerThanTheyMay has tasks that have waited for long make up a call: it lingers no longer for that,
+// and not at all once it has as many bytes as it may.
+func TestCallsLingerNoLongerThanTheyMay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bytes int64
+		most  time.Duration
+	}{"a part of a call": {0, time.Minute}, "as many bytes as it may": {30, time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				h := handler(grouping.Settings{Most: 100, Bytes: c.bytes, Linger: time.Minute})
+				s := newShop(t, h, 1)
+				s.gate = make(chan struct{})
+				all, err := h.SubmitAll(t.Context(), s.client, []order{{"t", 1}})
+				require.NoError(t, err)
+				<-s.began
+				more, err := h.SubmitAll(t.Context(), s.client, []order{{"t", 2}, {"t", 3}, {"t", 4}})
+				require.NoError(t, err)
+				<-time.After(10 * time.Minute)
+				start := time.Now()
+				close(s.gate)
+				for _, f := range append(all, more[:2]...) {
+					_, err := f.Await(t.Context())
+					require.NoError(t, err)
+				}
+				require.LessOrEqual(t, time.Since(start), c.most+time.Second)
+			})
+		})
+	}
+}
+
+// TestATaskIsNotTriedInPlaceLessThanNever has settings that ask for that.
+func TestATaskIsNotTriedInPlaceLessThanNever(t *testing.T) {
+	t.Parallel()
+	h := handler(grouping.Settings{InPlace: -1})
+	tries := 0
+	_, fn := h.Bind(func(_ context.Context, _ string, tasks []grouping.Task[order]) ([]grouping.Outcome[int], error) {
+		if tries++; tries > 3 {
+			return make([]grouping.Outcome[int], len(tasks)), nil
+		}
+		return nil, errors.New("broken")
+	})
+	ends, err := fn(t.Context(), "t", []workers.Member{{Args: []byte(`{"Target":"t"}`), Codec: futures.CodecJSON}})
+	require.NoError(t, err)
+	require.ErrorContains(t, ends[0].Err, "broken")
+	require.Equal(t, 1, tries)
+}
+
 // TestFailuresOfTasks retries tasks in place and later, and tells each of its own end.
 func TestFailuresOfTasks(t *testing.T) {
 	t.Parallel()
