@@ -155,11 +155,9 @@ func (r *clusterRun) submit(ctx context.Context) error {
 		subs[i].Spec.Owner, subs[i].Spec.Lapses = r.order.Chunk.ID, true
 		subs[i].Spec.FollowTrace(traced)
 	}
-	made, err := r.cluster.Submit(ctx, subs)
+	_, err = r.cluster.Submit(ctx, subs)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrUnfit) {
-		// The worker has gone. What was made before is found to be lost.
-		r.left = r.left[:len(made)]
-		return nil
+		return nil // The worker has gone. What was made before is found to be lost, and the rest not at all.
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package head_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -38,4 +40,51 @@ func TestItemsOfAHeadThatIsGoneLapse(t *testing.T) {
 		require.ErrorIs(b, err, fdbmodel.ErrNotFound)
 		require.Len(b, b.ran("go"), 1)
 	})
+}
+
+// TestALostChunkLeavesNothing: items whose worker was lost go to others, and none of them may run for this chunk as well.
+func TestALostChunkLeavesNothing(t *testing.T) {
+	t.Parallel()
+	cluster, err := fdbmodel.Open(t.Context(), storetest.New(t), "batches", fdbmodel.Options{})
+	require.NoError(t, err)
+	registered, err := cluster.Register(t.Context(), layout.WorkerInfo{Queues: []string{layout.DefaultQueue},
+		Functions: []string{"go:run"}, Capacity: layout.Resources{Slots: 1}})
+	require.NoError(t, err)
+	of := batch.Template{FunctionID: "go:run"}
+	order := head.Order{Chunk: batch.Chunk{ID: "chunk", Worker: string(registered.ID())}, Template: &of}
+	ids := make([]layout.ID, 501) // more than are looked at while the worker is busy
+	for i := range ids {
+		order.Items = append(order.Items, batch.Item{Index: i})
+		ids[i] = layout.BatchItemID("chunk", i)
+	}
+	looks := 0
+	err = head.NewCluster(cluster).Run(t.Context(), order, func(ctx context.Context, ended []batch.Completion) error {
+		if looks++; looks > 1 {
+			return nil
+		}
+		for some := range slices.Chunk(ids, fdbmodel.MaxAssign) {
+			if _, err := cluster.Unassign(ctx, registered.ID(), some); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, head.ErrWorkerLost)
+	left, err := cluster.GetMany(t.Context(), ids)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestAChunkForAWorkerThatHasGoneEnds has nothing to deliver.
+func TestAChunkForAWorkerThatHasGoneEnds(t *testing.T) {
+	t.Parallel()
+	cluster, err := fdbmodel.Open(t.Context(), storetest.New(t), "batches", fdbmodel.Options{})
+	require.NoError(t, err)
+	of := batch.Template{FunctionID: "go:run"}
+	order := head.Order{Chunk: batch.Chunk{ID: "chunk", Worker: "gone"}, Template: &of, Items: []batch.Item{{Index: 1}}}
+	err = head.NewCluster(cluster).Run(t.Context(), order, func(_ context.Context, ended []batch.Completion) error {
+		require.Empty(t, ended)
+		return nil
+	})
+	require.NoError(t, err)
 }

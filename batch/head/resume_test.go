@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +50,98 @@ func TestChunksAreResumedOnceTheStoreAnswers(t *testing.T) {
 		_, err := store.Assign(t.Context(), &c, []int{0, 1})
 		require.NoError(t, err)
 		runHead(t, time.Minute, o, reach{o})
+		requireStatus(t, store, "b", batch.Done)
+		require.NoError(t, store.Close(t.Context()))
+	})
+}
+
+// ordered is a dispatcher that counts the items of orders.
+type ordered struct {
+	reach
+	items atomic.Int32
+}
+
+func (o *ordered) Run(ctx context.Context, order head.Order, deliver func(context.Context, []batch.Completion) error,
+) error {
+	o.items.Add(int32(len(order.Items)))
+	return o.reach.Run(ctx, order, deliver)
+}
+
+func indexes(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// TestALargeChunkIsResumedOnce has a chunk with more items in progress than are read at a time.
+func TestALargeChunkIsResumedOnce(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		const items = 1001
+		store := memstore.New()
+		create(t, store, "b", 1, items)
+		c := batch.Chunk{ID: "old", Batch: "b", Worker: "w", CreatedAt: time.Now()}
+		assigned, err := store.Assign(t.Context(), &c, indexes(items))
+		require.NoError(t, err)
+		require.Len(t, assigned, items)
+		o := &ordered{reach: reach{&outage{Recorder: store}}}
+		runHead(t, time.Minute, store, o)
+		requireStatus(t, store, "b", batch.Done)
+		require.EqualValues(t, items, o.items.Load())
+		require.NoError(t, store.Close(t.Context()))
+	})
+}
+
+// TestABatchTakesAsManyWorkersAsItHasItems has fewer of them than the workers that it asks for: it waits for no more.
+func TestABatchTakesAsManyWorkersAsItHasItems(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		create(t, store, "b", 2, 1)
+		runHead(t, time.Second, store, reach{&outage{Recorder: store}})
+		requireStatus(t, store, "b", batch.Done)
+		require.NoError(t, store.Close(t.Context()))
+	})
+}
+
+// failsOnce is a dispatcher whose first attempt of item 0 fails, while that of the others takes as long as it is not
+// tried again.
+type failsOnce struct {
+	reach
+	runs  atomic.Int32
+	again chan struct{}
+}
+
+func (f *failsOnce) Run(ctx context.Context, order head.Order, deliver func(context.Context, []batch.Completion) error,
+) error {
+	if f.runs.Add(1) > 1 {
+		close(f.again)
+		return f.reach.Run(ctx, order, deliver)
+	}
+	if err := deliver(ctx, []batch.Completion{{Index: 0, Failed: true}}); err != nil {
+		return err
+	}
+	select {
+	case <-f.again:
+		return deliver(ctx, []batch.Completion{{Index: 1}})
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestAnItemIsTriedAgainWhenItIsDue has a head that otherwise looks once an hour.
+func TestAnItemIsTriedAgainWhenItIsDue(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		create(t, store, "b", 1, 2)
+		f := &failsOnce{reach: reach{&outage{Recorder: store}}, again: make(chan struct{})}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		o := head.Options{Store: store, Dispatcher: f, Look: time.Hour, Backoff: time.Second}
+		require.NoError(t, head.New(o).Run(ctx))
 		requireStatus(t, store, "b", batch.Done)
 		require.NoError(t, store.Close(t.Context()))
 	})
