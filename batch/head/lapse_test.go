@@ -42,7 +42,7 @@ func TestItemsOfAHeadThatIsGoneLapse(t *testing.T) {
 	})
 }
 
-// TestALostChunkLeavesNothing: items whose worker was lost go to others, and none of them may run for this chunk as well.
+// TestALostChunkLeavesNothing: items whose worker was lost go to others, and none of them may run for this chunk too.
 func TestALostChunkLeavesNothing(t *testing.T) {
 	t.Parallel()
 	cluster, err := fdbmodel.Open(t.Context(), storetest.New(t), "batches", fdbmodel.Options{})

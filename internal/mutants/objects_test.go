@@ -13,6 +13,8 @@ func objectMutants() []mutant {
 			by:  suites{{of: "workers", run: "TestATakenSocketDirectory"}},
 			old: "range others {",
 			new: "range others[:0] {"},
+		{name: "room goes back to a reservation that is released", file: "workers/objects/reserve.go", by: store,
+			old: "\tif r.released {\n", new: "\tif r.released && false {\n"},
 		{name: "objects go over a network in plain text", file: "workers/keep.go",
 			by:  suites{{of: "workers", run: "TestObjectsBeyond"}},
 			old: "if !o.PlainText && socket.LeavesMachine(",
