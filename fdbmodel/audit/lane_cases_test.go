@@ -3,6 +3,8 @@ package audit_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -73,4 +75,21 @@ var breakLanes = []breakage{
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateLine), layout.EncodeStamped(&layout.LineRecord{Order: 1}))
 		}},
+}
+
+// TestLostTurnBesideAnother finds a lane that has lost its turn where another one has a turn that it does not wait for.
+func TestLostTurnBesideAnother(t *testing.T) {
+	t.Parallel()
+	p := modeltest.Populate(t)
+	p.Write(t, func(tx kv.Tx) {
+		page, err := tx.GetRange(kv.Prefix(p.C.Keys().LaneTurnsOf(turnsB.Kind)), kv.RangeOptions{}).Wait(t.Context())
+		require.NoError(t, err)
+		require.Len(t, page.Items, 1)
+		tx.Set(page.Items[0].Key, []byte("a"))
+	})
+	report := p.Check(t)
+	require.Len(t, report.Notes, 1)
+	require.Len(t, report.Problems, 1)
+	require.Contains(t, report.Problems[0].Text, "1 lanes of kind turns wait for their turn, and have none")
+	require.Empty(t, repair(t, p.C).Problems)
 }

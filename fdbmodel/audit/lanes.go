@@ -25,7 +25,6 @@ func (p *page) checkLane(it *item) {
 		return
 	}
 	lane := layout.Lane{Kind: it.Text("kind"), Key: it.Text("key")}
-	p.turns[lane.Kind] += 0
 	if r.Turn {
 		p.turns[lane.Kind]++
 	}
@@ -106,11 +105,12 @@ func (p *page) checkLaneDue(it *item) {
 // checkLaneTurn compares a turn with the record of its lane.
 func (p *page) checkLaneTurn(it *item) {
 	lane := layout.Lane{Kind: it.Text("kind"), Key: string(it.stored)}
-	p.turns[lane.Kind]--
 	p.lane(lane, func(r *layout.LaneRecord) {
 		if !r.Turn {
 			p.note(InvariantLane, it.Raw, "lane %s has a turn that it does not wait for", lane)
+			return
 		}
+		p.turns[lane.Kind]--
 	})
 }
 
