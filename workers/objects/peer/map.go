@@ -99,8 +99,9 @@ func (c *Client) dropLease(l *lease) {
 	l.end()
 }
 
-// end closes the connection. What is mapped stays.
+// end closes the connection, and what is under way on it ends. What is mapped stays.
 func (l *lease) end() {
+	_ = l.source.Close() // one that waits for an answer has the lock
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.close()

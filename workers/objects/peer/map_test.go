@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -131,6 +132,29 @@ func TestHostileFiles(t *testing.T) {
 		require.NoError(t, l.Close())
 		<-ended
 	}
+}
+
+// TestCloseEndsAMap that waits for the answer of a process which gives none.
+func TestCloseEndsAMap(t *testing.T) {
+	t.Parallel()
+	l, asked := listenUnix(t), make(chan net.Conn)
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			_ = welcome(c, testToken)
+			_, _ = io.ReadFull(c, make([]byte, requestSize))
+			asked <- c
+		}
+	}()
+	client, ended := newClient(t, Options{PieceTimeout: time.Hour}), make(chan error, 1)
+	go func() {
+		_, err := client.Map(context.Background(), "unix:"+l.Addr().String(), objects.Ref{Size: 1})
+		ended <- err
+	}()
+	c := <-asked
+	require.NoError(t, client.Close())
+	require.ErrorIs(t, <-ended, ErrUnavailable)
+	require.NoError(t, c.Close())
+	require.NoError(t, l.Close())
 }
 
 // TestKilledHolder kills a process whose object is mapped: the object stays until
