@@ -26,8 +26,9 @@ func (c *Client) Open(ctx context.Context, store *objects.Store, ref objects.Ref
 }
 
 // Fetch opens an object of the store, into which it gets it from the sources if it
-// isn't there. Calls for the same object at the same time get it once. It returns
-// ErrFull, before anything is sent, if the store has no room for it.
+// isn't there. Calls for the same object at the same time get it once, from the sources
+// of the first; if those don't deliver it, the others try theirs. It returns ErrFull,
+// before anything is sent, if the store has no room for it.
 func (c *Client) Fetch(ctx context.Context, store *objects.Store, ref objects.Ref, sources ...string,
 ) (*objects.Object, error) {
 	for {
@@ -35,17 +36,17 @@ func (c *Client) Fetch(ctx context.Context, store *objects.Store, ref objects.Re
 		if !errors.Is(err, objects.ErrNotFound) {
 			return o, err
 		}
-		f, err := c.board(ctx, store, ref, sources)
+		f, joined, err := c.board(ctx, store, ref, sources)
 		if err != nil {
 			return nil, err
 		}
 		select {
 		case <-f.done:
 			c.leave(f)
-			if f.err != nil {
+			if f.err != nil && !(joined && errors.Is(f.err, ErrUnavailable)) {
 				return nil, f.err
 			}
-			// It may have been deleted since: then the answer is another flight.
+			// It may have been deleted since, or have other sources: then the answer is another flight.
 		case <-ctx.Done():
 			c.leave(f)
 			return nil, ctx.Err()
@@ -69,19 +70,20 @@ type flightKey struct {
 
 // board joins the flight of an object, or begins one. The flight ends when no caller
 // waits for it.
-func (c *Client) board(ctx context.Context, store *objects.Store, ref objects.Ref, sources []string) (*flight, error) {
+func (c *Client) board(ctx context.Context, store *objects.Store, ref objects.Ref, sources []string,
+) (f *flight, joined bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, objects.ErrClosed
+		return nil, false, objects.ErrClosed
 	}
 	key := flightKey{store, ref}
 	if f := c.flights[key]; f != nil {
 		f.waiting++
-		return f, nil
+		return f, true, nil
 	}
 	flying, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f := &flight{key: key, cancel: cancel, waiting: 1, done: make(chan struct{})}
+	f = &flight{key: key, cancel: cancel, waiting: 1, done: make(chan struct{})}
 	c.flights[key] = f
 	c.flying.Go(func() {
 		defer cancel()
@@ -89,7 +91,7 @@ func (c *Client) board(ctx context.Context, store *objects.Store, ref objects.Re
 		c.forget(f)
 		close(f.done)
 	})
-	return f, nil
+	return f, false, nil
 }
 
 func (c *Client) leave(f *flight) {

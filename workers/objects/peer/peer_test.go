@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -252,6 +253,49 @@ func TestFetchOnce(t *testing.T) {
 	_, err = client.Fetch(ctx, store, other, address)
 	require.ErrorIs(t, err, objects.ErrFull)
 	require.Equal(t, before, y.read, "nothing is sent")
+}
+
+// TestFetchFromOwnSources joins a fetch from a source that is gone, and then tries its own.
+func TestFetchFromOwnSources(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	want := someBytes(3 * objects.PieceSize)
+	held := openStore(t, objects.Options{Memory: 64 << 20})
+	ref, gone := put(t, held, want), "tcp:127.0.0.1:1"
+	address := serve(t, listenTCP(t), held, ServerOptions{})
+	dialing, fail := make(chan struct{}), make(chan struct{})
+	client := newClient(t, Options{Attempts: 1, dial: func(ctx context.Context, network, target string) (net.Conn, error) {
+		if network+":"+target != gone {
+			return new(net.Dialer).DialContext(ctx, network, target)
+		}
+		close(dialing)
+		<-fail
+		return nil, io.ErrUnexpectedEOF
+	}})
+	store := openStore(t, objects.Options{})
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := client.Fetch(ctx, store, ref, gone)
+		first <- err
+	}()
+	<-dialing
+	go func() {
+		o, err := client.Fetch(ctx, store, ref, address)
+		if err == nil {
+			err = o.Close()
+		}
+		second <- err
+	}()
+	for joined := false; !joined; runtime.Gosched() {
+		client.mu.Lock()
+		for _, f := range client.flights {
+			joined = f.waiting == 2
+		}
+		client.mu.Unlock()
+	}
+	close(fail)
+	require.ErrorIs(t, <-first, ErrUnavailable)
+	require.NoError(t, <-second)
 }
 
 // TestGiveUp ends fetches by their context while a server keeps silent.
