@@ -65,8 +65,8 @@ func newClient(getenv func(string) string) (*client, error) {
 	}
 	if name, text := of("TIMEOUT"); text != "" {
 		ms, err := strconv.Atoi(text)
-		if err != nil || ms <= 0 {
-			return nil, fmt.Errorf("%s %.40q: use a number of milliseconds", name, text)
+		if err != nil || ms < 1 || ms > maxBound {
+			return nil, fmt.Errorf("%s %.40q: use a number of milliseconds from 1 to %d", name, text, maxBound)
 		}
 		c.timeout = time.Duration(ms) * time.Millisecond
 	}
@@ -80,17 +80,25 @@ func newClient(getenv func(string) string) (*client, error) {
 	name, text := of("HEADERS")
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(pair, "=")
+		key = strings.TrimSpace(key)
 		value, err := url.PathUnescape(strings.TrimSpace(value))
 		if strings.TrimSpace(pair) == "" {
 			continue
 		}
-		if !ok || err != nil || strings.ContainsAny(key+value, "\r\n") {
+		if !ok || err != nil || !isHeader(key, value) {
 			return nil, fmt.Errorf("%s: use NAME=VALUE, separated by commas, with %%XX for other characters", name)
 		}
-		c.headers.Set(strings.TrimSpace(key), value)
+		c.headers.Set(key, value)
 	}
 	c.http, err = httpClient(of)
 	return c, err
+}
+
+// isHeader reports whether requests can have such a header: net/http refuses all that have another one.
+func isHeader(name, value string) bool {
+	noName := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }
+	noValue := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	return name != "" && !strings.ContainsFunc(name, noName) && !strings.ContainsFunc(value, noValue)
 }
 
 // endpoint is where traces are sent.
