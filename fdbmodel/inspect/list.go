@@ -129,8 +129,9 @@ const (
 // the submits for ids that were drawn. It returns ErrBadCursor for an invalid
 // cursor, and ErrBadName for an invalid queue name, tag or lane. Unreadable records are
 // skipped. A list of the newest reads what has the tag, or is in the state failed,
-// claimed, ready or delayed (where few are), and little else; other lists read what was
-// submitted between Since and Until, whether it matches or not.
+// claimed, ready or delayed (where few are), and little else; other lists of the newest read
+// what was submitted between Since and Until, whether it matches or not, and lists in the order
+// of the shards read all futures.
 func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int,
 ) (rows []layout.Row, next []byte, err error) {
 	if err := f.check(); err != nil {
