@@ -39,21 +39,29 @@ func New[J any](jobs Jobs[J], progress ConsumerProgress, worker Worker[J], o Opt
 
 // Start reads the progress and begins to process the jobs after it, until Stop. It
 // returns the error of the progress, after which it may be called again, and
-// ErrStarted. ctx bounds the read alone.
+// ErrStarted, also after Stop. ctx bounds the read alone.
 func (c *Consumer[J]) Start(ctx context.Context) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.started || c.stopped {
+		c.mu.Unlock()
 		return ErrStarted
 	}
-	processed, err := c.progress.ProcessedIndex(ctx, c.options.Initial)
-	if err != nil {
+	c.started = true
+	c.mu.Unlock()
+	processed, err := c.progress.ProcessedIndex(ctx, c.options.Initial) // others need not wait for it
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil:
+		c.started = false
 		return fmt.Errorf("read the progress: %w", err)
+	case c.stopped:
+		return ErrStarted
 	}
 	e := newEngine(c.options, c.jobs, processed)
 	e.work = func(ctx context.Context, job Job[J]) error { return c.worker.Run(ctx, c, job) }
 	e.commit = c.store
-	c.started, c.engine = true, e
+	c.engine = e
 	e.begin()
 	close(c.ready)
 	go func() {

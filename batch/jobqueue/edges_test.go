@@ -35,6 +35,38 @@ func (p *slowProgress) SetProcessedIndex(ctx context.Context, index uint64) erro
 	return p.progress.SetProcessedIndex(ctx, index)
 }
 
+// unreadProgress is read once it is let through.
+type unreadProgress struct {
+	progress
+	read chan struct{}
+}
+
+func (p *unreadProgress) ProcessedIndex(ctx context.Context, initial uint64) (uint64, error) {
+	<-p.read
+	return p.progress.ProcessedIndex(ctx, initial)
+}
+
+// TestNothingWaitsForTheReadOfStart calls the other methods while the progress is read.
+func TestNothingWaitsForTheReadOfStart(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		p := &unreadProgress{read: make(chan struct{})}
+		worker := jobqueue.WorkerFunc[uint64](func(context.Context, jobqueue.Job[uint64]) error { return nil })
+		c, err := jobqueue.New(&source{}, p, worker, jobqueue.Options{})
+		require.NoError(t, err)
+		started := make(chan error, 1)
+		go func() { started <- c.Start(context.Background()) }()
+		synctest.Wait()
+		c.Check()
+		require.Zero(t, c.Status())
+		require.ErrorIs(t, c.Start(context.Background()), jobqueue.ErrStarted)
+		require.NoError(t, c.Stop(context.Background()))
+		<-c.Done()
+		close(p.read)
+		require.ErrorIs(t, <-started, jobqueue.ErrStarted, "it was stopped meanwhile")
+	})
+}
+
 // TestWhatHasEndedIsStoredAtTheEnd although a commit is under way when the consumer ends,
 // for a job that failed or for Stop.
 func TestWhatHasEndedIsStoredAtTheEnd(t *testing.T) {
