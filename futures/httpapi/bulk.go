@@ -50,7 +50,7 @@ func refuseEmpty(ctx huma.Context) (problems []error) {
 	u := ctx.URL()
 	asked := u.Query()
 	for _, name := range []string{
-		"state", "queue", "function", "tag", "error", "label", "lane", "worker", "since", "until",
+		"state", "queue", "function", "tag", "error", "label", "lane", "worker", "batch", "since", "until",
 	} {
 		if slices.Contains(asked[name], "") {
 			problems = append(problems, &huma.ErrorDetail{Location: "query." + name,

@@ -53,6 +53,7 @@ func TestBulkChanges(t *testing.T) {
 	require.Equal(t, httpapi.Bulk{}, bulk("cancel", "state=failed"))
 	for _, empty := range []string{
 		":cancel?tag=&state=ready", ":delete?state=realized&function=", ":fork?state=failed&queue=",
+		":cancel?state=ready&batch=", ":fork?state=failed&batch=",
 	} {
 		a := f.send("POST", path+empty, `{"name":"n"}`)
 		require.Equal(t, http.StatusUnprocessableEntity, a.Status, empty)
