@@ -67,6 +67,31 @@ func TestNothingWaitsForTheReadOfStart(t *testing.T) {
 	})
 }
 
+// TestManyParkedJobsAreRetriedAtOnce, and not one in each heartbeat.
+func TestManyParkedJobsAreRetriedAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var well atomic.Bool
+		_, err := w.in.Append(w.ctx, upTo(20)...)
+		require.NoError(w, err)
+		w.stage(jobqueue.StageOptions{Options: jobqueue.Options{OnFailure: jobqueue.Park, MaxAttempts: 1}},
+			func(_ context.Context, job jobqueue.Job[int], out *jobqueue.Output) error {
+				if !well.Load() || job.Value == 3 {
+					return errPoison
+				}
+				return w.out.Emit(out, job.Value)
+			})
+		w.settle(time.Minute)
+		require.Len(w, w.parked(), 20)
+		well.Store(true)
+		key := joblog.Consumer{Queue: "in", Name: "stage"}
+		for index := range int64(20) {
+			require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, key, index+1))
+		}
+		w.settle(2 * w.cluster.Config().Heartbeat)
+		require.Equal(w, []int64{3}, w.parked())
+	})
+}
+
 // TestWhatHasEndedIsStoredAtTheEnd although a commit is under way when the consumer ends,
 // for a job that failed or for Stop.
 func TestWhatHasEndedIsStoredAtTheEnd(t *testing.T) {

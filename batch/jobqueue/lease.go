@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -180,18 +181,25 @@ func (s *Stage[J]) count(jobs int64, results []result[item[J]]) {
 	s.tally.parked.Add(parked)
 }
 
+// retries are parked jobs that are to be tried again. While some are under way the next are not read: their marks
+// say so until they have ended.
+type retries struct {
+	jobs chan []joblog.ParkedJob
+	busy atomic.Bool
+}
+
 // tend does what an engine needs besides, until it ends: signs of life, retries of
 // parked jobs, the removal of jobs that all consumers have done, and, for a log, a
 // watch for new ones.
 func (s *Stage[J]) tend(lease *joblog.Lease, e *engine[item[J]]) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	retries := make(chan joblog.ParkedJob)
+	again := &retries{jobs: make(chan []joblog.ParkedJob, 1)}
 	var loops sync.WaitGroup
 	defer loops.Wait()
 	defer cancel()
-	loops.Go(func() { s.beatLoop(ctx, lease, e, retries) })
-	loops.Go(func() { s.retryLoop(ctx, lease, e, retries) })
+	loops.Go(func() { s.beatLoop(ctx, lease, e, again) })
+	loops.Go(func() { s.retryLoop(ctx, lease, e, again) })
 	if s.log != nil {
 		loops.Go(func() { _ = s.log.Watch(ctx, e.check) })
 	}
@@ -219,13 +227,15 @@ func commitStage[J any](ctx context.Context, lease *joblog.Lease, from, to uint6
 
 // beatLoop shows signs of life until ctx ends, and passes on parked jobs that are to
 // be tried again. The loss of the lease ends the engine.
-func (s *Stage[J]) beatLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]],
-	retries chan<- joblog.ParkedJob,
-) {
+func (s *Stage[J]) beatLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]], again *retries) {
 	const retriesAtOnce = 100
 	trimmed := e.processed()
 	for {
-		asked, err := lease.Beat(ctx, troubleOf(e.status()), retriesAtOnce)
+		most := retriesAtOnce
+		if again.busy.Load() {
+			most = 0
+		}
+		asked, err := lease.Beat(ctx, troubleOf(e.status()), most)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -235,11 +245,9 @@ func (s *Stage[J]) beatLoop(ctx context.Context, lease *joblog.Lease, e *engine[
 		case err != nil:
 			s.options.Logger.Warn("a sign of life could not be written; retrying", "error", err)
 		}
-		for _, job := range asked {
-			select {
-			case retries <- job:
-			default: // one is under way; the mark stays
-			}
+		if err == nil && len(asked) > 0 {
+			again.busy.Store(true)
+			again.jobs <- asked // there is room while none is under way
 		}
 		if processed := e.processed(); s.log != nil && processed > trimmed && s.log.Trim(ctx) == nil {
 			trimmed = processed
@@ -263,26 +271,41 @@ func troubleOf(status Status) joblog.Trouble {
 	return joblog.Trouble{}
 }
 
-// retryLoop tries parked jobs again, one at a time, out of the order.
-func (s *Stage[J]) retryLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]],
-	retries <-chan joblog.ParkedJob,
-) {
+// retryLoop tries parked jobs again, one at a time, out of the order, until ctx ends or the engine stops.
+func (s *Stage[J]) retryLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]], again *retries) {
 	for {
 		select {
-		case parked := <-retries:
-			err := s.redo(ctx, lease, e, parked)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case isFatal(err):
-				e.abort(err)
-			case err != nil:
-				s.options.Logger.Warn("a parked job failed again", "index", parked.Index, "error", err)
+		case all := <-again.jobs:
+			for _, parked := range all {
+				if !s.retry(ctx, lease, e, parked) {
+					return
+				}
 			}
+			again.busy.Store(false)
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// retry tries a parked job again, and reports whether others may follow.
+func (s *Stage[J]) retry(ctx context.Context, lease *joblog.Lease, e *engine[item[J]], parked joblog.ParkedJob) bool {
+	select {
+	case <-e.stopped:
+		return false
+	default:
+	}
+	err := s.redo(ctx, lease, e, parked)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case isFatal(err):
+		e.abort(err)
+		return false
+	case err != nil:
+		s.options.Logger.Warn("a parked job failed again", "index", parked.Index, "error", err)
+	}
+	return true
 }
 
 // redo makes one attempt of a parked job.
