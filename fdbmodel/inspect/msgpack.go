@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
@@ -14,7 +15,7 @@ import (
 
 // MsgpackAsJSON returns a msgpack value of any content as JSON for people. A byte string is an object
 // as in ValueDescription, and a reference to a future is as in JSON arguments. It returns
-// layout.ErrBadRecord for what is not exactly one value, or has keys that are no text.
+// layout.ErrBadRecord for what is not exactly one value, has keys that are no text, or is nested deeper than 32.
 func MsgpackAsJSON(b []byte) ([]byte, error) {
 	value, rest, err := viewMsgpack(b)
 	if err != nil {
@@ -23,6 +24,9 @@ func MsgpackAsJSON(b []byte) ([]byte, error) {
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("%w: %d bytes after the value", layout.ErrBadRecord, len(rest))
 	}
+	if isDeeper(value, maxViewDepth) {
+		return nil, fmt.Errorf("%w: nested deeper than %d", layout.ErrBadRecord, maxViewDepth)
+	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -30,6 +34,25 @@ func MsgpackAsJSON(b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", layout.ErrBadRecord, err)
 	}
 	return bytes.TrimSpace(text.Bytes()), nil
+}
+
+// isDeeper reports whether something in a value is nested deeper than a depth.
+func isDeeper(value any, depth int) bool {
+	if depth < 0 {
+		return true
+	}
+	deeper := func(inner any) bool { return isDeeper(inner, depth-1) }
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			if deeper(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, deeper)
+	}
+	return false
 }
 
 // viewExtension shows a reference to a future and a time, and others by their type.

@@ -45,10 +45,14 @@ func TestMsgpackAsJSON(t *testing.T) {
 		require.NoError(t, err, want)
 		require.Equal(t, want, string(got))
 	}
+	got, err := inspect.MsgpackAsJSON([]byte(strings.Repeat("\x91", 32) + "\x01"))
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("[", 32)+"1"+strings.Repeat("]", 32), string(got))
 	for name, bad := range map[string]string{
 		"nothing": "", "two values": "\x01\x02", "no msgpack": "\xc1", "cut off": "\xa5abc",
 		"claims more":     "\xdd\xff\xff\xff\xff",
-		"numbers as keys": "\x81\x01\x02", "too deep": strings.Repeat("\x91", 200_000) + "\x01",
+		"numbers as keys": "\x81\x01\x02", "deeper than is shown": strings.Repeat("\x91", 40) + "\x01",
+		"too deep": strings.Repeat("\x91", 200_000) + "\x01",
 	} {
 		_, err := inspect.MsgpackAsJSON([]byte(bad))
 		require.ErrorIs(t, err, layout.ErrBadRecord, name)
