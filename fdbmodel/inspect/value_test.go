@@ -172,12 +172,19 @@ func FuzzDescribe(f *testing.F) {
 }
 
 // TestDocsFdbcli checks that each key and value that the page shows is
-// readable.
+// readable, and that the key is in its shard.
 func TestDocsFdbcli(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operating/fdbcli.md")
 	require.NoError(t, err)
-	kinds := map[string]bool{}
+	keys, kinds := layout.NewKeyspace("default"), map[string]bool{}
+	keys.Shards = layout.DefaultShards
+	for _, read := range regexp.MustCompile("(?m)^(?:fdb> get |`)(\\\\x02.*?)(?:' is .*)?$").FindAllStringSubmatch(string(page), -1) {
+		key, err := layout.UnescapeKey(read[1])
+		require.NoError(t, err)
+		parsed := keyspace.Table().Parse(key)
+		require.True(t, keys.Holds(&parsed), read[1])
+	}
 	for _, shown := range regexp.MustCompile("(?m)^`(.*)' is `(.*)'$").FindAllStringSubmatch(string(page), -1) {
 		key, err := layout.UnescapeKey(shown[1])
 		require.NoError(t, err)
@@ -188,7 +195,8 @@ func TestDocsFdbcli(t *testing.T) {
 		require.Empty(t, inspect.DescribeValue(key, value).Problem, d.Text)
 		kinds[d.Kind] = true
 	}
-	for _, kind := range []string{"spec", "claim", "result", "exception", "ready", "delayed", "alive", "claims", "count"} {
+	for _, kind := range []string{"spec", "claim", "result", "exception", "ready", "delayed", "alive", "claims", "count",
+		"lane kind", "lane", "line"} {
 		require.True(t, kinds[kind], kind)
 	}
 }
