@@ -118,7 +118,10 @@ func (c *checker) part(field, value string) {
 // function checks a function's id and method.
 func (c *checker) function(id, method string) {
 	c.required("function_id", id == "")
-	c.required("method", method == "" && !strings.HasPrefix(id, "go:"))
+	c.note("method", "required, except for functions of Go")
+	if method == "" && !strings.HasPrefix(id, "go:") {
+		c.fail(ErrInvalid, "method", "is missing")
+	}
 	c.part("function_id", id)
 	c.part("method", method)
 }

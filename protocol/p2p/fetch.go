@@ -40,7 +40,7 @@ type FetchOptions struct {
 // FetchBlob writes a blob that a peer has to w, in order, each byte once. It needs 64
 // KiB of memory beside the connection's buffers, whatever the blob's size. When the
 // connection is cut, or the peer is busy or slow, it goes on where it was, after a
-// pause, as long as Options.Patience allows. Limits.Blobs fetches run at once, and
+// pause, as long as FetchOptions.Patience allows. Limits.Blobs fetches run at once, and
 // Limits.PeerBlobs of them from one peer; while others wait, each has turns of ten seconds.
 //
 // A nil error means that w has all of the blob and that its content has its id: on

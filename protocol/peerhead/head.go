@@ -49,7 +49,8 @@ type Head struct {
 	ready     chan struct{} // closed once it takes peers
 }
 
-// New returns a head's side of peers, which takes peers while it runs.
+// New returns a head's side of peers, which takes peers while it runs. It returns an error
+// for options that are missing, or out of their range.
 func New(o Options) (*Head, error) {
 	o, err := o.complete()
 	if err != nil {

@@ -75,8 +75,8 @@ type Options struct {
 	// Manifest returns the URL of the manifest from which nodes of b7s install a module.
 	// Without it they are given none.
 	Manifest func(cid string) string
-	// Verify has several peers run each item. Defaults to one, unchecked. Then
-	// results of earlier memberships don't count.
+	// Verify has several peers run each item; results of earlier memberships don't count
+	// then. Defaults to one peer, unchecked.
 	Verify Verify
 	// AdmitStrand admits nodes of b7s whose answer to a roll call says nothing of
 	// batches: those that spell chunks as strands. Without it they are left out.

@@ -20,7 +20,8 @@ import (
 // Agree say the same: exit code, output, and whether and how it failed, sleeps, or is to be
 // repeated. Of the waits that they ask for the shortest counts; a message and standard error
 // are those of one of them. The others have 10 s more to answer, so that a slow peer that
-// says something else is counted. The zero value checks nothing.
+// says something else is counted. Agree is more than half of Peers, which are at most 16. The
+// zero value checks nothing.
 type Verify struct {
 	Peers, Agree int
 }
