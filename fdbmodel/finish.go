@@ -21,7 +21,7 @@ import (
 // Limits of the output of a finished attempt, in bytes.
 const (
 	// MaxResultInline is the largest result that is stored in its record;
-	// larger ones, up to MaxPut, are written ahead with PutResult.
+	// larger ones, up to layout.MaxPut, are written ahead by results.Upload.
 	MaxResultInline = 4 << 10
 	// MaxMessage is the maximum length of an exception's message; longer ones
 	// are cut.

@@ -43,7 +43,10 @@ func (c *Client) Limits(ctx context.Context) (Limits, LimitUsage, error) {
 	return quota.Of(c.cluster).Get(ctx)
 }
 
-// SetLimits changes the limits of the cluster; see fdbmodel.Cluster.SetLimits.
+// SetLimits changes the limits of the cluster and returns them: change gets the present
+// ones, may be called more than once, and must do the same each time. Processes obey them
+// within two seconds. It returns ErrBadConfig for invalid ones. An unknown commit is
+// retried and harmless.
 func (c *Client) SetLimits(ctx context.Context, change func(*Limits)) (Limits, error) {
 	if err := c.usable(); err != nil {
 		return Limits{}, err

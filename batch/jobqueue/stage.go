@@ -33,8 +33,8 @@ type StageOptions struct {
 // Stage is a consumer whose progress, parked jobs and effects are in the store of a
 // cluster. Any number of processes may run the same stage: one is at work, and the
 // others stand by. Its methods may be called from many goroutines; they tell of this
-// process, and one that stands by has nothing to tell: fdbmodel.Cluster.JobQueue has the
-// progress as it is stored.
+// process, and one that stands by has nothing to tell: joblog.Logs.Get has the progress
+// as it is stored.
 type Stage[J any] struct {
 	cluster  *fdbmodel.Cluster
 	consumer joblog.Consumer

@@ -162,7 +162,7 @@ func mailOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, row *layout.
 	return mail, nil
 }
 
-// Keys returns up to limit keys of a subspace or of a kind of key, as KeyKinds
+// Keys returns up to limit keys of a subspace or of a kind of key, as keyspace.Table
 // names them, that follow the key after, and the key to continue after, nil at
 // the end. The keys come shard by shard, and are read at different versions. It
 // returns ErrBadName for an unknown name.

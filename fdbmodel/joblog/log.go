@@ -40,7 +40,7 @@ type Append struct {
 // them: it does not if the producer has appended with this sequence before, whose
 // first index it then returns, or with a higher one, which is 0. It returns
 // ErrBadName, also for a new log named . or .., and fdbmodel.ErrTooLarge for more than
-// MaxAppend jobs or MaxAppendBytes, or for one of more than layout.MaxJob. Appends to one
+// MaxAppend jobs or MaxAppendBytes, or for one of more than MaxJob. Appends to one
 // log conflict with each other, and are repeated, so a process should gather them. An
 // unknown commit is retried: the record of the producer says whether it has committed.
 func (s *Logs) Append(ctx context.Context, a Append) (first int64, appended bool, err error) {

@@ -20,8 +20,7 @@ const MaxDays = 400
 type Use struct {
 	// Day is of UTC, such as 2026-01-31.
 	Day string
-	// Kind is layout.MeteredPeer, whose Name is its libp2p peer id, or
-	// layout.MeteredWorker.
+	// Kind is Peer, whose Name is its libp2p peer id, or Worker.
 	Kind, Name string
 	meter.Metered
 }

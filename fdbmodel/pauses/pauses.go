@@ -17,7 +17,7 @@ import (
 const Max = pause.Max
 
 // Pause is a queue, or a function, that no worker takes futures of: What is
-// layout.PauseQueue or layout.PauseFunction.
+// Queue or Function.
 type Pause = pause.Pause
 
 // What can be paused.
