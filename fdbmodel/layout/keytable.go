@@ -87,9 +87,9 @@ func rowKinds() []KeyKind {
 			holds, writer}
 	}
 	return []KeyKind{
-		row("args", in(Fixed(RowArgs)), FormatData, nil, "data", "arguments of 1 to 16 KiB", "submit"),
+		row("args", in(Fixed(RowArgs)), FormatData, nil, "data", "arguments above 1 KiB, up to 16 KiB", "submit"),
 		row("spec", in(Fixed(RowSpec)), FormatRecord, RecordOf[Spec], "",
-			"the part of a future that never changes; arguments below 1 KiB", "submit"),
+			"the part of a future that never changes; arguments up to 1 KiB", "submit"),
 		row("progress", in(Fixed(rowProgress)), FormatRecord, RecordOf[ProgressRecord], "",
 			"the progress that an attempt has told, with the token of its claim",
 			"the holder of the claim, at most once a second"),
