@@ -179,7 +179,8 @@ func TestDocsFdbcli(t *testing.T) {
 	require.NoError(t, err)
 	keys, kinds := layout.NewKeyspace("default"), map[string]bool{}
 	keys.Shards = layout.DefaultShards
-	for _, read := range regexp.MustCompile("(?m)^(?:fdb> get |`)(\\\\x02.*?)(?:' is .*)?$").FindAllStringSubmatch(string(page), -1) {
+	gets := regexp.MustCompile("(?m)^(?:fdb> get |`)(\\\\x02.*?)(?:' is .*)?$")
+	for _, read := range gets.FindAllStringSubmatch(string(page), -1) {
 		key, err := layout.UnescapeKey(read[1])
 		require.NoError(t, err)
 		parsed := keyspace.Table().Parse(key)

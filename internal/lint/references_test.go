@@ -106,7 +106,8 @@ func receiver(d *ast.FuncDecl) (name string) {
 
 func TestReferencesFindOffences(t *testing.T) {
 	t.Parallel()
-	y := parseGo(t, textFile{"y/y.go", "package y\n\ntype T struct{ A int }\n\ntype O struct{ T }\n\nfunc (t *T) M() {}\n"})
+	source := "package y\n\ntype T struct{ A int }\n\ntype O struct{ T }\n\nfunc (t *T) M() {}\n"
+	y := parseGo(t, textFile{"y/y.go", source})
 	for reference, found := range map[string]bool{
 		"y.T": true, "y.T.A": true, "y.T.M": true, "y.O.X": true, "z.T": true, "y.N": false, "y.T.X": false,
 	} {
