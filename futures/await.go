@@ -77,13 +77,13 @@ func (c *Client) AwaitAll(ctx context.Context, fs []*Future) ([]Result, error) {
 
 // AwaitAny returns the first of the futures that is over, and nil if fs is
 // empty. When ctx ends, it returns a *WaitError of the first of fs. It returns
-// ErrNilFuture if one is nil.
+// ErrNilFuture if one is nil, and ErrClosed after Close.
 func (c *Client) AwaitAny(ctx context.Context, fs []*Future) (*Future, error) {
 	if err := checkFutures(fs); err != nil {
 		return nil, err
 	}
 	for f, settled := range c.AwaitEach(ctx, fs) {
-		if f.client.registry.settledOf(f) == nil {
+		if f.client.registry.settledOf(f) == nil || settled.abandoned {
 			return nil, settled.Err
 		}
 		return f, nil

@@ -50,7 +50,7 @@ func seenOf(v *View) seenState {
 // or its progress has changed, and at its end. Then it returns nil. It looks once a
 // second, with one read, so several changes in between are one; it hears of the end
 // at once. It returns the error of seen, ErrNotFound if the future does not exist or
-// has been removed, and ctx's error when ctx ends.
+// has been removed, ErrClosed once the client is closed, and ctx's error when ctx ends.
 func (c *Client) Follow(ctx context.Context, id ID, seen func(View) error) error {
 	fs := []*Future{c.Future(id)}
 	g := newGroup(1, false)
@@ -71,6 +71,9 @@ func (c *Client) Follow(ctx context.Context, id ID, seen func(View) error) error
 		}
 		if v.State.Terminal() {
 			return nil
+		}
+		if o := c.registry.settledOf(fs[0]); o != nil && o.abandoned {
+			return o.Err
 		}
 		waiting, cancel := context.WithCancel(ctx)
 		stop := clk.AfterFunc(clk.Now().Add(followEvery), cancel)

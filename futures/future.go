@@ -31,7 +31,8 @@ type Settled struct {
 	Result Result
 	Err    error
 
-	unread bool // the future is over, and its large result is not here
+	unread    bool // the future is over, and its large result is not here
+	abandoned bool // the client has ended, and the future may go on
 }
 
 // Future is a handle on a future. Once the end of the future is known to its

@@ -265,10 +265,19 @@ func TestCloseEndsAwaits(t *testing.T) {
 		_, err := f.Await(ctx)
 		ended <- err
 	}()
+	looked, followed := make(chan struct{}), make(chan error)
+	go func() {
+		followed <- c.Follow(ctx, f.ID(), func(futures.View) error { close(looked); return nil })
+	}()
+	<-looked
 	require.NoError(t, c.Close(ctx))
 	require.ErrorIs(t, <-ended, futures.ErrClosed)
+	require.ErrorIs(t, <-followed, futures.ErrClosed)
 	_, err = c.Submit(ctx, futures.Task{Function: "go:upper"})
 	require.ErrorIs(t, err, futures.ErrClosed)
+	over, err := c.AwaitAny(ctx, []*futures.Future{f})
+	require.ErrorIs(t, err, futures.ErrClosed)
+	require.Nil(t, over, "it is not over")
 }
 
 func TestTypedRoundTrip(t *testing.T) {

@@ -60,15 +60,22 @@ func TestARepeatedSubmitNeedsNoRoom(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := newClient(t, storetest.New(t))
-	_, err := c.SetLimits(ctx, func(l *futures.Limits) { l.Pending = 2 })
+	_, err := c.SetLimits(ctx, func(l *futures.Limits) { l.Pending = 3 })
 	require.NoError(t, err)
 	tasks := plainTasks(3)
 	for i, key := range []string{"a", "b", "c"} {
 		tasks[i].Key = key
 	}
+	promise := futures.Task{Key: "approval", NoNotify: true}
+	_, _, err = c.Promise(ctx, promise)
+	require.NoError(t, err)
 	_, err = c.SubmitMany(ctx, tasks[:2])
 	require.NoError(t, err)
 	for _, wait := range []bool{false, true} {
+		promise.WaitForRoom = wait
+		p, _, err := c.Promise(ctx, promise)
+		require.NoError(t, err)
+		require.True(t, p.Existed())
 		tasks[0].WaitForRoom = wait
 		f, err := c.Submit(ctx, tasks[0])
 		require.NoError(t, err)

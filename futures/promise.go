@@ -90,15 +90,15 @@ func (c *Client) promise(ctx context.Context, t Task) (f *Future, token string, 
 	if err != nil {
 		return nil, "", err
 	}
-	done, err := c.admit(ctx, 1, t.WaitForRoom)
+	one := []fdbmodel.Submission{s}
+	done, err := c.admitAll(ctx, one, t.WaitForRoom)
 	if err != nil {
 		return nil, "", err
 	}
 	defer done()
-	if s.Spec.Function == "" {
-		s.Spec.Function = FunctionPromise
+	if one[0].Spec.Function == "" {
+		one[0].Spec.Function = FunctionPromise
 	}
-	one := []fdbmodel.Submission{s}
 	if err := c.identify(one); err != nil {
 		return nil, "", err
 	}

@@ -200,7 +200,7 @@ func (r *registry) close(err error) {
 
 // abandoned is how a future ends for the awaits of a closed registry. It is called under mu.
 func (r *registry) abandoned(id ID) *Settled {
-	return &Settled{Err: fmt.Errorf("await of future %s: %w", id, r.closed)}
+	return &Settled{Err: fmt.Errorf("await of future %s: %w", id, r.closed), abandoned: true}
 }
 
 // takeWanted returns the futures to subscribe to.
