@@ -2,6 +2,7 @@ package futures
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,10 +98,37 @@ func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, e
 		v.Bytes = whole
 	}
 	existed, err := results.Of(c.cluster).Put(ctx, v)
+	if errors.Is(err, ErrIDInUse) {
+		var failed error
+		if existed, failed = c.isPutElsewhere(ctx, &v); failed != nil || existed {
+			err = failed
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &Future{client: c, id: v.ID, existed: existed}, nil
+}
+
+// isPutElsewhere reports whether a future with the id of a value has the same one in the other kind of place: with
+// workers, or stored with the cluster. Which of them takes a value depends on the workers of the time.
+func (c *Client) isPutElsewhere(ctx context.Context, v *results.Value) (bool, error) {
+	row, err := c.cluster.Get(ctx, v.ID)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil || !row.Spec.IsPut() || row.Spec.Codec != cmp.Or(v.Codec, CodecRaw) || row.Result == nil {
+		return false, err
+	}
+	switch object := row.Object(); {
+	case object != "" && v.Object == "":
+		return held.NameOf(v.Bytes) == object, nil
+	case object == "" && v.Object != "" && row.Result.Size == v.Size:
+		e := row.Ending()
+		err := results.Of(c.cluster).Load(ctx, &e)
+		return err == nil && held.NameOf(e.Result.Value) == v.Object, err
+	}
+	return false, nil
 }
 
 // PutValue puts a value, encoded as msgpack, as the result of a future of its type;

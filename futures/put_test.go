@@ -103,6 +103,34 @@ func TestPutIsRepeatable(t *testing.T) {
 	o.requireSound()
 }
 
+// TestAPutIsRepeatedWhereItWasNot has the workers that take objects come and go between two puts of one key: the same
+// content is the same future wherever it is, and other content is refused.
+func TestAPutIsRepeatedWhereItWasNot(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	o.start(64 << 20)
+	const n = futures.PutStored + 1
+	places := []futures.PutOptions{{}, {Stored: true}} // held by a worker, and stored with the cluster
+	for i, key := range []string{"held", "stored"} {
+		first, second := places[i], places[1-i]
+		first.Key, second.Key = key, key
+		f := o.put(patternOf(n), first)
+		require.Equal(t, i == 0, o.isObject(f))
+		again := o.put(patternOf(n), second)
+		require.Equal(t, f.ID(), again.ID())
+		require.True(t, again.Existed())
+		require.Equal(t, i == 0, o.isObject(f), "it stays where it is")
+		for _, other := range [][]byte{patternOf(n + 1), make([]byte, n)} {
+			_, err := o.client.Put(o.ctx, bytes.NewReader(other), second)
+			require.ErrorIs(t, err, futures.ErrIDInUse)
+		}
+		second.Codec = futures.CodecMsgpack
+		_, err := o.client.Put(o.ctx, bytes.NewReader(patternOf(n)), second)
+		require.ErrorIs(t, err, futures.ErrIDInUse)
+	}
+	o.requireSound()
+}
+
 // TestPutObjectsCannotBeRebuilt loses a value that was put, and what takes it.
 func TestPutObjectsCannotBeRebuilt(t *testing.T) {
 	t.Parallel()

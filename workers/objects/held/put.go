@@ -104,6 +104,15 @@ func Refused(err error) error {
 	return err
 }
 
+// NameOf returns the name that the object with a content has.
+func NameOf(content []byte) string {
+	var pieces []objects.Hash
+	for piece := range slices.Chunk(content, objects.PieceSize) {
+		pieces = append(pieces, objects.HashPiece(piece))
+	}
+	return objects.RefOf(int64(len(content)), pieces).Hash.String()
+}
+
 // TakeOptions say how an object is taken.
 type TakeOptions = peer.TakeOptions
 
