@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
@@ -26,6 +27,9 @@ func openHeld(ctx context.Context, dir string, inUse error, e embedded.Options, 
 	case !served && (err != nil || owner.Socket == ""):
 		return nil, false, fmt.Errorf("%w: another process has it open and does not share it: stop that process, or have "+
 			"it share the store, as futura dev and programs with futura.Open do", inUse)
+	case o.Exclusive && owner.PID == os.Getpid():
+		return nil, served, fmt.Errorf("%w: this process has it open: use that store, close it first, or name another one",
+			inUse)
 	case o.Exclusive:
 		return nil, served, fmt.Errorf("%w: %s has it open: stop that process, or name another store", inUse,
 			processOf(owner))

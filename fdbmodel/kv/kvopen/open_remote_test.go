@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -205,6 +206,8 @@ func TestOpenFindsTheHolder(t *testing.T) {
 	}
 
 	fails(kvopen.Options{Exclusive: true}, "process 17 has it open: stop that process")
+	writeRecord(t, dir, fmt.Sprintf(`{"pid":%d,"socket":%q}`, os.Getpid(), socket), 0o600)
+	fails(kvopen.Options{Exclusive: true}, "this process has it open: use that store")
 	for _, bad := range []string{served, `{"pid":17}`, `not JSON`} {
 		writeRecord(t, dir, bad, 0o622)
 		fails(kvopen.Options{}, "does not share it")
