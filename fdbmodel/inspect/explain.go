@@ -264,7 +264,7 @@ func whyDelayed(row *layout.Row) (why []string) {
 	if row.Attempts.Snoozed > 0 {
 		why = append(why, "its function sleeps or asked to be run again later")
 	}
-	if x := row.Exception; x != nil {
+	if x := row.Exception; x != nil && x.Attempt > 0 { // what ends a future that waits delays nothing
 		return append(why, fmt.Sprintf("attempt %d failed (%s): %s", x.Attempt, x.Kind, x.Message))
 	}
 	if n := row.Attempts.Deaths.Len(); n > 0 {

@@ -38,6 +38,11 @@ func TestExplainTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, said(id), "failed for good (expired")
 	require.NotContains(t, said(id), "deadline")
+	require.NoError(t, s.C.Retry(s.Ctx, id))
+	f = s.Claim(s.Worker)
+	require.Len(t, f, 1)
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Snooze: &wait})
+	require.Contains(t, said(id), "because its function sleeps or asked to be run again later.", "no attempt has failed")
 }
 
 // TestExplainASleepAfterADeath does not have a dead worker for the only reason.
