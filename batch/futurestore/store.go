@@ -267,7 +267,8 @@ const maxHost = 64
 func hostOf(arguments []string) string {
 	for _, a := range arguments {
 		if u, err := url.Parse(a); err == nil && u.Scheme != "" && u.Hostname() != "" {
-			return strings.ToLower(u.Hostname()[:min(len(u.Hostname()), maxHost)])
+			host := strings.ToLower(u.Hostname()) // which may make it longer
+			return strings.ToValidUTF8(host[:min(len(host), maxHost)], "")
 		}
 	}
 	return ""
