@@ -239,6 +239,29 @@ func TestAJobThatIsDroppedWhileItIsRetriedStaysDropped(t *testing.T) {
 	})
 }
 
+// TestAParkedJobWhoseEffectFindsNothingFailsAgain: it was not dropped.
+func TestAParkedJobWhoseEffectFindsNothingFailsAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.push(1)
+		var runs atomic.Int64
+		w.stage(jobqueue.StageOptions{Options: jobqueue.Options{MaxAttempts: 1, OnFailure: jobqueue.Park}},
+			func(_ context.Context, _ jobqueue.Job[int], out *jobqueue.Output) error {
+				runs.Add(1)
+				out.Apply(func(context.Context, kv.Tx) error { return fdbmodel.ErrNotFound })
+				return nil
+			})
+		w.settle(time.Second)
+		key := joblog.Consumer{Queue: "in", Name: "stage"}
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, key, 1))
+		w.settle(time.Minute)
+		list, err := joblog.Of(w.cluster).Parked(w.ctx, key, 0, 1)
+		require.NoError(w, err)
+		require.EqualValues(w, 2, list[0].Attempts)
+		require.False(w, list[0].Retrying)
+		require.EqualValues(w, 2, runs.Load(), "it is tried once for each time that it is asked for")
+	})
+}
+
 // TestTroubleOfTheProgressIsOver once it is stored.
 func TestTroubleOfTheProgressIsOver(t *testing.T) {
 	t.Parallel()

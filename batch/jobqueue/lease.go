@@ -323,8 +323,9 @@ func (s *Stage[J]) redo(ctx context.Context, lease *joblog.Lease, e *engine[item
 		return err
 	}
 	if err == nil {
-		if err = lease.Redo(ctx, parked.Index, nil, effects([]*Output{out})); err == nil ||
-			errors.Is(err, fdbmodel.ErrNotFound) || isFatal(err) || ctx.Err() != nil {
+		err = lease.Redo(ctx, parked.Index, nil, effects([]*Output{out}))
+		dropped := errors.Is(err, fdbmodel.ErrNotFound) && !errors.As(err, new(*applyError))
+		if err == nil || dropped || isFatal(err) || ctx.Err() != nil {
 			return err
 		}
 	}
