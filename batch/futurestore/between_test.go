@@ -115,27 +115,109 @@ func TestNoItemIsRemovedFromABatchThatIsOpenAgain(t *testing.T) {
 	})
 }
 
-// TestADeleteThatWasCutOffIsCompleted ends the process that deletes a batch before each of its transactions.
+// TestADeleteThatWasCutOffIsCompleted ends the process that deletes a batch before each of its transactions. Another
+// Delete removes the rest, and so does a Sweep unless nothing has begun.
 func TestADeleteThatWasCutOffIsCompleted(t *testing.T) {
-	ctx, cut := t.Context(), func() {}
+	for name, finish := range map[string]func(m *meeting, begun bool) error{
+		"delete": func(m *meeting, _ bool) error { return m.other.Delete(m.Context(), m.b.ID) },
+		"sweep": func(m *meeting, begun bool) error {
+			if !begun {
+				return m.other.Delete(m.Context(), m.b.ID)
+			}
+			return m.other.Sweep(m.Context(), time.Now(), time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cut := t.Context(), func() {}
+			meet(t, func(m *meeting) func() error {
+				m.cancelled()
+				ctx, cut = context.WithCancel(m.Context())
+				return func() error { return m.one.Delete(ctx, m.b.ID) }
+			}, func(*meeting) { cut() }, func(m *meeting, err error) {
+				cut()
+				m.data.db.underWay.Wait()
+				_, gone := m.other.Get(m.Context(), m.b.ID)
+				if gone == nil {
+					require.Error(m, err)
+					require.Equal(m, len(m.arguments), m.progress()[batch.PermanentlyFailed])
+				}
+				if err = finish(m, gone != nil); err != nil {
+					require.ErrorIs(m, err, batch.ErrNotFound)
+				}
+				_, err = batches.Of(m.data.cluster).Get(m.Context(), m.b.ID)
+				require.ErrorIs(m, err, fdbmodel.ErrNotFound)
+			})
+		})
+	}
+}
+
+// TestACancelIsNotOverwritten has a batch be cancelled while it is found to be done.
+func TestACancelIsNotOverwritten(t *testing.T) {
+	cancelled := 0
 	meet(t, func(m *meeting) func() error {
-		m.cancelled()
-		ctx, cut = context.WithCancel(m.Context())
-		return func() error { return m.one.Delete(ctx, m.b.ID) }
-	}, func(*meeting) { cut() }, func(m *meeting, err error) {
-		cut()
-		m.data.db.underWay.Wait()
-		if _, gone := m.other.Get(m.Context(), m.b.ID); gone == nil {
-			require.Error(m, err)
-			require.Equal(m, len(m.arguments), m.progress()[batch.PermanentlyFailed])
+		m.arguments = m.arguments[:1]
+		require.NoError(m, m.other.Create(m.Context(), m.b, m.arguments))
+		s, c := &store{m.other, m.data}, batch.Chunk{ID: "chunk", Batch: m.b.ID, Worker: m.b.ID}
+		_, err := s.Assign(m.Context(), &c, []int{0})
+		require.NoError(m, err)
+		execute(m.T, s, c, []batch.Completion{{Index: 0}})
+		return func() error { _, err := m.one.Settle(m.Context(), m.b.ID, time.Now()); return err }
+	}, func(m *meeting) {
+		if err := m.other.Cancel(m.Context(), m.b.ID, "enough", time.Now()); err != nil {
+			require.ErrorIs(m, err, batch.ErrState)
+			return
 		}
-		require.NoError(m, m.other.Sweep(m.Context(), time.Now(), time.Hour))
-		if err = m.other.Delete(m.Context(), m.b.ID); err != nil {
-			require.ErrorIs(m, err, batch.ErrNotFound)
+		m.b.Status = batch.PermanentlyFailed
+		cancelled++
+	}, func(m *meeting, err error) {
+		require.NoError(m, err)
+		got, err := m.other.Get(m.Context(), m.b.ID)
+		require.NoError(m, err)
+		if m.b.Status == batch.PermanentlyFailed {
+			require.Equal(m, batch.PermanentlyFailed, got.Status)
+			require.Equal(m, "enough", got.Reason)
 		}
-		_, err = batches.Of(m.data.cluster).Get(m.Context(), m.b.ID)
-		require.ErrorIs(m, err, fdbmodel.ErrNotFound)
 	})
+	require.Positive(t, cancelled)
+}
+
+// TestWaitingItemsWait has items be given out while they are listed as waiting.
+func TestWaitingItemsWait(t *testing.T) {
+	var waiting []batch.Item
+	meet(t, func(m *meeting) func() error {
+		require.NoError(m, m.other.Create(m.Context(), m.b, m.arguments))
+		return func() (err error) {
+			waiting, _, err = m.one.Waiting(m.Context(), m.b.ID, time.Now(), len(m.arguments))
+			return err
+		}
+	}, func(m *meeting) {
+		c := batch.Chunk{ID: "chunk", Batch: m.b.ID, Worker: m.b.ID}
+		_, err := (&store{m.other, m.data}).Assign(m.Context(), &c, []int{0, 1, 148, 149})
+		require.NoError(m, err)
+	}, func(m *meeting, err error) {
+		require.NoError(m, err)
+		for i := range waiting {
+			require.Equal(m, batch.Created, waiting[i].Status)
+		}
+	})
+	require.Len(t, waiting, 150, "of the last call, which met none")
+}
+
+// TestASweepGoesOnBehindWhatItRemoves has more batches that are no longer made than a page.
+func TestASweepGoesOnBehindWhatItRemoves(t *testing.T) {
+	t.Parallel()
+	d := newData(t)
+	for i := range 102 {
+		require.NoError(t, batches.Of(d.cluster).Create(t.Context(), &layout.BatchRecord{
+			ID: fmt.Sprint("left-", i), Template: []byte("{}"), Queue: layout.DefaultQueue, CreatedAt: 1, Maker: "gone",
+		}))
+	}
+	s := futurestore.New(d.cluster, futurestore.Options{})
+	require.ErrorIs(t, s.Delete(t.Context(), "left-0"), batch.ErrNotFound, "it is being made")
+	require.NoError(t, s.Sweep(t.Context(), time.Now(), time.Hour))
+	left, err := batches.Of(d.cluster).List(t.Context(), "", 1)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // TestASweepLeavesABatchThatIsMadeAfterAll has the call that was interrupted be repeated during a sweep.

@@ -88,11 +88,14 @@ func TestNothingIsGivenOutOfABatchThatIsBeingCancelled(t *testing.T) {
 	s := &store{futurestore.New(d.cluster, futurestore.Options{}), d}
 	b := &batch.Batch{ID: "11111111-2222-4333-8444-555555555555", Template: suiteFunction, MaxAttempts: 1}
 	require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}}))
-	_, err := batches.Of(d.cluster).Update(t.Context(), b.ID, func(r *layout.BatchRecord) (bool, error) {
-		r.CancelledAt, r.Reason = 7, "enough"
-		return true, nil
-	})
-	require.NoError(t, err)
+	begin := func() {
+		_, err := batches.Of(d.cluster).Update(t.Context(), b.ID, func(r *layout.BatchRecord) (bool, error) {
+			r.CancelledAt, r.Reason = 7, "enough"
+			return true, nil
+		})
+		require.NoError(t, err)
+	}
+	begin()
 	assigned, err := s.Assign(t.Context(), &batch.Chunk{ID: "chunk", Batch: b.ID, Worker: "w"}, []int{0})
 	require.NoError(t, err)
 	require.Empty(t, assigned)
@@ -105,4 +108,12 @@ func TestNothingIsGivenOutOfABatchThatIsBeingCancelled(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, batch.InProgress, got.Status)
 	require.Empty(t, got.Reason)
+	// Another cancel completes the first one.
+	begin()
+	require.NoError(t, s.Cancel(t.Context(), b.ID, "too much", time.Now()))
+	got, err = s.Get(t.Context(), b.ID)
+	require.NoError(t, err)
+	require.Equal(t, batch.PermanentlyFailed, got.Status)
+	require.Equal(t, "enough", got.Reason)
+	require.EqualValues(t, 7, got.FinishedAt.UnixMilli())
 }

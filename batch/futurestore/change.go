@@ -190,9 +190,6 @@ func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) er
 	return translate(err)
 }
 
-// errCompleted ends what is left of a cancel that another call has completed.
-var errCompleted = errors.New("the cancel is complete")
-
 // completeCancel ends a batch whose cancel has begun. Each item is over, or asked
 // to stop for good, before the batch says so. Items that start over once another call has
 // completed it stay.
@@ -200,20 +197,16 @@ func (s *Store) completeCancel(ctx context.Context, r *layout.BatchRecord) (layo
 	at := r.CancelledAt
 	goesOn := func(r *layout.BatchRecord) bool { return r.CancelledAt == at }
 	b, err := batchOf(r)
-	if err == nil && at != 0 {
+	if err == nil {
 		err = s.eachPage(ctx, &b, func(ids []layout.ID) error {
-			did, err := s.batches.Cancel(ctx, b.ID, ids, r.Reason, goesOn)
-			if err == nil && !did {
-				err = errCompleted
-			}
-			return err
+			return s.batches.Cancel(ctx, b.ID, ids, r.Reason, goesOn)
 		})
 	}
-	if err != nil && !errors.Is(err, errCompleted) {
+	if err != nil {
 		return *r, err
 	}
 	return s.batches.Update(ctx, r.ID, func(r *layout.BatchRecord) (bool, error) {
-		if r.CancelledAt == 0 || !goesOn(r) {
+		if !goesOn(r) {
 			return false, nil
 		}
 		r.Status, r.FinishedAt, r.CancelledAt = int(batch.PermanentlyFailed), r.CancelledAt, 0

@@ -41,3 +41,26 @@ func TestAnUnknownCommitCountsNoItemTwice(t *testing.T) {
 		require.Equal(t, batch.InProgress, got.Status, tag)
 	}
 }
+
+// TestAChunkIsReleasedAlone has two heads give a worker items of a batch, one of them by indexes that come twice.
+func TestAChunkIsReleasedAlone(t *testing.T) {
+	t.Parallel()
+	d := newData(t)
+	s := &store{futurestore.New(d.cluster, futurestore.Options{}), d}
+	b := &batch.Batch{ID: "11111111-2222-4333-8444-555555555555", Template: suiteFunction, MaxAttempts: 1}
+	require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}, {"b"}, {"c"}}))
+	one, other := batch.Chunk{ID: "one", Batch: b.ID, Worker: "w"}, batch.Chunk{ID: "other", Batch: b.ID, Worker: "w"}
+	assigned, err := s.Assign(t.Context(), &one, []int{2, 0, 0, 2, -1, 9})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 2}, assigned)
+	require.Equal(t, 2, one.Items)
+	assigned, err = s.Assign(t.Context(), &other, []int{1})
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, assigned)
+	released, err := s.Release(t.Context(), b.ID, one.ID)
+	require.NoError(t, err)
+	require.Equal(t, 2, released)
+	progress, err := s.Progress(t.Context(), b.ID)
+	require.NoError(t, err)
+	require.Equal(t, 1, progress[batch.InProgress])
+}

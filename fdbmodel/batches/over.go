@@ -62,21 +62,19 @@ func (s *Batches) Retry(ctx context.Context, id string, items []layout.ID, open 
 }
 
 // Cancel cancels items of a batch, at most fdbmodel.MaxAssign of them, unless may returns false for the batch: then it
-// does nothing, and reports false. It returns fdbmodel.ErrNotFound. An unknown commit is retried and harmless.
+// does nothing. It returns fdbmodel.ErrNotFound. An unknown commit is retried and harmless.
 func (s *Batches) Cancel(ctx context.Context, id string, items []layout.ID, reason string,
 	may func(*layout.BatchRecord) bool,
-) (did bool, err error) {
-	_, err = s.cluster.Change(ctx, kv.Options{Tag: "futura-cancel"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
-		did = false
+) error {
+	_, err := s.cluster.Change(ctx, kv.Options{Tag: "futura-cancel"}, func(tx kv.Attempt, w *fdbmodel.WriteSet) error {
 		b, err := s.read(ctx, tx, id)
 		if err != nil || !may(&b) {
 			return err
 		}
-		did = true
 		_, err = w.CancelMany(ctx, items, reason)
 		return err
 	})
-	return did && err == nil, err
+	return err
 }
 
 // Bury begins the removal of a batch that may returns nil for: it is not made any more, and nobody makes it again, so

@@ -2,6 +2,7 @@ package mutants
 
 // batchMutants are faults in how a head drives batches.
 func batchMutants() []mutant {
+	const store = "batch/futurestore/"
 	resumes := suites{{of: "batch/head", run: "ResumedAtOnce"}}
 	return []mutant{
 		{name: "batches are resumed one after the other", file: "batch/head/head.go", by: resumes,
@@ -16,6 +17,15 @@ func batchMutants() []mutant {
 		{name: "a worker that does not hear of a cancel runs on", file: "batch/head/record.go",
 			by:  suites{{of: "batch/head", run: "HearOfACancel"}},
 			old: "\t\t\tr.stopped = false\n", new: ""},
+		{name: "the chunk of another head is released", file: store + "change.go",
+			by:  suites{{of: "batch/futurestore", run: "ReleasedAlone"}},
+			old: "a.Reason == chunk && a.Assigned", new: "a.Assigned"},
+		{name: "what a delete left behind stays", file: store + "change.go",
+			by:  suites{{of: "batch/futurestore", run: "ADeleteThatWasCutOff"}},
+			old: "!batches.IsBuried(r) && now.Sub", new: "now.Sub"},
+		{name: "a cancelled batch is done", file: store + "settle.go",
+			by:  suites{{of: "batch/futurestore", run: "NotOverwritten"}},
+			old: "\t\tif !isOpen(r) {\n", new: "\t\tif false {\n"},
 		{name: "items of a lost chunk stay", file: "batch/head/cluster.go", by: suites{{of: "batch/head", run: "LostChunk"}},
 			old: "r.cluster.DiscardMany(ctx, r.lost)", new: "r.cluster.DiscardMany(ctx, r.lost[:0])"},
 		{name: "a peer has the id of its worker", file: "batch/head/driver.go", by: suites{{of: "batch/head", run: "Peer"}},
