@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
@@ -73,6 +74,32 @@ func TestRoomIsKeptForWhatIsClaimed(t *testing.T) {
 	require.False(t, beat.NoRoom)
 	k.fill(t, 6, 200_000)
 	require.Zero(t, k.allow(0, 8, now.Add(fullPatience)), "its patience begins again")
+}
+
+// TestClaimsLeaveRoomForObjects has a store with room for four more results, of which a worker has claimed two. What is
+// stored in memory is not there for functions.
+func TestClaimsLeaveRoomForObjects(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, layout.Config{}, clock.NewVirtual(epoch))
+	w, err := FromCluster(b.cluster, Options{Slots: 8})
+	require.NoError(t, err)
+	m := &membership{worker: w, kept: storeOf(t, 1<<20)}
+	m.kept.fill(t, 1, 200_000)
+	object, other := &job{membership: m}, &job{membership: m}
+	object.future.Spec, other.future.Spec = &layout.Spec{AsObject: true}, &layout.Spec{}
+	w.slots.queue = []*job{object, other}
+	w.slots.running = map[*job]struct{}{{membership: m, future: object.future}: {}, other: {}}
+	request := fdbmodel.ClaimRequest{Max: 8, Free: layout.Resources{RAM: 1 << 20}}
+	m.fitStore(&request)
+	require.Equal(t, 2, *request.Objects)
+	require.EqualValues(t, 1<<20-m.kept.store.Stats().MemoryUsed, request.Free.RAM)
+	require.True(t, w.slots.waiting)
+	request = fdbmodel.ClaimRequest{Max: 2, Free: layout.Resources{RAM: 10}}
+	w.slots.waiting = false
+	m.fitStore(&request)
+	require.Nil(t, request.Objects, "there is room for all")
+	require.Zero(t, request.Free.RAM)
+	require.False(t, w.slots.waiting)
 }
 
 // TestOneLargeResultIsNotExpectedForever has what no empty store could hold, and what
