@@ -72,6 +72,20 @@ func (b *blobs) drop(name blobName, item layout.ID) {
 	}
 }
 
+// close ends the use of all results.
+func (b *blobs) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, sources := range b.known {
+		for _, s := range sources {
+			if s.spool != nil {
+				s.spool.close()
+			}
+		}
+	}
+	clear(b.known)
+}
+
 // last returns where a blob is, nil if it is not here.
 func (b *blobs) last(name blobName) *blobSource {
 	b.mu.Lock()

@@ -186,15 +186,18 @@ func (j *journal) next() (next []keptEnd) {
 	return next
 }
 
-// writeEnds writes ends, and queues them for their heads.
+// writeEnds writes ends, and queues them for their heads. Of an item that ends twice the first end counts.
 func (j *journal) writeEnds(ctx context.Context, ends []keptEnd) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	var rows []kv.KeyValue
+	written := make(map[place]bool, len(ends))
 	for _, e := range ends {
-		if !e.chunk.wants(e.index) {
+		at := place{e.chunk, e.index}
+		if written[at] || !e.chunk.wants(e.index) {
 			continue
 		}
+		written[at] = true
 		value, err := json.Marshal(&itemRow{Outcome: e.outcome, Size: e.size, Discarded: e.discarded})
 		if err != nil {
 			return err
@@ -345,7 +348,8 @@ type stored struct {
 	values map[int]*spool
 }
 
-// read returns all chunks by their owners, and the keys that this version does not write.
+// read returns all chunks by their owners, and the keys that this version does not write. The caller closes the
+// chunks, with an error too.
 func (j *journal) read(ctx context.Context) (all map[string]*stored, foreign [][]byte, err error) {
 	all, prefix := map[string]*stored{}, chunkKeys()
 	err = j.worker.node.cluster.EachKey(ctx, kv.Prefix(prefix), func(found kv.KeyValue) error {
@@ -389,12 +393,14 @@ func (s *stored) add(kind string, index int, first bool, value []byte) (err erro
 	case kind == rowItem && (first || s.items[index] != nil):
 		s.items[index] = append(s.items[index], value...)
 	case kind == rowValue:
-		if s.values[index] == nil {
-			if s.values[index], err = newSpool(); err != nil {
+		at := s.values[index]
+		if at == nil {
+			if at, err = newSpool(); err != nil {
 				return err
 			}
+			s.values[index] = at
 		}
-		_, err = s.values[index].Write(value)
+		_, err = at.Write(value)
 	}
 	return err
 }
@@ -415,4 +421,5 @@ func (s *stored) close() {
 	for _, v := range s.values {
 		v.close()
 	}
+	clear(s.values)
 }

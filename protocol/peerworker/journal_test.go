@@ -290,6 +290,33 @@ func TestSmallResultsDontWaitForLargeOnes(t *testing.T) {
 	require.Equal(t, [][]int64{{1, maxWrite}, {2}, {9}, {8}}, sizes)
 }
 
+// TestAnItemThatEndsTwiceAtOnceHasItsFirstEnd has both ends of an item in one flush: the head gets the one that a
+// restart would find.
+func TestAnItemThatEndsTwiceAtOnceHasItsFirstEnd(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	o := options(n)
+	o.State = t.TempDir()
+	w, called, release := holding(t, o)
+	r := start(t, w, n)
+	m := goOrder("held", "a")
+	h.keepsAll(m)
+	require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
+	<-called
+	c := r.chunk(chunkName{headID, m.ChunkID})
+	first := ended{outcome: returned(0, "the first end"), discarded: true}
+	second := ended{outcome: returned(0, "the second end"), discarded: true}
+	require.NoError(t, r.journal.writeAll(t.Context(), []keptEnd{{c, first}, {c, second}}))
+	all, _, err := r.journal.read(t.Context())
+	require.NoError(t, err)
+	row, err := all[c.owner].item(0)
+	require.NoError(t, err)
+	require.Equal(t, first.outcome, row.Outcome)
+	close(release)
+	r.crash()
+}
+
 // TestUnknownCommitsOfTheJournal has commits of the journal get lost, or only their answers, before
 // and after the worker dies.
 func TestUnknownCommitsOfTheJournal(t *testing.T) {

@@ -275,6 +275,9 @@ func (l *link) tell(ctx context.Context, c *chunk) (told bool, err error) {
 		return false, err
 	}
 	l.heed(ctx, c, ack)
+	if ack.Code == protocol.CodeNotAuthorized {
+		return false, fmt.Errorf("it does not know this worker: %.200q", ack.Message)
+	}
 	return true, nil
 }
 

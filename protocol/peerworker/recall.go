@@ -22,6 +22,11 @@ type recalled struct {
 // that it still wants it.
 func (w *Worker) recall(ctx context.Context) error {
 	all, foreign, err := w.journal.read(ctx)
+	defer func() {
+		for _, s := range all {
+			s.close()
+		}
+	}()
 	if err != nil {
 		return err
 	}
@@ -42,12 +47,10 @@ func (w *Worker) recall(ctx context.Context) error {
 				"error", err)
 			fallthrough
 		case r.order == nil:
-			s.close()
 			gone = append(gone, &chunk{owner: owner})
 		case !w.mayOrder(r.order.name.head):
 			w.log.Warn("an order of a head that this worker does not serve waits for a start with that head",
 				"head", r.order.name.head, "chunk", r.order.name.chunk)
-			s.close()
 		default:
 			found = append(found, r)
 		}
@@ -59,7 +62,6 @@ func (w *Worker) recall(ctx context.Context) error {
 	slices.SortFunc(found, func(a, b recalled) int { return cmp.Compare(a.number, b.number) })
 	for _, r := range found {
 		w.recallChunk(r)
-		r.close()
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"testing"
 	"time"
 
@@ -52,7 +53,20 @@ func TestResultsOfAnySizeAreRemembered(t *testing.T) {
 	h.keepsAll(m)
 	require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
 	r.awaitEnded(m)
+	var open []*spool
+	r.blobs.mu.Lock()
+	for _, sources := range r.blobs.known {
+		for _, s := range sources {
+			open = append(open, s.spool)
+		}
+	}
+	r.blobs.mu.Unlock()
+	require.Len(t, open, 3)
 	r.crash()
+	for _, s := range open {
+		_, err := s.file.Stat()
+		require.ErrorIs(t, err, os.ErrClosed)
+	}
 
 	r, h = again(t, o, nil)
 	var fetched [][]byte
@@ -152,6 +166,36 @@ func TestWhatALaterChunkHadDoesNotRunAgain(t *testing.T) {
 	require.Equal(t, "b", <-called)
 	require.Empty(t, called)
 	r.idle()
+}
+
+// TestARecalledChunkWaitsForItsHead has a head that forgets the worker between its hello and the report of a chunk, and
+// then does not want the chunk: nothing of it runs.
+func TestARecalledChunkWaitsForItsHead(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	o := options(n)
+	o.State = t.TempDir()
+	w, called, _ := holding(t, o)
+	r := start(t, w, n)
+	require.Equal(t, protocol.CodeAccepted, h.order(goOrder("held", "a")).Code)
+	<-called
+	r.crash()
+
+	n = newMemory()
+	h = newHead(t, n, headID)
+	o.Network = n
+	h.told = func(*protocol.WorkOrderProgress) *protocol.Ack {
+		if len(h.hellos) == 1 {
+			return &protocol.Ack{Code: protocol.CodeNotAuthorized}
+		}
+		return &protocol.Ack{Code: protocol.CodeGone}
+	}
+	w, called, _ = holding(t, o)
+	r = start(t, w, n)
+	h.await("the second hello", func() bool { return len(h.hellos) == 2 })
+	r.idle()
+	require.Empty(t, called)
 }
 
 // TestACancelIsRemembered has a worker die while an item that was cancelled still runs.

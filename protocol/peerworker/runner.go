@@ -406,6 +406,16 @@ func (r *runner) dropSpool(id layout.ID) {
 	}
 }
 
+// close ends the use of what was not taken.
+func (r *runner) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.spools {
+		s.close()
+	}
+	clear(r.spools)
+}
+
 func cancelledOutcome(reason string) protocol.Outcome {
 	return *failure(0, &layout.Exception{Kind: layout.KindCancelled, Message: reason})
 }

@@ -175,6 +175,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if ended := node.drain(); !errors.Is(err, ended) { // else drain has told it
 		err = errors.Join(err, ended)
 	}
+	w.blobs.close()
+	w.runner.close()
 	return errors.Join(err, node.db.Close())
 }
 
