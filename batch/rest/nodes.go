@@ -20,6 +20,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // An execution on several workers is a future for each, assigned to it. They are made
@@ -137,6 +138,9 @@ func (s *server) assignNodes(ctx context.Context, first layout.ID, e *execution)
 			return len(tasks), release, err
 		}
 		release() // one of them has gone since, and nothing was made
+		if failed := clock.Sleep(ctx, clock.Real{}, rollCallLook); failed != nil {
+			return 0, func() {}, err
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -155,6 +156,28 @@ func TestOneOfTwoExecutionsWithAKeyIsMade(t *testing.T) {
 			require.EqualValues(t, numbers[0], counts.Total(layout.Realized), "no future is left over")
 		})
 	}
+}
+
+// TestAnExecutionLooksAgainAfterAPause has three roll calls that workers answer which have gone by the time of the
+// submit.
+func TestAnExecutionLooksAgainAfterAPause(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	choose := func(found []head.Candidate, _ int, _ string) ([]head.Candidate, func()) {
+		chosen := slices.Clone(found[:1])
+		if calls++; calls <= 3 {
+			chosen[0].Worker = "gone"
+		}
+		return chosen, func() {}
+	}
+	c, f := newCrew(t, rest.Options{Choose: choose})
+	c.add("a", workers.Options{})
+	var answer executed
+	began := time.Now()
+	f.send("POST", executePath, vote(-1, "")).Into(200, &answer)
+	require.Equal(t, "200", answer.Code)
+	require.Equal(t, 4, calls)
+	require.GreaterOrEqual(t, time.Since(began), 600*time.Millisecond)
 }
 
 // TestAnswersOfAnExecution goes through those that are not whole: failures, too few
