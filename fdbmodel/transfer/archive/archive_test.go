@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -86,6 +87,14 @@ func sortItems(items []item) {
 			items[j], items[j-1] = items[j-1], items[j]
 		}
 	}
+}
+
+func TestAHeadThatIsTooLargeIsNotWritten(t *testing.T) {
+	t.Parallel()
+	var file bytes.Buffer
+	_, err := NewWriter(&file, Head{Rows: []string{strings.Repeat("x", MaxFrame)}})
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.Zero(t, file.Len())
 }
 
 // TestEveryFlippedBitAndCutIsFound changes a file in each place.

@@ -58,7 +58,7 @@ var (
 	// ErrDamaged is returned when the bytes of a file are not those that were
 	// written.
 	ErrDamaged = errors.New("archive: the file is damaged")
-	// ErrTooLarge is returned when an item exceeds the limits of a store.
+	// ErrTooLarge is returned when an item exceeds the limits of a store, or a head that of a frame.
 	ErrTooLarge = errors.New("archive: item is too large")
 )
 

@@ -22,14 +22,18 @@ type Writer struct {
 	items int64
 }
 
-// NewWriter begins a file.
+// NewWriter begins a file. It returns ErrTooLarge, and writes nothing, for a head that no Reader takes.
 func NewWriter(w io.Writer, head Head) (*Writer, error) {
 	a := &Writer{w: w, sum: sha256.New()}
-	if _, err := w.Write(binary.BigEndian.AppendUint16([]byte(magic), Version)); err != nil {
-		return nil, err
-	}
 	b, err := json.Marshal(&head)
 	if err != nil {
+		return nil, err
+	}
+	if len(b) > MaxFrame {
+		return nil, fmt.Errorf("%w: a head of %d bytes that names %d prefixes of rows, at most %d bytes: name fewer, "+
+			"or shorter ones that cover them", ErrTooLarge, len(b), len(head.Rows), MaxFrame)
+	}
+	if _, err := w.Write(binary.BigEndian.AppendUint16([]byte(magic), Version)); err != nil {
 		return nil, err
 	}
 	return a, a.write(frameHead, b)
