@@ -58,6 +58,9 @@ func (s *Manifests) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := s.archive(r.Context(), cid)
+	if m == nil {
+		return // the client has gone
+	}
 	defer s.archives.leave(cid, m)
 	switch {
 	case errors.Is(m.err, fdbmodel.ErrNotFound):
@@ -72,7 +75,8 @@ func (s *Manifests) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// archive returns the archive of a module, or why it can't be read. The caller leaves it.
+// archive returns the archive of a module, or why it can't be read. The caller leaves it. It returns nil, and there is
+// nothing to leave, if ctx ends while another request reads the module.
 func (s *Manifests) archive(ctx context.Context, cid string) *sentModule {
 	for {
 		reads := false
@@ -84,7 +88,12 @@ func (s *Manifests) archive(ctx context.Context, cid string) *sentModule {
 			}
 			return archiveOf(code)
 		})
-		<-m.ready
+		select {
+		case <-m.ready:
+		case <-ctx.Done():
+			s.archives.leave(cid, m)
+			return nil
+		}
 		cutOff := errors.Is(m.err, context.Canceled) || errors.Is(m.err, context.DeadlineExceeded)
 		if reads || !cutOff || ctx.Err() != nil {
 			return m

@@ -112,6 +112,10 @@ func TestARequestThatEndsTakesNoOtherWithIt(t *testing.T) {
 		}
 		ending, end := context.WithCancel(ctx)
 		first, second := get(ending), get(ctx)
+		waiting, leave := context.WithCancel(ctx)
+		third := get(waiting)
+		leave()
+		<-third // while the first one still reads
 		end()
 		require.Equal(t, http.StatusServiceUnavailable, <-first)
 		require.Equal(t, http.StatusOK, <-second)
