@@ -229,7 +229,7 @@ func commitStage[J any](ctx context.Context, lease *joblog.Lease, from, to uint6
 // be tried again. The loss of the lease ends the engine.
 func (s *Stage[J]) beatLoop(ctx context.Context, lease *joblog.Lease, e *engine[item[J]], again *retries) {
 	const retriesAtOnce = 100
-	trimmed := e.processed()
+	trimmed, warned := e.processed(), false
 	for {
 		most := retriesAtOnce
 		if again.busy.Load() {
@@ -249,8 +249,14 @@ func (s *Stage[J]) beatLoop(ctx context.Context, lease *joblog.Lease, e *engine[
 			again.busy.Store(true)
 			again.jobs <- asked // there is room while none is under way
 		}
-		if processed := e.processed(); s.log != nil && processed > trimmed && s.log.Trim(ctx) == nil {
-			trimmed = processed
+		if processed := e.processed(); s.log != nil && processed > trimmed {
+			err := s.log.Trim(ctx)
+			if err == nil {
+				trimmed = processed
+			} else if ctx.Err() == nil && !warned {
+				s.options.Logger.Warn("jobs that are done could not be removed from their log; retrying", "error", err)
+			}
+			warned = err != nil
 		}
 		next := s.options.Clock.Now().Add(s.cluster.Config().Heartbeat)
 		if clock.Wait(ctx, s.options.Clock, next) != nil {

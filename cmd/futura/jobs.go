@@ -80,7 +80,11 @@ func jobsRows(log *httpapi.JobLog) (rows [][]string) {
 		if c.Error != "" {
 			stuck = fmt.Sprintf("job %d, %s: %s", c.Failing, wording.Count(c.Attempts, "attempt"), c.Error)
 		}
-		rows = append(rows, []string{log.Queue, jobs, c.Name, strconv.FormatInt(c.Processed, 10), behind, parked, c.Process,
+		processed := strconv.FormatInt(c.Processed, 10)
+		if c.Unreadable {
+			processed = "unreadable"
+		}
+		rows = append(rows, []string{log.Queue, jobs, c.Name, processed, behind, parked, c.Process,
 			stuck})
 	}
 	if len(log.Consumers) == 0 {

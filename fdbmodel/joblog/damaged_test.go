@@ -54,6 +54,30 @@ func TestADamagedLogOfJobsIsLeftOut(t *testing.T) {
 	require.GreaterOrEqual(t, len(report.Problems), 7)
 }
 
+// TestADamagedConsumerHidesNoOther has the progress of one of two consumers damaged, and the lease of a third: the log
+// is shown with all of them, and keeps its jobs.
+func TestADamagedConsumerHidesNoOther(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 4)
+	require.NoError(t, takeJobs(s, joblog.Take{}).Commit(s.Ctx, 0, 2, nil, joblog.Effects{}))
+	keys := joblog.Keys(s.C.Keys())
+	s.Store(keys.Progress("q", "bad"), []byte{layout.RecordVersion, 0xc1})
+	q, err := joblog.Of(s.C).Get(s.Ctx, "q")
+	require.NoError(t, err)
+	require.Equal(t, joblog.ConsumerState{Name: "bad", Unreadable: true}, q.Consumers[0])
+	require.EqualValues(t, 2, q.Consumers[1].Progress.Index)
+	require.NotNil(t, q.Consumers[1].Lease)
+	s.Store(keys.Lease("q", "c"), []byte{layout.RecordVersion, 0xc1})
+	q, err = joblog.Of(s.C).Get(s.Ctx, "q")
+	require.NoError(t, err)
+	require.True(t, q.Consumers[1].Unreadable)
+	require.EqualValues(t, 2, q.Consumers[1].Progress.Index)
+	_, err = joblog.Of(s.C).Trim(s.Ctx, "q", 0)
+	require.ErrorIs(t, err, layout.ErrBadRecord)
+	require.ErrorContains(t, err, `"bad"`)
+}
+
 // TestADamagedParkedJobHoldsUpNoOther damages parked jobs whose retry was asked for: the consumer keeps its
 // lease, and others are listed and retried, however few are asked for.
 func TestADamagedParkedJobHoldsUpNoOther(t *testing.T) {

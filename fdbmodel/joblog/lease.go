@@ -299,22 +299,24 @@ func (s *Logs) applyEffects(ctx context.Context, tx kv.Tx, effects Effects) erro
 	return nil
 }
 
-// jobProgress returns the progress of all consumers of a log, by their names.
-func (s *Logs) jobProgress(ctx context.Context, tx kv.Reader, queue string) (map[string]Progress, error) {
+// jobProgress returns the progress of all consumers of a log, by their names, and why that of others can't be read.
+func (s *Logs) jobProgress(ctx context.Context, tx kv.Reader, queue string,
+) (all map[string]Progress, unreadable map[string]error, err error) {
 	prefix := s.keys.part(queue, progressPart)
-	all := map[string]Progress{}
+	all, unreadable = map[string]Progress{}, map[string]error{}
 	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{}).Wait(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, item := range page.Items {
 		var p Progress
 		rest := tuple.NewReader(item.Key[len(prefix):])
 		name := rest.Text()
 		if err := errors.Join(rest.Err(), layout.Decode(item.Key, item.Value, &p)); err != nil {
-			return nil, err
+			unreadable[name] = err
+			continue
 		}
 		all[name] = p
 	}
-	return all, nil
+	return all, unreadable, nil
 }

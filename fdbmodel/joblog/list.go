@@ -29,6 +29,8 @@ type ConsumerState struct {
 	Progress Progress
 	// Lease is nil if no process holds it. The holder may be dead.
 	Lease *LeaseRecord
+	// Unreadable is set if the progress or the lease can't be read: it is zero then.
+	Unreadable bool
 	// Parked is how many jobs are put aside, counted up to MaxParkedCount.
 	Parked int
 	sign   []byte // the lease as it is stored
@@ -126,12 +128,15 @@ func (s *Logs) Get(ctx context.Context, queue string) (q Log, err error) {
 		if q.First, err = s.readFirst(ctx, tx.Snapshot(), queue); err != nil {
 			return err
 		}
-		progress, err := s.jobProgress(ctx, tx.Snapshot(), queue)
+		progress, unreadable, err := s.jobProgress(ctx, tx.Snapshot(), queue)
 		if err != nil {
 			return err
 		}
+		for name := range unreadable {
+			progress[name] = Progress{}
+		}
 		for name, p := range progress {
-			state := ConsumerState{Name: name, Progress: p}
+			state := ConsumerState{Name: name, Progress: p, Unreadable: unreadable[name] != nil}
 			if err := s.addHolder(ctx, tx.Snapshot(), queue, &state); err != nil {
 				return err
 			}
@@ -173,7 +178,7 @@ func (s *Logs) addHolder(ctx context.Context, tx kv.Reader, queue string, state 
 	if value != nil {
 		state.sign, state.Lease = value, &LeaseRecord{}
 		if err := layout.Decode(key, value, state.Lease); err != nil {
-			return err
+			state.Lease, state.Unreadable = nil, true
 		}
 	}
 	page, err := parked.Wait(ctx)

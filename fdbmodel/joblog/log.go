@@ -251,7 +251,8 @@ func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (j
 // the last keep of those. It removes none from a log without consumers, and returns
 // the lowest index that is left. It also forgets producers that were not named by
 // the user and have appended nothing for a day: it looks at 1,000, and in its next call
-// at those behind them. An unknown commit is retried and harmless.
+// at those behind them. It returns ErrNewerRecord or ErrBadRecord, and removes nothing, if the progress of a consumer
+// can't be read. An unknown commit is retried and harmless.
 func (s *Logs) Trim(ctx context.Context, queue string, keep int64) (first int64, err error) {
 	var looked []byte
 	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-trim"}, func(tx kv.Attempt) error {
@@ -259,9 +260,12 @@ func (s *Logs) Trim(ctx context.Context, queue string, keep int64) (first int64,
 		if first, err = s.readFirst(ctx, tx, queue); err != nil {
 			return err
 		}
-		progress, err := s.jobProgress(ctx, tx.Snapshot(), queue)
+		progress, unreadable, err := s.jobProgress(ctx, tx.Snapshot(), queue)
 		if err != nil {
 			return err
+		}
+		for name, err := range unreadable {
+			return fmt.Errorf("log of jobs %s is not trimmed: how far its consumer %q is can't be read: %w", queue, name, err)
 		}
 		passed := int64(-1)
 		for _, p := range progress {

@@ -64,6 +64,9 @@ func (c *jobCollector) measure(q *joblog.Log, gauge func(*prometheus.Desc, int64
 	}
 	for i := range q.Consumers {
 		s := &q.Consumers[i]
+		if s.Unreadable {
+			continue
+		}
 		gauge(c.processed, s.Progress.Index, q.Name, s.Name)
 		if q.Last > 0 {
 			gauge(c.lag, q.Last-s.Progress.Index, q.Name, s.Name)

@@ -16,15 +16,16 @@ type JobLog struct {
 
 // JobConsumer is how far a consumer of jobs has come.
 type JobConsumer struct {
-	Name      string    `json:"name"`
-	Processed int64     `json:"processed" doc:"All jobs up to this index are done or parked"`
-	At        time.Time `json:"at" doc:"When the progress was stored"`
-	Behind    *int64    `json:"behind,omitempty" doc:"Jobs of the log that it has not done; left out for jobs elsewhere"`
-	Parked    int       `json:"parked" doc:"Jobs put aside, counted up to 1,000"`
-	Process   string    `json:"process,omitempty" doc:"Where it runs, or ran if that process has died"`
-	Failing   int64     `json:"failing,omitempty" doc:"The lowest job that failed and is tried again"`
-	Attempts  int64     `json:"attempts,omitempty" doc:"How often that one failed"`
-	Error     string    `json:"error,omitempty" doc:"Why"`
+	Name       string    `json:"name"`
+	Processed  int64     `json:"processed" doc:"All jobs up to this index are done or parked"`
+	At         time.Time `json:"at" doc:"When the progress was stored"`
+	Behind     *int64    `json:"behind,omitempty" doc:"Jobs of the log that it has not done; left out for jobs elsewhere"`
+	Unreadable bool      `json:"unreadable,omitempty" doc:"Its progress, or where it runs, can't be read; it is zero here"`
+	Parked     int       `json:"parked" doc:"Jobs put aside, counted up to 1,000"`
+	Process    string    `json:"process,omitempty" doc:"Where it runs, or ran if that process has died"`
+	Failing    int64     `json:"failing,omitempty" doc:"The lowest job that failed and is tried again"`
+	Attempts   int64     `json:"attempts,omitempty" doc:"How often that one failed"`
+	Error      string    `json:"error,omitempty" doc:"Why"`
 }
 
 // JobLogOf returns the view of a log of jobs.
@@ -32,9 +33,9 @@ func JobLogOf(q *joblog.Log) JobLog {
 	log := JobLog{Queue: q.Name, First: q.First, Last: q.Last, Consumers: []JobConsumer{}}
 	for i := range q.Consumers {
 		s := &q.Consumers[i]
-		c := JobConsumer{Name: s.Name, Processed: s.Progress.Index, Parked: s.Parked,
+		c := JobConsumer{Name: s.Name, Processed: s.Progress.Index, Parked: s.Parked, Unreadable: s.Unreadable,
 			At: timeOf(s.Progress.At).Truncate(time.Second)}
-		if q.Last > 0 {
+		if q.Last > 0 && !s.Unreadable {
 			behind := q.Last - s.Progress.Index
 			c.Behind = &behind
 		}
