@@ -89,8 +89,8 @@ func (n *NewFuture) task() (futures.Task, error) {
 		*d.to = time.Duration(d.millis) * time.Millisecond
 	}
 	if len(n.Input) > 0 {
-		if n.Args != "" || n.Codec != "" && n.Codec != layout.CodecJSON {
-			return t, stack.BadRequest("input is JSON and excludes args: leave out args, and codec or have it json")
+		if n.Args != "" || n.Encoding == "base64" || n.Codec != "" && n.Codec != layout.CodecJSON {
+			return t, stack.BadRequest("input is JSON and excludes args: leave out args and encoding, and codec or have it json")
 		}
 		t.Args, t.Codec = n.Input, layout.CodecJSON
 	} else if n.Encoding == "base64" {

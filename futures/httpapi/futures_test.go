@@ -379,6 +379,7 @@ func TestTypedFunctionTakesJSON(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"function":"go:bill","input":{},"args":"x"}`:             "excludes args",
 		`{"function":"go:bill","input":{},"codec":"raw"}`:          "excludes args",
+		`{"function":"go:bill","input":{},"encoding":"base64"}`:    "excludes args",
 		`{"function":"go:bill","codec":"json","args":"{"}`:         "the arguments must be JSON",
 		`{"function":"go:bill","codec":"json"}`:                    "the arguments must be JSON",
 		`{"function":"go:bill","codec":"json","args":"1 2"}`:       "the arguments must be JSON",

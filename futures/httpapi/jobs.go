@@ -96,7 +96,7 @@ type AppendJobs struct {
 
 	Input    json.RawMessage `json:"input,omitempty" doc:"An array of up to 1,000 jobs, as logs of Go types expect them"`
 	Values   []string        `json:"values,omitempty" maxItems:"1000" doc:"Or jobs as strings"`
-	Encoding string          `json:"encoding,omitempty" enum:"text,base64" doc:"Of values; text by default"`
+	Encoding string          `json:"encoding,omitempty" enum:"text,base64" doc:"Of values alone; text by default"`
 	Producer string          `json:"producer,omitempty" maxLength:"64" doc:"Names the append, together with sequence"`
 	Sequence int64           `json:"sequence,omitempty" minimum:"0" doc:"Above 0, higher with each append of a producer"`
 }
@@ -110,6 +110,9 @@ func (b *AppendJobs) jobs() ([][]byte, error) {
 		return nil, stack.BadRequest("say both producer and sequence, above 0, or none of them")
 	}
 	if len(b.Input) > 0 {
+		if b.Encoding != "" {
+			return nil, stack.BadRequest("encoding is that of values, and input is JSON: leave out encoding, or send values")
+		}
 		return jobsOf(b.Input)
 	}
 	jobs := make([][]byte, 0, len(b.Values))
@@ -316,6 +319,9 @@ func (s *server) settle(ctx context.Context, in *settleInput,
 	k, indexes := joblog.Consumer{Queue: in.Queue, Name: in.Consumer}, in.Body.Indexes
 	if in.Body.All == (len(indexes) > 0) {
 		return nil, stack.BadRequest("say indexes or all, one of them")
+	}
+	if in.Body.After != 0 && !in.Body.All {
+		return nil, stack.BadRequest("after is for all: leave out after, or say all and no indexes")
 	}
 	out := &body[SettledJobs]{SettledJobs{Queue: k.Queue, Consumer: k.Name, Indexes: []int64{}}}
 	if !in.Body.All {

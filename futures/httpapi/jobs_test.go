@@ -123,6 +123,9 @@ func testParkedOverHTTP(t *testing.T, f *fixture) {
 	for _, bad := range []string{`{}`, `{"all":true,"indexes":[2]}`} {
 		f.send("POST", parked+":drop", bad).Problem(http.StatusBadRequest, "bad_request", "one of them")
 	}
+	f.send("POST", parked+":drop", `{"indexes":[2],"after":1}`).Problem(http.StatusBadRequest, "bad_request", "after")
+	f.send("POST", "/api/v1/jobs/orders:append", `{"input":[1],"encoding":"base64"}`).
+		Problem(http.StatusBadRequest, "bad_request", "leave out encoding")
 	for _, none := range []string{"GET " + parked, "POST " + parked + ":retry", "POST " + parked + ":drop"} {
 		method, at, _ := strings.Cut(strings.Replace(none, "price", "nobody", 1), " ")
 		body := ""

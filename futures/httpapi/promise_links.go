@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
 	"encoding/json"
@@ -182,7 +183,9 @@ func (s *server) rejectBy(r *http.Request, token string) (*PromiseLink, error) {
 		return nil, errNoText()
 	}
 	if len(body.json) > 0 {
-		if err := stack.Unmarshal(body.json, &rejection); err != nil {
+		known := json.NewDecoder(bytes.NewReader(body.json))
+		known.DisallowUnknownFields()
+		if err := cmp.Or(stack.Unmarshal(body.json, &rejection), known.Decode(&rejection)); err != nil {
 			return nil, stack.BadRequest(`the body is no {"message": "…"}: %v`, err)
 		}
 	}

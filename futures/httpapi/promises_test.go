@@ -161,6 +161,7 @@ func TestPromiseByItsToken(t *testing.T) {
 	f.stranger("POST", made.Path, `"`+strings.Repeat("x", httpapi.MaxPromiseBody)+`"`).Problem(413, "too_large", "limit")
 	f.stranger("DELETE", made.Path, "").Problem(401, "unauthorized", "")
 	f.stranger("PUT", made.Path, "1").Problem(401, "unauthorized", "")
+	f.stranger("POST", made.Path+":reject", `{"mesage": "no"}`).Problem(400, "bad_request", `"mesage"`)
 	var link httpapi.PromiseLink
 	f.stranger("POST", made.Path+":reject", "message=too+dear", form...).Into(http.StatusOK, &link)
 	require.Equal(t, "failed", link.State)

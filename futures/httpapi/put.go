@@ -12,8 +12,11 @@ import (
 )
 
 // putMemory is what a put takes of the budget, in bytes: what is stored with the
-// cluster is read into memory.
-const putMemory = 16 << 20
+// cluster is read into memory. putStored is how much of a value that is.
+const (
+	putMemory = 32 << 20
+	putStored = 8 << 20
+)
 
 func (s *server) registerPut() {
 	text := &huma.Schema{Type: "string"}
@@ -82,14 +85,14 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	most := int64(MaxUpload)
-	if o.Memory = putMemory / 2; o.Stored {
+	if o.Memory = putStored; o.Stored {
 		most = o.Memory
 	}
 	body, err := stack.BodyStream(r, most)
 	if err != nil {
 		return err
 	}
-	if err := stack.Reserve(r.Context(), 2*putMemory); err != nil {
+	if err := stack.Reserve(r.Context(), putMemory); err != nil {
 		return err
 	}
 	o.Size = max(0, r.ContentLength)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // Bounds of logins.
@@ -157,7 +159,7 @@ type loginInput struct {
 type linkOutput struct {
 	Body struct {
 		Link  string    `json:"link" doc:"Its secret: it logs in once"`
-		Until time.Time `json:"until"`
+		Until time.Time `json:"until" doc:"In an hour, or when the token or session ends that makes it"`
 	}
 }
 
@@ -276,6 +278,6 @@ func (s *Stack) makeLink(ctx context.Context, _ *struct{}) (*linkOutput, error) 
 		return nil, NewProblem(http.StatusConflict, "no_login", nil, "this server needs no token, and so no login")
 	}
 	out.Body.Link = s.options.Tokens.NewLink(requestOf(ctx).secret)
-	out.Body.Until = s.options.Tokens.time().Add(LinkTime).UTC()
+	out.Body.Until = clock.Earlier(s.options.Tokens.time().Add(LinkTime), requestOf(ctx).bearer.Expires).UTC()
 	return out, nil
 }

@@ -190,6 +190,11 @@ func TestLoginOverHTTP(t *testing.T) {
 	w := ask(s, "GET", "/api/v1/sessions/this", "secret", "")
 	require.JSONEq(t, `{"name":"own","role":"admin"}`, w.Body.String())
 	require.Empty(t, w.Header().Get("Set-Cookie"))
+	var made struct{ Until time.Time }
+	tokens.own[0].Expires = time.Now().Add(time.Minute)
+	require.NoError(t, json.Unmarshal(ask(s, "POST", "/api/v1/links", "secret", "").Body.Bytes(), &made))
+	require.True(t, made.Until.Equal(tokens.own[0].Expires), "a link is good no longer than its token")
+	tokens.own[0].Expires = time.Time{}
 	open := New(Options{})
 	require.JSONEq(t, `{"role":"admin"}`, ask(open, "GET", "/api/v1/sessions/this", "", "").Body.String())
 	require.Equal(t, 409, ask(open, "POST", "/api/v1/links", "", "").Code)

@@ -339,7 +339,17 @@ func writeTokens(path string, tokens []Token) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
+		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return err
+	return syncDirectory(filepath.Dir(path))
+}
+
+// syncDirectory makes the names of a directory's files durable.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_ = d.Sync() // not every system can sync a directory
+	return d.Close()
 }
