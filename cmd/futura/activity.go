@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,7 @@ func (a *app) activityCommand() *cobra.Command {
 	return a.onCluster(cmd, func(ctx context.Context, c *futures.Client, _ []string) error {
 		span, step, err := httpapi.ActivitySpan(last, by)
 		if err != nil {
-			return usageError{err}
+			return usageError{errors.New(strings.NewReplacer("by=", "--by ", "last=", "--last ").Replace(err.Error()))}
 		}
 		view, err := httpapi.ReadActivity(ctx, c, span, step)
 		if err != nil {

@@ -37,6 +37,8 @@ func TestActivityOfAWorker(t *testing.T) {
 	for _, wrong := range [][]string{{"--last", "3h"}, {"--by", "day"}, {"--last", "24h", "--by", "minute"}} {
 		s.run(exitUsage, "", append([]string{"activity"}, wrong...)...)
 	}
+	_, said := s.run(exitUsage, "", "activity", "--last", "7d", "--by", "minute")
+	require.Contains(t, said, "use --by hour, or --last 1h or 2h")
 }
 
 func TestTimesOfActivityAreShort(t *testing.T) {

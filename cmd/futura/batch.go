@@ -52,10 +52,18 @@ func (v *batchView) failure() error {
 	return fmt.Errorf("batch %s: %w: %s", v.ID, errItemsFailed, v.Message)
 }
 
+// function is the function's id, with the method if there is one.
+func (v *batchView) function() string {
+	if v.Method == "" {
+		return v.FunctionID
+	}
+	return v.FunctionID + "/" + v.Method
+}
+
 func (v *batchView) rows() [][]string {
 	p := &v.Progress
 	rows := pairs{
-		{"id", v.ID}, {"function", v.FunctionID + "/" + v.Method}, {"state", v.stage()},
+		{"id", v.ID}, {"function", v.function()}, {"state", v.stage()},
 		{"created", v.CreatedAt.UTC().Format(time.RFC3339)},
 		{"items", fmt.Sprintf("%d: %d wait, %d are with workers, %d to be tried again, %d done, %d failed for good",
 			v.Items, p.Created, p.InProgress, p.Failed, p.Done, p.PermanentlyFailed)},
@@ -248,8 +256,7 @@ func listRows(list *rest.BatchList) [][]string {
 		v := &batchView{list.Batches[i]}
 		rows = append(rows, []string{
 			v.ID, v.stage(), strconv.Itoa(v.Progress.Done), strconv.Itoa(v.Progress.PermanentlyFailed), strconv.Itoa(v.Items),
-			v.CreatedAt.UTC().Format(time.RFC3339),
-			v.FunctionID + "/" + v.Method,
+			v.CreatedAt.UTC().Format(time.RFC3339), v.function(),
 		})
 	}
 	return withMore(rows, list.Next)

@@ -65,6 +65,9 @@ func (a *app) inspect(ctx context.Context, i inspection) error {
 			given++
 		}
 	}
+	if i.cli && (i.subject == "" || given != 1) {
+		return usageError{errors.New("--fdbcli shows a future: give its id, and neither --key nor --prefix")}
+	}
 	if given != 1 {
 		return usageError{errors.New("give exactly one of an id, a subspace, --key and --prefix")}
 	}

@@ -81,6 +81,10 @@ func TestInspectMistakes(t *testing.T) {
 	} {
 		s.run(exitUsage, "", append([]string{"inspect"}, args...)...)
 	}
+	for _, args := range [][]string{{}, {"--key", "x"}} {
+		_, said := s.run(exitUsage, "", append([]string{"inspect", "--fdbcli"}, args...)...)
+		require.Contains(t, said, "give its id")
+	}
 	s.run(exitNotFound, "", "inspect", "01995b4e-6f3a-7c1e-9d2b-0123456789ab")
 	s.run(exitNotFound, "", "inspect", "--fdbcli", "01995b4e-6f3a-7c1e-9d2b-0123456789ab")
 	s.run(exitNotFound, "", "inspect", "--key", "nothing")

@@ -103,7 +103,7 @@ func (a *app) uniqueActionCommand(use, short, long, example string, do uniqueAct
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				holder, err := do(names.Of(c.Cluster()), cmd.Context(), of)
 				if errors.Is(err, futures.ErrNotFound) && name == "" {
-					err = fmt.Errorf("key %.80q: %w", args[0], err)
+					err = fmt.Errorf("key %.80q: %w: no future has it", args[0], futures.ErrNotFound)
 				}
 				if err != nil {
 					return err

@@ -38,6 +38,7 @@ func TestUniqueFromTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("unique", "release", "--name", string(holder.Name)), second)
 	_, e = s.run(exitNotFound, "", "unique", "show", "k")
 	require.Contains(t, e, `key "k"`)
+	require.NotContains(t, e, string(holder.Name))
 	_, e = s.run(exitNotFound, "", "unique", "release", "k")
 	require.Contains(t, e, `key "k"`)
 	s.ok("submit", "go:f", "--unique-by", "function,queue", "--unique-for", "1h")
