@@ -236,6 +236,7 @@ func TestWhatIsBehindUnreadableEntriesHasItsTurn(t *testing.T) {
 	fill(keys.DelayedOf(2), 5000)
 	fill(keys.LimitsOf(2), 5000)
 	fill(keys.DoneOf(2), 1000)
+	fill(keys.ResolveOf(2), 5000)
 	for range 2 {
 		ids := s.submitTo(2, 1, s.c.Now().Add(time.Second))
 		s.clock.Advance(time.Minute)
@@ -251,6 +252,15 @@ func TestWhatIsBehindUnreadableEntriesHasItsTurn(t *testing.T) {
 		until(maintenance.Of(s.c).ExpireDone)
 		s.clock.Advance(time.Minute)
 		until(maintenance.Of(s.c).ExpireDone)
+		_, err = s.c.Transact(s.ctx, kv.Options{}, func(tx kv.Attempt) error {
+			tx.Set(keys.Resolve(ids[0]), layout.Encode(&layout.ResolveRecord{}))
+			return nil
+		})
+		require.NoError(t, err)
+		until(func(ctx context.Context) (int, time.Time, error) {
+			n, _, err := s.c.ResolveEdges(ctx)
+			return n, time.Time{}, err
+		})
 	}
 }
 

@@ -22,17 +22,21 @@ const lanesAtOnce = 32
 // AdmitDue admits futures to lanes that their rate held back until now, at most a batch
 // of lanes. It returns how many lanes it looked at, and when to call it again: at once
 // if more may be due, else when the next one is; the zero time if none is. A wrong clock
-// admits early or late by as much. An unknown commit is retried and harmless.
+// admits early or late by as much. What can't be read doesn't hold up the others: one call goes
+// on where the former has ended, if that came upon thousands. An unknown commit is retried and
+// harmless.
 func (l *Lanes) AdmitDue(ctx context.Context) (looked int, next time.Time, err error) {
 	var index *lane.Index
+	var scan *shards.Scan
 	_, err = l.cluster.Change(ctx, options(), func(tx kv.Attempt, w *fdbmodel.WriteSet) (err error) {
-		index = w.Lanes()
-		looked, next, err = l.lookAtDue(ctx, tx, index)
+		index, scan = w.Lanes(), l.due.Read(tx.Snapshot(), l.keys.Shards, l.keys.LanesDueOf, lanesAtOnce+1)
+		looked, next, err = l.lookAtDue(ctx, scan, index)
 		return err
 	})
 	if err != nil {
 		return 0, time.Time{}, err
 	}
+	l.due.Keep(scan)
 	if index.Due != 0 {
 		next = clock.Earlier(next, time.UnixMilli(index.Due))
 	}
@@ -42,10 +46,9 @@ func (l *Lanes) AdmitDue(ctx context.Context) (looked int, next time.Time, err e
 	return looked, next, nil
 }
 
-func (l *Lanes) lookAtDue(ctx context.Context, tx kv.Attempt, index *lane.Index,
+func (l *Lanes) lookAtDue(ctx context.Context, scan *shards.Scan, index *lane.Index,
 ) (looked int, next time.Time, err error) {
 	now := layout.Millis(l.cluster.Now())
-	scan := shards.Read(tx.Snapshot(), l.keys.Shards, l.keys.LanesDueOf, lanesAtOnce+1)
 	for looked < lanesAtOnce {
 		item, skip, err := scan.Next(ctx)
 		if err != nil || item.Key == nil {

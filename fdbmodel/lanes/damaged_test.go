@@ -134,6 +134,37 @@ func TestAResumedKindAdmitsBehindLanesThatHaveNobodyInLine(t *testing.T) {
 	s.check()
 }
 
+// TestALaneBehindUnreadableEntriesHasItsTurn has more of them than one call reads before the entry of a lane that
+// its rate holds back.
+func TestALaneBehindUnreadableEntriesHasItsTurn(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Width: 100, Rate: 1, Every: time.Second})
+	prefix := s.C.Keys().LanesDueOf(layout.ShardOf("x", s.C.Config().Shards))
+	_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+		for i := range 3000 {
+			tx.Set(fmt.Appendf(slices.Clone(prefix), "\x01%05d\x00", i), newerRecord)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	for range 2 {
+		s.submit("x")
+		held := s.submit("x")
+		row, err := s.C.Get(s.Ctx, held)
+		require.NoError(t, err)
+		require.True(t, row.InLine())
+		s.Clock.Advance(10 * time.Second)
+		for calls := 0; row.InLine(); calls++ {
+			require.Less(t, calls, 3)
+			_, _, err := s.L.AdmitDue(s.Ctx)
+			require.NoError(t, err)
+			row, err = s.C.Get(s.Ctx, held)
+			require.NoError(t, err)
+		}
+		s.Clock.Advance(10 * time.Second)
+	}
+}
+
 // TestADamagedLaneHoldsUpNoResults has futures whose results are used in a damaged lane,
 // and elsewhere.
 func TestADamagedLaneHoldsUpNoResults(t *testing.T) {

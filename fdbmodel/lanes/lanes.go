@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/internal/shards"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -15,10 +16,14 @@ import (
 type Lanes struct {
 	cluster *fdbmodel.Cluster
 	keys    layout.Keyspace
+	due     shards.Cursor // of AdmitDue
 }
 
 // Of returns the lanes of a cluster.
-func Of(c *fdbmodel.Cluster) *Lanes { return &Lanes{cluster: c, keys: c.Keys()} }
+func Of(c *fdbmodel.Cluster) *Lanes {
+	type key struct{}
+	return c.Room(key{}, func() any { return &Lanes{cluster: c, keys: c.Keys()} }).(*Lanes)
+}
 
 func options() kv.Options { return kv.Options{Tag: "futura-lanes"} }
 

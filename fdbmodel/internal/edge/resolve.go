@@ -25,13 +25,14 @@ const MaxPiece = 4 * maxMarks
 // Resolve resolves marked dependencies that the processes which marked them did not:
 // futures that use a result are unblocked, or fail with it. It returns of how many, whether
 // to call it again at once, and an error that names some of the futures of which something
-// can't be read: they stay blocked, and the rest is resolved.
+// can't be read: they stay blocked, and the rest is resolved. Thousands of those don't hold up
+// what is behind them: one call goes on where the former has ended.
 func (r *Resolver) Resolve(ctx context.Context) (resolved int, more bool, err error) {
 	var marks []index.Mark
+	var scan *shards.Scan
 	err = r.Model.View(ctx, func(tx kv.Attempt) error {
-		marks = nil
-		scan := shards.Read(tx.Snapshot(), r.Keys.Shards, r.Keys.ResolveOf, maxMarks)
-		for len(marks) < shards.MaxRefills*maxMarks {
+		marks, scan = nil, r.at.Read(tx.Snapshot(), r.Keys.Shards, r.Keys.ResolveOf, maxMarks)
+		for {
 			item, skip, err := scan.Next(ctx)
 			if err != nil || item.Key == nil {
 				return err
@@ -46,7 +47,6 @@ func (r *Resolver) Resolve(ctx context.Context) (resolved int, more bool, err er
 				marks = append(marks, next)
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		return 0, false, err
@@ -68,6 +68,7 @@ func (r *Resolver) Resolve(ctx context.Context) (resolved int, more bool, err er
 			resolved, more, unreadable = resolved+n, more || len(left) > 0, append(unreadable, failed...)
 		}
 	}
+	r.at.Keep(scan)
 	return resolved, more, joinSome(unreadable)
 }
 
