@@ -88,6 +88,9 @@ func (s *Manifests) archive(ctx context.Context, cid string) *sentModule {
 			}
 			return archiveOf(code)
 		})
+		if reads {
+			return m
+		}
 		select {
 		case <-m.ready:
 		case <-ctx.Done():
@@ -95,7 +98,7 @@ func (s *Manifests) archive(ctx context.Context, cid string) *sentModule {
 			return nil
 		}
 		cutOff := errors.Is(m.err, context.Canceled) || errors.Is(m.err, context.DeadlineExceeded)
-		if reads || !cutOff || ctx.Err() != nil {
+		if !cutOff || ctx.Err() != nil {
 			return m
 		}
 		s.archives.leave(cid, m) // the request that read it has ended
