@@ -125,10 +125,10 @@ func TestALiarHasOneVoice(t *testing.T) {
 				return protocol.Outcome{Index: i, Code: protocol.CodeOK, Value: []byte("lie"), Codec: layout.CodecRaw}
 			}
 		})
-		ids := w.submit(1)
-		to := fdbmodel.Assignment{To: layout.WorkerID(w.about("honest").Worker)}
-		_, err := w.cluster.Assign(t.Context(), to, ids)
+		made, err := w.cluster.Submit(t.Context(), []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f",
+			Codec: layout.CodecRaw}, Args: []byte("0"), Assigned: layout.WorkerID(w.about("honest").Worker)}})
 		require.NoError(w, err)
+		ids := []layout.ID{made[0].ID}
 		w.settle(5 * time.Second)
 		require.Equal(w, 1, liar.items())
 		liar.hello.Capacity.Slots = 7
