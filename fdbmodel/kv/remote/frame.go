@@ -99,11 +99,18 @@ type outbox struct {
 	pending []byte
 	spare   []byte
 	writing bool
+	alone   uint // writes since another sender last added a frame to one
 	err     error
 }
 
-// fewBytes is how many bytes a sender writes without looking for more.
-const fewBytes = 4 << 10
+const (
+	// fewBytes is how many bytes a sender writes without looking for more.
+	fewBytes = 4 << 10
+	// fewAlone is after how many writes in a row without frames of others a sender looks for those only in each
+	// seldom-th.
+	fewAlone = 3
+	seldom   = 8
+)
 
 // maxSpare is the largest buffer that is kept for later.
 const maxSpare = 256 << 10
@@ -164,12 +171,18 @@ func (o *outbox) accept(kind byte, head, body []byte, accepted func()) error {
 }
 
 // gather lets goroutines that are ready to run add their frames to a few, without the lock: those of a commit of many
-// end together, and each would find no other one writing. Source: the writing loop of grpc-go.
+// end together, and each would find no other one writing. Where a few looks in a row found none, it looks seldom.
+// Source: the writing loop of grpc-go.
 func (o *outbox) gather() {
-	if len(o.pending) < fewBytes {
-		o.mu.Unlock()
-		runtime.Gosched()
-		o.mu.Lock()
+	own := len(o.pending)
+	if o.alone++; own >= fewBytes || o.alone > fewAlone && o.alone%seldom != 0 {
+		return
+	}
+	o.mu.Unlock()
+	runtime.Gosched()
+	o.mu.Lock()
+	if len(o.pending) > own {
+		o.alone = 0
 	}
 }
 
