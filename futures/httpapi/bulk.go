@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -49,10 +50,8 @@ func errUnfiltered() error {
 func refuseEmpty(ctx huma.Context) (problems []error) {
 	u := ctx.URL()
 	asked := u.Query()
-	for _, name := range []string{
-		"state", "queue", "function", "tag", "error", "label", "lane", "worker", "batch", "since", "until",
-	} {
-		if slices.Contains(asked[name], "") {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[ListFilter]()) {
+		if name := field.Tag.Get("query"); slices.Contains(asked[name], "") {
 			problems = append(problems, &huma.ErrorDetail{Location: "query." + name,
 				Message: "it is empty: leave it out, or give it a value"})
 		}
