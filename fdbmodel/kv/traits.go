@@ -25,6 +25,10 @@ type Traits struct {
 	// can't tell; Transact then backs off instead.
 	WaitConflict func(ctx context.Context, tx Tx) error
 
+	// ReadsAtOnce reports whether the reads of a transaction with o that begins now wait for no other
+	// transaction, and for no server. It is nil if the store can't tell.
+	ReadsAtOnce func(o Options) bool
+
 	// Unwritable is why the last commit that tried could not write the store, an ErrReadOnly
 	// with the way out, until another one can. It is nil before a commit has tried, and in
 	// a process that reaches the store through another one, which alone knows it:

@@ -114,7 +114,8 @@ func (s *Store) Begin(o kv.Options) kv.Tx {
 // by the version that the store was opened at, which no other opening that
 // commits has.
 func (s *Store) Traits() kv.Traits {
-	traits := kv.Traits{Exclusive: true, Opening: strconv.FormatInt(int64(s.opened), 10), WaitConflict: s.waitConflict}
+	traits := kv.Traits{Exclusive: true, Opening: strconv.FormatInt(int64(s.opened), 10), WaitConflict: s.waitConflict,
+		ReadsAtOnce: s.readsAtOnce}
 	if s.disk != nil {
 		if err := s.disk.unwritable.Load(); err != nil {
 			traits.Unwritable = *err
@@ -122,6 +123,9 @@ func (s *Store) Traits() kv.Traits {
 	}
 	return traits
 }
+
+// readsAtOnce reports whether a transaction with o would wait for no turn.
+func (s *Store) readsAtOnce(o kv.Options) bool { return !o.Turns || s.turns.find(o.Tag) == nil }
 
 // Failed is closed when the store has failed. Err says why.
 func (s *Store) Failed() <-chan struct{} { return s.failed }

@@ -166,3 +166,20 @@ func TestTurnsOfManyTags(t *testing.T) {
 		require.NoError(t, s.Close())
 	})
 }
+
+// TestReadsAtOnce says which transactions would wait for a turn.
+func TestReadsAtOnce(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		s := OpenMemory(Options{})
+		defer s.Close()
+		atOnce := kv.TraitsOf(s).ReadsAtOnce
+		require.True(t, atOnce(kv.Options{Tag: "t", Turns: true}))
+		meet(t, s, "t")
+		require.False(t, atOnce(kv.Options{Tag: "t", Turns: true}))
+		require.True(t, atOnce(kv.Options{Tag: "t"}))
+		require.True(t, atOnce(kv.Options{Tag: "other", Turns: true}))
+		<-time.After(turnsFor)
+		require.True(t, atOnce(kv.Options{Tag: "t", Turns: true}))
+	})
+}

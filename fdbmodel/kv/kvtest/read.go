@@ -20,9 +20,33 @@ func readCases() []testCase {
 		{name: "Read/LimitAcrossOwnWrites", run: readLimitOwnWrites},
 		{name: "Read/ByteOrder", run: readByteOrder},
 		{name: "Read/AsksAtOnce", run: readAsksAtOnce},
+		{name: "Read/WaitedForAfterCommit", run: readAfterCommit},
 		{name: "Read/OneVersion", exact: true, run: readOneVersion},
 		{name: "Read/CancelledWritesNothing", run: readCancelled},
 	}
+}
+
+// readAfterCommit waits for reads once their transaction is over: they are what it would have read.
+func readAfterCommit(b *bundle) {
+	b.put("a", "b")
+	var value kv.Pending[[]byte]
+	var page kv.Pending[kv.Page]
+	b.once(func(tx kv.Tx) error {
+		value, page = tx.Get(b.key("a")), tx.Snapshot().GetRange(b.span("a", "c"), kv.RangeOptions{Limit: 9})
+		tx.Set(b.key("a"), []byte("new"))
+		tx.Clear(b.key("b"))
+		return nil
+	})
+	if got, err := value.Wait(b.ctx); !b.o.Faults || !kv.Retryable(err) {
+		require.NoError(b, err)
+		require.Equal(b, "a", string(got))
+	}
+	if got, err := page.Wait(b.ctx); !b.o.Faults || !kv.Retryable(err) {
+		require.NoError(b, err)
+		require.Len(b, got.Items, 2)
+		require.Equal(b, "a", string(got.Items[0].Value))
+	}
+	require.Equal(b, "a=new", b.scan("a", "c"))
 }
 
 func readValues(b *bundle) {

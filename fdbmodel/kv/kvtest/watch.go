@@ -10,6 +10,7 @@ import (
 
 func watchCases() []testCase {
 	cases := []testCase{
+		{name: "Watch/BesideARead", run: watchBesideRead},
 		{name: "Watch/FiresOnChangeBeforeItsCommit", exact: true, run: watchMissedChange},
 		{name: "Watch/CountsFromOwnWrite", exact: true, run: watchOwnWrite},
 		{name: "Watch/Cancelled", exact: true, run: watchCancelled},
@@ -93,6 +94,29 @@ func watchMissedChange(b *bundle) {
 	b.update(func(tx kv.Tx) { tx.Set(b.key("a"), []byte("new")) })
 	b.commit(tx)
 	b.fires(w)
+}
+
+// watchBesideRead sets a watch beside a read that is waited for after the commit: what the read does not show, the
+// watch does.
+func watchBesideRead(b *bundle) {
+	for i := range 20 {
+		var page kv.Pending[kv.Page]
+		var w kv.Watch
+		_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
+			page = a.Snapshot().GetRange(b.span("a", "b"), kv.RangeOptions{Limit: 9})
+			w = a.Watch(b.key("a"))
+			return nil
+		})
+		require.NoError(b, err)
+		b.Cleanup(w.Cancel)
+		got, err := page.Wait(b.ctx)
+		if !b.o.Faults || !kv.Retryable(err) {
+			require.NoError(b, err)
+			require.Len(b, got.Items, min(i, 1))
+		}
+		b.update(func(tx kv.Tx) { tx.Set(b.key("a"), fmt.Append(nil, i)) })
+		b.fires(w)
+	}
 }
 
 func watchOwnWrite(b *bundle) {

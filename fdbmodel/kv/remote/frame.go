@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -94,22 +95,26 @@ type outbox struct {
 	timeout time.Duration
 	limit   int // what may wait to be written before senders have to wait
 
+	// busy is how many goroutines wait for an answer to what they have sent, or are about to answer: besides those,
+	// nobody sends much. A sender that counts itself is alone.
+	busy  atomic.Int32
+	alone int32
+
 	mu      sync.Mutex
 	room    sync.Cond
 	pending []byte
 	spare   []byte
 	writing bool
-	alone   uint // writes since another sender last added a frame to one
+	missed  uint // looks for other senders since the last one that found one
 	err     error
 }
 
 const (
 	// fewBytes is how many bytes a sender writes without looking for more.
 	fewBytes = 4 << 10
-	// fewAlone is after how many writes in a row without frames of others a sender looks for those only in each
-	// seldom-th.
-	fewAlone = 3
-	seldom   = 8
+	// fewMissed is after how many looks in a row that found no other sender only each seldom-th is made.
+	fewMissed = 3
+	seldom    = 8
 )
 
 // maxSpare is the largest buffer that is kept for later.
@@ -126,6 +131,13 @@ func (o *outbox) await() error {
 	defer o.mu.Unlock()
 	o.awaitRoom()
 	return o.err
+}
+
+// hasRoom reports whether await would return at once, with no error.
+func (o *outbox) hasRoom() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err == nil && len(o.pending) <= o.limit
 }
 
 func (o *outbox) awaitRoom() {
@@ -175,14 +187,17 @@ func (o *outbox) accept(kind byte, head, body []byte, accepted func()) error {
 // Source: the writing loop of grpc-go.
 func (o *outbox) gather() {
 	own := len(o.pending)
-	if o.alone++; own >= fewBytes || o.alone > fewAlone && o.alone%seldom != 0 {
+	if own >= fewBytes || o.busy.Load() <= o.alone {
+		return
+	}
+	if o.missed++; o.missed > fewMissed && o.missed%seldom != 0 {
 		return
 	}
 	o.mu.Unlock()
 	runtime.Gosched()
 	o.mu.Lock()
 	if len(o.pending) > own {
-		o.alone = 0
+		o.missed = 0
 	}
 }
 

@@ -150,6 +150,20 @@ func (p *peer) letGo(n int64) {
 	p.server.memory.transactions.Release(n)
 }
 
+// tryReads is beginReads for a batch that does not wait.
+func (p *peer) tryReads() bool {
+	select {
+	case p.reads <- struct{}{}:
+	default:
+		return false
+	}
+	if p.out.hasRoom() && p.server.memory.reads.TryAcquire(readMemory) {
+		return true
+	}
+	<-p.reads
+	return false
+}
+
 // beginReads waits until a batch may read: the client takes what is read for it,
 // and there is memory. It must be followed by endReads unless it fails.
 func (p *peer) beginReads(ctx context.Context) error {

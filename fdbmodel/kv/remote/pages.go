@@ -21,6 +21,10 @@ func (t *work) beginReads(number uint64) bool {
 	if t.reading {
 		return true
 	}
+	if t.reading = t.peer.tryReads(); t.reading {
+		return true
+	}
+	t.peers.pass()
 	if err := t.peer.beginReads(t.ctx); err != nil {
 		t.answer(number, answerError, err)
 		return false
@@ -48,6 +52,9 @@ func (t *work) get(number uint64, reader kv.Reader, key []byte) {
 // transaction goes on: later pages must not see later writes. Bounds of left hold for
 // all pages together.
 func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, left kv.RangeOptions) {
+	if left.Limit == 0 || left.Limit > pageRows {
+		t.peers.pass() // it may take several pages
+	}
 	for t.beginReads(number) {
 		page, err := reader.GetRange(r, onePage(left)).Wait(t.ctx)
 		if err != nil {
@@ -134,6 +141,16 @@ func (t *work) flush() {
 	if cap(t.answers) > keptAnswers {
 		t.answers = nil
 	}
+}
+
+// endReads ends the reads before a commit. A few answers travel with the commit's.
+func (t *work) endReads() {
+	if !t.reading || len(t.answers) > keptAnswers {
+		t.flush()
+		return
+	}
+	t.reading = false
+	t.peer.endReads()
 }
 
 // keptAnswers is the largest buffer for answers that an open transaction keeps,

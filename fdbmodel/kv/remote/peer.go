@@ -99,6 +99,7 @@ func newPeer(ctx context.Context, cancel context.CancelFunc, s *server, conn net
 	p.room.L = &p.mu
 	p.in = inbox{conn: conn, limit: s.options.MaxFrame, timeout: s.options.IdleTimeout}
 	p.out.init(conn, s.options.WriteTimeout, maxUnread)
+	p.out.alone = 1
 	return p
 }
 
@@ -212,9 +213,28 @@ func (p *peer) expire(now time.Time) {
 // read.
 const maxIdle = 16
 
+// reading is the reading of a connection while a goroutine runs the batch that it has read.
+type reading struct {
+	peer   *peer
+	passed bool
+}
+
+// pass leaves the reading to another goroutine.
+func (r *reading) pass() {
+	if r.passed {
+		return
+	}
+	r.passed = true
+	select {
+	case r.peer.turn <- struct{}{}:
+	default:
+		r.peer.running.Go(r.peer.read)
+	}
+}
+
 // read takes frames until the connection ends. The goroutine that has read a batch
-// does it, and leaves the reading to another one: an answer then needs no switch
-// between goroutines.
+// does it, and leaves the reading to another one where that may take long or more has come: an answer
+// then needs no switch between goroutines.
 func (p *peer) read() {
 	for {
 		t := p.readWork()
@@ -222,12 +242,16 @@ func (p *peer) read() {
 			close(p.readEnded)
 			return
 		}
-		select {
-		case p.turn <- struct{}{}:
-		default:
-			p.running.Go(p.read)
+		r := reading{peer: p}
+		if p.in.r.Buffered() > 0 || !t.readsAtOnce {
+			r.pass()
 		}
-		t.run()
+		p.out.busy.Add(1)
+		t.run(&r)
+		p.out.busy.Add(-1)
+		if !r.passed {
+			continue
+		}
 		if p.idle.Add(1) > maxIdle {
 			p.idle.Add(-1)
 			return

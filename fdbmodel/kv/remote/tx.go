@@ -150,6 +150,9 @@ func (t *tx) await(ctx context.Context, q *request) error {
 	if err := t.send(ctx); err != nil {
 		return err
 	}
+	out := &t.link.out // stays
+	out.busy.Add(1)
+	defer out.busy.Add(-1)
 	select {
 	case <-q.done:
 		return q.err

@@ -20,9 +20,8 @@ type watch struct {
 	err   error
 }
 
-// Watch implements kv.Tx. It is sent at once where it fixes the read version, because the
-// caller may not wait for anything in the transaction before its commit; else with the next
-// question.
+// Watch implements kv.Tx. It is sent at once where it is the first read, because the caller may not wait for
+// anything in the transaction before its commit; else with the next question.
 func (t *tx) Watch(key []byte) kv.Watch {
 	w := &watch{tx: t, done: make(chan struct{})}
 	t.mu.Lock()
@@ -53,6 +52,7 @@ func (t *tx) addWatch(w *watch, key []byte) error {
 			return err
 		}
 	}
+	asked := t.reading
 	t.reading = true
 	id, err := t.link.addWatch(w)
 	if err != nil {
@@ -61,7 +61,7 @@ func (t *tx) addWatch(w *watch, key []byte) error {
 	w.link, w.id = t.link, id
 	t.watches = append(t.watches, w)
 	t.ops = appendBytes(binary.AppendUvarint(append(t.ops, opWatch), id), cut(key))
-	if !t.fixed {
+	if !asked {
 		t.flush()
 	}
 	return nil

@@ -19,6 +19,8 @@ type work struct {
 	tx     kv.Tx
 	ctx    context.Context
 	cancel context.CancelFunc
+	// readsAtOnce says that its reads wait for nothing but the disk.
+	readsAtOnce bool
 
 	mu      sync.Mutex
 	queue   []batch
@@ -29,8 +31,9 @@ type work struct {
 
 	// What follows belongs to the goroutine that runs it.
 	answers []byte
-	reading bool  // it has memory to read into
-	credit  int64 // what is left of charged
+	peers   *reading // the connection's, until it is passed on
+	reading bool     // it has memory to read into
+	credit  int64    // what is left of charged
 }
 
 // batch is operations that wait for their transaction, and the memory that their
@@ -43,8 +46,9 @@ type batch struct {
 
 func newWork(p *peer, number uint64, o kv.Options) *work {
 	ctx, cancel := context.WithCancel(p.ctx)
+	atOnce := kv.TraitsOf(p.server.db).ReadsAtOnce
 	return &work{peer: p, number: number, tx: p.server.db.Begin(o), ctx: ctx, cancel: cancel, used: time.Now(),
-		charged: transactionMemory, credit: transactionMemory / 2}
+		readsAtOnce: atOnce != nil && atOnce(o), charged: transactionMemory, credit: transactionMemory / 2}
 }
 
 // push adds a batch, unless the transaction has ended, and reports whether the
@@ -144,7 +148,8 @@ func (t *work) next() (batch, bool) {
 }
 
 // run does batches until there are no more.
-func (t *work) run() {
+func (t *work) run(r *reading) {
+	t.peers = r
 	for b, ok := t.next(); ok; b, ok = t.next() {
 		err := t.execute(&decoder{b: b.ops})
 		t.flush()
@@ -247,7 +252,8 @@ func (t *work) do(d *decoder, code byte) {
 			t.answers = binary.AppendVarint(t.answers, int64(version))
 		}
 	case opCommit:
-		t.flush()
+		t.peers.pass()
+		t.endReads()
 		t.commit(number)
 		return
 	default:

@@ -1,0 +1,142 @@
+package remote
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// askedStore is a store that says that a value is read, before it is.
+type askedStore struct {
+	kv.Database
+	asked chan struct{}
+}
+
+type askedTx struct {
+	kv.Tx
+	asked chan struct{}
+}
+
+func (s askedStore) Begin(o kv.Options) kv.Tx { return askedTx{s.Database.Begin(o), s.asked} }
+
+func (s askedStore) Traits() kv.Traits { return kv.TraitsOf(s.Database) }
+
+func (t askedTx) Get(key []byte) kv.Pending[[]byte] {
+	t.asked <- struct{}{}
+	return t.Tx.Get(key)
+}
+
+// TestAReadThatWaitsForItsTurnHoldsNothingUp has the transaction that another one of its connection waits for commit
+// meanwhile: the other one then reads what it wrote.
+func TestAReadThatWaitsForItsTurnHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store, _ := serveMemory(t, ServerOptions{})
+	asked := make(chan struct{}, 9)
+	at, _ := serve(t, askedStore{store, asked}, ServerOptions{})
+	db := dial(t, at)
+	begin := func() kv.Tx {
+		tx := db.Begin(kv.Options{Tag: "turns", Turns: true})
+		t.Cleanup(tx.Cancel)
+		return tx
+	}
+	read := func(tx kv.Tx) string {
+		value, err := tx.Get([]byte("x")).Wait(ctx)
+		require.NoError(t, err)
+		return string(value)
+	}
+	write := func(tx kv.Tx, value string) error {
+		tx.Set([]byte("x"), []byte(value))
+		_, err := tx.Commit(ctx)
+		return err
+	}
+	first, second := begin(), begin()
+	read(first)
+	read(second)
+	require.NoError(t, write(first, "1"))
+	require.ErrorIs(t, write(second, "2"), kv.ErrConflict)
+
+	first, second = begin(), begin()
+	read(first)
+	for len(asked) > 0 {
+		<-asked
+	}
+	seen := make(chan string, 1)
+	go func() {
+		value, _ := second.Get([]byte("x")).Wait(ctx)
+		seen <- string(value)
+	}()
+	<-asked
+	require.NoError(t, write(first, "3"))
+	require.Equal(t, "3", <-seen)
+}
+
+// heldCommits is a store whose commits wait.
+type heldCommits struct {
+	kv.Database
+	begun, goOn chan struct{}
+}
+
+type heldTx struct {
+	kv.Tx
+	store *heldCommits
+}
+
+func (s *heldCommits) Begin(o kv.Options) kv.Tx { return &heldTx{s.Database.Begin(o), s} }
+
+func (s *heldCommits) Traits() kv.Traits { return kv.TraitsOf(s.Database) }
+
+func (t *heldTx) Commit(ctx context.Context) (kv.Committed, error) {
+	t.store.begun <- struct{}{}
+	<-t.store.goOn
+	return t.Tx.Commit(ctx)
+}
+
+// TestReadsEndBeforeTheirCommit has more transactions commit than may read at a time, each with a read that was not
+// waited for: others read meanwhile, and the answers of those come with their commits.
+func TestReadsEndBeforeTheirCommit(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int{"few bytes": 10, "many": keptAnswers} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			store, _ := serveMemory(t, ServerOptions{})
+			held := &heldCommits{store, make(chan struct{}), make(chan struct{})}
+			at, _ := serve(t, held, ServerOptions{})
+			db := dial(t, at)
+			old := make([]byte, size)
+			_, err := kv.Transact(ctx, store, kv.Retry{}, func(tx kv.Attempt) error {
+				tx.Set([]byte("x"), old)
+				return nil
+			})
+			require.NoError(t, err)
+			type commit struct {
+				value kv.Pending[[]byte]
+				err   chan error
+			}
+			var commits []commit
+			for range maxReads + 1 {
+				tx := db.Begin(kv.Options{})
+				c := commit{tx.Snapshot().Get([]byte("x")), make(chan error, 1)}
+				tx.Set([]byte("x"), nil)
+				go func() {
+					_, err := tx.Commit(ctx)
+					c.err <- err
+				}()
+				commits = append(commits, c)
+				<-held.begun
+			}
+			require.Equal(t, string(old), get(t, db, "x"))
+			close(held.goOn)
+			for _, c := range commits {
+				require.NoError(t, <-c.err)
+				value, err := c.value.Wait(ctx)
+				require.NoError(t, err)
+				require.Equal(t, old, value)
+			}
+		})
+	}
+}
