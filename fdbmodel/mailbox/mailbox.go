@@ -30,6 +30,7 @@ type Mailbox struct {
 	acked   []byte
 	count   int64
 
+	full      bool // the last page had as many notices as it may have
 	restarted bool
 }
 
@@ -48,37 +49,67 @@ func Open(c *fdbmodel.Cluster, session layout.SessionID) *Mailbox {
 // It returns ErrNewerRecord or ErrBadRecord, once, for mail that can't be read,
 // and continues after it: Subscribe returns what that mail contained.
 func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error) {
-	var notices []layout.Notice
-	var watch kv.Watch
-	cursor := m.cursor
-	err := m.Cluster.View(ctx, func(tx kv.Attempt) error {
-		notices, watch, cursor = nil, nil, m.cursor
-		r := kv.Range{Begin: m.cursor, End: kv.AfterPrefix(m.Cluster.Keys().Mailbox(m.session))}
-		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: mailPage}).Wait(ctx)
-		if err != nil {
-			return err
-		}
-		for _, item := range page.Items {
-			with, err := layout.AppendNotices(notices, item)
-			if layout.IsUnreadable(err) && len(notices) > 0 {
-				return nil // it is the first of the next Listen
-			}
-			cursor = kv.After(item.Key)
-			if err != nil {
-				return err
-			}
-			notices = with
-		}
-		if !page.More {
-			watch = tx.Watch(m.Cluster.Keys().SessionWake(m.session))
-		}
-		return nil
-	})
-	if err != nil && !layout.IsUnreadable(err) {
+	page, watch, err := m.readPage(ctx)
+	if err != nil {
 		return nil, nil, err
 	}
-	m.cursor = cursor
+	notices, err := m.take(page)
+	if watch != nil && (page.More || err != nil) {
+		watch.Cancel()
+		watch = nil
+	}
+	if layout.IsUnreadable(err) && len(notices) > 0 {
+		return notices, nil, nil // it is the first of the next Listen
+	}
 	return notices, watch, err
+}
+
+// readPage reads the mail behind the cursor. It sets a watch in the same transaction, unless there may be more, and
+// waits for the mail and the watch at once where the last page was not full.
+func (m *Mailbox) readPage(ctx context.Context) (kv.Page, kv.Watch, error) {
+	var asked kv.Pending[kv.Page]
+	var watch kv.Watch
+	r := kv.Range{Begin: m.cursor, End: kv.AfterPrefix(m.Cluster.Keys().Mailbox(m.session))}
+	read := func(together bool) (page kv.Page, err error) {
+		err = m.Cluster.View(ctx, func(tx kv.Attempt) (err error) {
+			watch = nil
+			asked = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: mailPage})
+			if !together {
+				if page, err = asked.Wait(ctx); err != nil || page.More {
+					return err
+				}
+			}
+			watch = tx.Watch(m.Cluster.Keys().SessionWake(m.session))
+			return nil
+		})
+		if err == nil && together {
+			page, err = asked.Wait(ctx)
+		}
+		return page, err
+	}
+	page, err := read(!m.full)
+	if err != nil && !m.full && watch != nil { // the watch may be set, and the mail was not read
+		watch.Cancel()
+		page, err = read(false)
+	}
+	m.full = err == nil && page.More
+	return page, watch, err
+}
+
+// take moves the cursor over a page, up to what can't be read, and over that only if it is the first.
+func (m *Mailbox) take(page kv.Page) (notices []layout.Notice, err error) {
+	for _, item := range page.Items {
+		with, err := layout.AppendNotices(notices, item)
+		if err != nil && len(notices) > 0 {
+			return notices, err
+		}
+		m.cursor = kv.After(item.Key)
+		if err != nil {
+			return nil, err
+		}
+		notices = with
+	}
+	return notices, nil
 }
 
 // Acknowledge removes the mail that Listen has returned. An unknown commit is

@@ -62,7 +62,7 @@ func hintMutants() []mutant {
 			old: ", Renew: n.credentials", new: ""},
 		{name: "mail without a watch for the next", file: "fdbmodel/mailbox/mailbox.go",
 			by:  suites{{of: "fdbmodel/mailbox"}},
-			old: "if !page.More {", new: "if !page.More && len(page.Items) == 0 {"},
+			old: "if watch != nil && (page.More ||", new: "if watch != nil && (page.More || len(page.Items) > 0 ||"},
 		{name: "what somebody looks for is woken for once more", file: "fdbmodel/internal/notify/hints.go", by: model,
 			old: "placed[d] = left - hinter.Hint(",
 			new: "placed[d] = left - 0*hinter.Hint("},
