@@ -239,7 +239,7 @@ func (g *gathering) recover(ctx context.Context, tx kv.Attempt, key, value []byt
 	ids := layout.UnpackIDs(batch.IDs)
 	for i, p := range read.Rows(tx, g.r.cluster.keys, ids, g.r.cluster.keys.Row) {
 		f := ClaimedFuture{ID: ids[i], Token: g.token}
-		if err := f.read(ctx, p); err != nil {
+		if err := f.read(ctx, p, true); err != nil {
 			return err
 		}
 		g.got.Members = append(g.got.Members, f)

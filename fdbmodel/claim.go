@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -96,8 +97,8 @@ type ClaimAnswer struct {
 }
 
 // Claim takes ready futures for the worker, in one transaction whose cost does
-// not depend on how many are pending, and reads them in another after it. It
-// returns an empty answer if nothing fits, and ErrReaped if the worker was
+// not depend on how many are pending. It reads a few of them in the same one, and
+// more in another after it. It returns an empty answer if nothing fits, and ErrReaped if the worker was
 // declared dead. If the commit is unknown, the worker's own list of claims
 // shows what it took. Futures taken by a Claim that returned an error are given
 // back by the next one, at the latest by Leave or a reaper. A Claim that takes
@@ -115,19 +116,21 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	r.claims++
 
 	r.wakes.Claims()
-	var taken []layout.ReadyEntry
+	var took taking
 	var answer ClaimAnswer
 	o := kv.Options{Tag: "futura-claim", NoSync: true, Turns: true}
 	result, err := r.cluster.Transact(ctx, o, func(tx kv.Attempt) error {
 		var err error
-		taken, answer.More, err = r.claimIn(ctx, tx, token, req)
+		took, err = r.claimIn(ctx, tx, token, req)
 		return err
 	})
+	taken := took.entries
+	answer.More = took.more
 	answer.Conflicts, answer.Hinted = result.Conflicts, r.wakes.Claimed(len(taken) > 0)
 	r.scan.RecordConflicts(result.Conflicts)
 	r.endEntered(err == nil && result.Version != kv.NoVersion, result.Version)
 	if err == nil && len(taken) > 0 {
-		answer.Futures, err = r.readClaimed(ctx, token, taken, result.Version)
+		answer.Futures, err = r.readClaimed(ctx, token, took, result.Version)
 	}
 	if err == nil {
 		answer.Futures, taken, err = r.refuse(ctx, token, answer.Futures, taken)
@@ -197,36 +200,52 @@ func (r *Registration) giveBackList(ctx context.Context, w *WriteSet, key []byte
 	return err
 }
 
+// taking is what one attempt of a claim takes.
+type taking struct {
+	entries []layout.ReadyEntry
+	rows    []read.Pending // of the entries, before the claim; nil if it has not asked for them
+	more    bool           // more futures fit
+}
+
+// claimIn takes futures. Its reads of their rows may not have been waited for.
 func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.Token, req ClaimRequest,
-) (taken []layout.ReadyEntry, more bool, err error) {
+) (taken taking, err error) {
 	listKey := r.cluster.keys.Claims(r.info.ID, token.Sequence)
 	r.endEntered(false, kv.NoVersion)
 	alive := r.askAlive(tx)
 	if tx.MaybeCommitted {
 		list, err := tx.Get(listKey).Wait(ctx)
 		if err != nil {
-			return nil, false, err
+			return taken, err
 		}
 		if list != nil {
-			taken, err = r.recoverClaim(ctx, tx, listKey, list)
-			return taken, true, err
+			taken.entries, err = r.recoverClaim(ctx, tx, listKey, list)
+			taken.more = true
+			return taken, err
 		}
 	}
-	found, more, err := r.look(ctx, tx, &req)
+	s, more, err := r.look(ctx, tx, &req)
 	if err != nil {
-		return nil, false, err
+		return taken, err
 	}
 	if err := r.checkAlive(ctx, alive); err != nil {
-		return nil, false, err
+		return taken, err
 	}
 	// The late twin of an attempt with an unknown result can't commit beside
 	// its retry, which writes the list in any case.
 	tx.AddReadConflictKey(listKey)
+	found := s.taken
 	if len(found) == 0 {
 		if tx.MaybeCommitted {
 			tx.Clear(listKey)
 		}
-		return nil, false, nil
+		return taken, nil
+	}
+	var rows []read.Pending
+	if len(found) <= fewClaimed && tx.Number == 1 && !s.crowded {
+		for i := range found { // one by one: what lies between them is not to conflict
+			rows = append(rows, r.askRows(tx, found[i:i+1])...)
+		}
 	}
 	w := r.cluster.write(tx)
 	w.claim(found, token)
@@ -240,9 +259,9 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 		r.wakes.LeaveRing(tx)
 	}
 	if err := w.Flush(ctx); err != nil {
-		return nil, false, err
+		return taken, err
 	}
-	return found, more, nil
+	return taking{found, rows, more}, nil
 }
 
 // recoverClaim finds out what an attempt with an unknown result took.
@@ -282,28 +301,44 @@ func (r *Registration) endEntered(committed bool, at kv.Version) {
 	r.entered = r.entered[:0]
 }
 
-// readClaimed fetches the futures that were taken, outside of the conflict
-// window.
-func (r *Registration) readClaimed(ctx context.Context, token layout.Token, taken []layout.ReadyEntry, at kv.Version,
+// fewClaimed is how many futures a claim reads itself, with the conflicts of reads: what their rows have at its commit
+// is then known. More are read after it, outside of the conflict window.
+const fewClaimed = 4
+
+func (r *Registration) askRows(tx kv.Reader, taken []layout.ReadyEntry) []read.Pending {
+	ids := make([]layout.ID, len(taken))
+	for i := range taken {
+		ids[i] = taken[i].ID
+	}
+	return read.Rows(tx, r.cluster.keys, ids, r.cluster.keys.Row)
+}
+
+// readClaimed fetches the futures that were taken.
+func (r *Registration) readClaimed(ctx context.Context, token layout.Token, took taking, at kv.Version,
 ) ([]ClaimedFuture, error) {
-	keys, now := r.cluster.keys, r.cluster.clock.Now()
-	var futures []ClaimedFuture
+	now := r.cluster.clock.Now()
+	futures := make([]ClaimedFuture, len(took.entries))
+	collect := func(rows []read.Pending, claimed bool) error {
+		for i, e := range took.entries {
+			futures[i] = ClaimedFuture{ID: e.ID, Token: token, class: e.Class, owner: e.Owner, version: at, at: now}
+			if err := futures[i].read(ctx, rows[i], claimed); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	read := took.rows != nil && collect(took.rows, false) == nil
+	if read && !slices.ContainsFunc(futures, ClaimedFuture.hasFewInputs) {
+		return futures, nil
+	}
 	err := r.cluster.View(ctx, func(tx kv.Attempt) error {
 		if tx.Number == 1 && at != kv.NoVersion {
 			tx.SetReadVersion(at)
 		}
-		futures = make([]ClaimedFuture, 0, len(taken))
-		ids := make([]layout.ID, len(taken))
-		for i := range taken {
-			ids[i] = taken[i].ID
-		}
-		pending := read.Rows(tx.Snapshot(), keys, ids, keys.Row)
-		for i := range taken {
-			f := ClaimedFuture{ID: taken[i].ID, Token: token, class: taken[i].Class, owner: taken[i].Owner, version: at, at: now}
-			if err := f.read(ctx, pending[i]); err != nil {
+		if !read {
+			if err := collect(r.askRows(tx.Snapshot(), took.entries), true); err != nil {
 				return err
 			}
-			futures = append(futures, f)
 		}
 		return r.readInputs(ctx, tx, futures)
 	})
@@ -345,7 +380,7 @@ func (r *Registration) readInputs(ctx context.Context, tx kv.Tx, futures []Claim
 	return nil
 }
 
-func (f *ClaimedFuture) hasFewInputs() bool {
+func (f ClaimedFuture) hasFewInputs() bool {
 	return f.Err == nil && len(f.Spec.Inputs) > 0 && f.Spec.CountInputs() <= fewInputs
 }
 
@@ -362,10 +397,13 @@ func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []layout.Row, known [
 	return inputs
 }
 
-// read fills in a future. Only the store's errors are returned; those of the
-// future's records are kept in it.
-func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
+// read fills in a future, from its row, as it is claimed or was before the claim. Only the store's errors are
+// returned; those of the future's records are kept in it.
+func (f *ClaimedFuture) read(ctx context.Context, p read.Pending, claimed bool) error {
 	row, err := f.readRow(ctx, p)
+	if !claimed && row.Claim == nil {
+		row.Claim = &layout.Claim{Token: f.Token}
+	}
 	f.Spec, f.Attempts, f.Cancel, f.Steps = row.Spec, row.Attempts, row.Cancel, row.Steps
 	f.alone = err == nil && f.Err == nil && row.IsClaimAlone() && row.Claim.Token == f.Token
 	return err

@@ -31,10 +31,11 @@ type selection struct {
 }
 
 // look finds futures to take, and reports whether more fit than it took.
-func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimRequest) ([]layout.ReadyEntry, bool, error) {
+func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimRequest) (_ *selection, more bool, err error,
+) {
 	r.scan.Begin()
 	own, woken := r.askOwn(tx.Snapshot(), req.Max+1), r.wakes.AskWoken(tx.Snapshot())
-	s := selection{worker: r, req: req, now: r.cluster.clock.Now(), free: req.Free,
+	s := &selection{worker: r, req: req, now: r.cluster.clock.Now(), free: req.Free,
 		elsewhere: r.avoided.Elsewhere(ctx, req.Defers, true)}
 	s.free.Slots, s.objects = req.Max, req.Max
 	if req.Objects != nil {
@@ -47,7 +48,6 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	if woken.IsKnown() {
 		s.begin(tx.Snapshot(), woken.Shard())
 	}
-	var err error
 	if s.snapshot, err = tx.ReadVersion(ctx); err != nil {
 		return nil, false, err
 	}
@@ -65,13 +65,13 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	// can't keep the worker from the pool forever.
 	if r.claims%4 == 0 {
 		more, err := s.lookInPool(ctx, tx.Snapshot())
-		return s.taken, more || s.choose(mine), err
+		return s, more || s.choose(mine), err
 	}
 	if s.choose(mine) {
-		return s.taken, true, nil
+		return s, true, nil
 	}
-	more, err := s.lookInPool(ctx, tx.Snapshot())
-	return s.taken, more, err
+	more, err = s.lookInPool(ctx, tx.Snapshot())
+	return s, more, err
 }
 
 // begin begins the looks at the shard that the worker was woken for, or a random one, or at all if

@@ -238,7 +238,7 @@ func (s *succession) end(ctx context.Context, result kv.Result, err error) []Cla
 	}
 	futures, complete := s.asRead(taken, result.Version)
 	if err == nil && !complete {
-		futures, err = r.readClaimed(ctx, s.token, taken, result.Version)
+		futures, err = r.readClaimed(ctx, s.token, taking{entries: taken}, result.Version)
 	}
 	if err != nil {
 		r.doubt(s.token)
