@@ -14,7 +14,8 @@ import (
 type (
 	// Notifier wakes the idle workers of a cluster. WakeWorker has one of this process look for
 	// what it was assigned. OfferHinter has a Hinter used by the cluster's submits, unless
-	// another one is, until WithdrawHinter. Hinted has idle workers of this process look for
+	// another one is, until WithdrawHinter; OfferBackground has workers of other processes woken while no caller waits
+	// for it. Hinted has idle workers of this process look for
 	// futures, as the message of another one's Hinter says.
 	Notifier = notify.Notifier
 	// Hinter passes hints on to the workers of other processes, past the store.

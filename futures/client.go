@@ -72,9 +72,10 @@ type Client struct {
 	listener listener
 	objects  held.Reader
 	hints    *hints.Sender // nil without
-	actors   sync.Map      // the types of them whose kind of lanes exists, and when that was found: kindFound
-	methods  sync.Map      // of actors, that workers know
-	unhear   func()        // ends what hears of mail within the process, nil for nothing
+	wakes    wakes
+	actors   sync.Map // the types of them whose kind of lanes exists, and when that was found: kindFound
+	methods  sync.Map // of actors, that workers know
+	unhear   func()   // ends what hears of mail within the process, nil for nothing
 
 	// base ends with Close. Work that serves no single caller runs in it.
 	base context.Context
@@ -117,6 +118,9 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	results.Of(cluster).OfferReader(&c.objects)
 	c.listener.init(c)
 	c.startHints()
+	if !c.manual() {
+		c.wakes.start(cluster.Notifier())
+	}
 	if o.Seam != nil {
 		o.Seam.Step = c.step
 	}
@@ -161,13 +165,16 @@ func (c *Client) Cluster() *fdbmodel.Cluster { return c.cluster }
 // Close ends the client and removes its session from the store. Awaits in
 // progress return ErrClosed, and so do concurrent Submits that share a
 // transaction; if the error is also kv.ErrUnknownResult, their futures may
-// exist. Submitted futures go on. A second Close returns nil.
+// exist. Submitted futures go on. Close waits, for a second at most, until idle workers of other
+// processes have been woken for them; where a process ends without Close, a worker may find its last
+// ones with its next poll only. A second Close returns nil.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first, listening := !c.closed, c.listening
 	c.closed = true
 	c.mu.Unlock()
 	c.commits.close()
+	c.wakes.close()
 	c.end()
 	c.wg.Wait()
 	c.stopHints()

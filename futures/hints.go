@@ -1,8 +1,11 @@
 package futures
 
 import (
+	"context"
+	"sync"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/workers/objects/hints"
 )
@@ -10,6 +13,36 @@ import (
 // hintedGap is how long after a look that found mail a hint leads to no other one. What
 // comes in between is read together.
 const hintedGap = 2 * time.Millisecond
+
+// wakes are what the client's submits do in the background to have workers of other processes look for their futures.
+type wakes struct {
+	ctx      context.Context
+	end      context.CancelFunc
+	running  sync.WaitGroup
+	withdraw func()
+}
+
+// wakeGrace is how long Close waits for the last of them.
+const wakeGrace = time.Second
+
+func (w *wakes) start(n *fdbmodel.Notifier) {
+	w.ctx, w.end = context.WithCancel(context.Background())
+	w.withdraw = n.OfferBackground(func(fn func(context.Context)) {
+		w.running.Go(func() { fn(w.ctx) })
+	})
+}
+
+// close waits for what runs. It may be called again.
+func (w *wakes) close() {
+	if w.withdraw == nil {
+		return
+	}
+	w.withdraw()
+	timer := time.AfterFunc(wakeGrace, w.end)
+	w.running.Wait()
+	timer.Stop()
+	w.end()
+}
 
 // startHints has the client use hints. Those of mail are worth it only where a watch
 // has to ask a server: in other stores it fires as soon as the mail is there.

@@ -27,6 +27,10 @@ type Notifier struct {
 	workers map[layout.WorkerID]*Request
 	cancels map[layout.WorkerID]chan layout.ID
 	hinter  Hinter
+
+	background func(func(context.Context)) // nil without
+	searching  bool                        // in the background
+	next       search                      // that follows it
 }
 
 // New returns the notifier of a cluster, with its clock, and its source of random numbers below
@@ -44,9 +48,6 @@ func (n *Notifier) Wake(ctx context.Context, version kv.Version, placed Demands)
 	n.wakeNear(ctx, version, placed)
 	for d, left := range placed {
 		placed[d] = left - n.wakeHere(d, left)
-	}
-	if len(placed.queues()) > 0 {
-		n.hintOthers(ctx, placed)
 	}
 	if len(placed.queues()) > 0 {
 		n.wakeOtherProcesses(ctx, version, placed)

@@ -11,7 +11,7 @@ import (
 
 const (
 	// wakeLimit is the maximum number of workers that one submit wakes across
-	// processes.
+	// processes. Several that share a search wake up to ringPage.
 	wakeLimit = 16
 	// ringPage is the number of idle workers examined together, and ringPages
 	// the maximum number of pages while none fits.
@@ -19,27 +19,101 @@ const (
 	ringPages = 4
 )
 
-// wakeOtherProcesses wakes idle workers of other processes. A worker that went
-// idle before version is seen here; one that went idle after that version read
-// the ready ranges at a later version and saw the futures.
+// search is one for idle workers of other processes, for futures that entered the pool up to a version.
+type search struct {
+	version kv.Version // kv.NoVersion if a caller knows none
+	placed  Demands
+	callers int
+}
+
+// share adds the futures of one more caller.
+func (s *search) share(version kv.Version, placed Demands) {
+	switch {
+	case s.callers == 0 || version == kv.NoVersion:
+		s.version = version
+	case s.version != kv.NoVersion:
+		s.version = max(s.version, version)
+	}
+	s.placed.AddAll(placed)
+	s.callers++
+}
+
+// OfferBackground has run called with functions to run in the background, until withdraw, unless other ones are used:
+// no caller of Wake then waits for workers of other processes, and those that come during a search share the next one.
+// run must not block.
+func (n *Notifier) OfferBackground(run func(func(context.Context))) (withdraw func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.background != nil {
+		return func() {}
+	}
+	n.background = run
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.background = nil
+	}
+}
+
+// wakeOtherProcesses wakes idle workers of other processes, or has that done in the background.
 func (n *Notifier) wakeOtherProcesses(ctx context.Context, version kv.Version, placed Demands) {
+	n.mu.Lock()
+	if n.background == nil {
+		n.mu.Unlock()
+		n.search(ctx, search{version, placed, 1})
+		return
+	}
+	defer n.mu.Unlock()
+	n.next.share(version, placed)
+	if !n.searching {
+		n.searching = true
+		n.background(n.searchOn)
+	}
+}
+
+// searchOn searches until no caller wants it.
+func (n *Notifier) searchOn(ctx context.Context) {
+	for {
+		n.mu.Lock()
+		next := n.next
+		n.next, n.searching = search{}, next.callers > 0
+		n.mu.Unlock()
+		if next.callers == 0 {
+			return
+		}
+		n.search(ctx, next)
+	}
+}
+
+// search wakes workers by hints, and through the store for what no worker heeds.
+func (n *Notifier) search(ctx context.Context, s search) {
+	n.hintOthers(ctx, s.placed)
+	if len(s.placed.queues()) > 0 {
+		n.wakeInRing(ctx, s)
+	}
+}
+
+// wakeInRing wakes workers in the ring. A worker that went idle before the version is seen here; one that went
+// idle after that version read the ready ranges at a later version and saw the futures.
+func (n *Notifier) wakeInRing(ctx context.Context, s search) {
 	tx := n.db.Begin(kv.Options{Tag: "futura-wake"})
 	defer tx.Cancel()
-	if version != kv.NoVersion {
-		tx.SetReadVersion(version)
+	if s.version != kv.NoVersion {
+		tx.SetReadVersion(s.version)
 	}
+	limit := min(s.callers*wakeLimit, ringPage)
 	var woken []layout.WorkerID
 	// First those that have not failed the futures.
 	for _, sparing := range []bool{true, false} {
-		if len(woken) == wakeLimit || !sparing && !placed.anyFailed() {
+		if len(woken) == limit || !sparing && !s.placed.anyFailed() {
 			break
 		}
-		for queue := range placed.queues() {
-			more, err := n.wakeQueue(ctx, tx, queue, placed, sparing, wakeLimit-len(woken))
+		for queue := range s.placed.queues() {
+			more, err := n.wakeQueue(ctx, tx, queue, s.placed, sparing, limit-len(woken))
 			if err != nil {
 				return
 			}
-			if woken = append(woken, more...); len(woken) == wakeLimit {
+			if woken = append(woken, more...); len(woken) == limit {
 				break
 			}
 		}
