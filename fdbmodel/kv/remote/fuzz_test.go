@@ -59,13 +59,13 @@ func FuzzServer(f *testing.F) {
 		go func() { answers <- readAnswers(far) }()
 		first, err := p.take(frameBatch, []byte{1, flagBegin, 0, opReadVersion, 1}, batch{})
 		require.NoError(t, err)
-		first.run(&reading{passed: true})
+		first.run(reading{p, 1})
 		second, err := p.take(kind, body, batch{})
 		if err != nil {
 			require.ErrorIs(t, err, errMalformed)
 		}
 		if second != nil {
-			second.run(&reading{passed: true})
+			second.run(reading{p, 1})
 		}
 		p.end()
 		require.NoError(t, <-answers)

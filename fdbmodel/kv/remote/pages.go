@@ -24,7 +24,7 @@ func (t *work) beginReads(number uint64) bool {
 	if t.reading = t.peer.tryReads(); t.reading {
 		return true
 	}
-	t.peers.pass()
+	t.input.pass()
 	if err := t.peer.beginReads(t.ctx); err != nil {
 		t.answer(number, answerError, err)
 		return false
@@ -53,7 +53,7 @@ func (t *work) get(number uint64, reader kv.Reader, key []byte) {
 // all pages together.
 func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, left kv.RangeOptions) {
 	if left.Limit == 0 || left.Limit > pageRows {
-		t.peers.pass() // it may take several pages
+		t.input.pass() // it may take several pages
 	}
 	for t.beginReads(number) {
 		page, err := reader.GetRange(r, onePage(left)).Wait(t.ctx)

@@ -38,8 +38,9 @@ type peer struct {
 	cause     error
 	readEnded chan struct{}
 
-	turn chan struct{} // passes the reading on
-	idle atomic.Int32  // goroutines that wait for it
+	turn  chan struct{} // passes the reading on
+	idle  atomic.Int32  // goroutines that wait for it
+	batch atomic.Uint64 // odd while the goroutine that has read a batch has the reading, and runs the batch
 
 	mu      sync.Mutex
 	txs     map[uint64]*work
@@ -83,6 +84,8 @@ func (s *server) serve(raw net.Conn) {
 	ended := make(chan struct{})
 	defer close(ended)
 	s.come(id, &slot{cut: cancel, ended: ended})
+	s.addPeer(p)
+	defer s.dropPeer(p)
 	s.options.Logger.Debug("a client connected", "connection", id)
 	p.running.Go(p.watchOver)
 	p.running.Go(p.read)
@@ -205,62 +208,6 @@ func (p *peer) expire(now time.Time) {
 	for _, t := range open {
 		if now.Sub(t.usedAt()) > p.server.options.TransactionTimeout {
 			t.giveUp(fmt.Errorf("%w: it was idle for %v", kv.ErrTooOld, p.server.options.TransactionTimeout))
-		}
-	}
-}
-
-// maxIdle bounds the goroutines of a connection that wait for their turn to
-// read.
-const maxIdle = 16
-
-// reading is the reading of a connection while a goroutine runs the batch that it has read.
-type reading struct {
-	peer   *peer
-	passed bool
-}
-
-// pass leaves the reading to another goroutine.
-func (r *reading) pass() {
-	if r.passed {
-		return
-	}
-	r.passed = true
-	select {
-	case r.peer.turn <- struct{}{}:
-	default:
-		r.peer.running.Go(r.peer.read)
-	}
-}
-
-// read takes frames until the connection ends. The goroutine that has read a batch
-// does it, and leaves the reading to another one where that may take long or more has come: an answer
-// then needs no switch between goroutines.
-func (p *peer) read() {
-	for {
-		t := p.readWork()
-		if t == nil {
-			close(p.readEnded)
-			return
-		}
-		r := reading{peer: p}
-		if p.in.r.Buffered() > 0 || !t.readsAtOnce {
-			r.pass()
-		}
-		p.out.busy.Add(1)
-		t.run(&r)
-		p.out.busy.Add(-1)
-		if !r.passed {
-			continue
-		}
-		if p.idle.Add(1) > maxIdle {
-			p.idle.Add(-1)
-			return
-		}
-		select {
-		case <-p.turn:
-			p.idle.Add(-1)
-		case <-p.readEnded:
-			return
 		}
 	}
 }

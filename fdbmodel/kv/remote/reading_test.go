@@ -140,3 +140,47 @@ func TestReadsEndBeforeTheirCommit(t *testing.T) {
 		})
 	}
 }
+
+// TestAReadThatTakesLongHoldsNothingUp has another transaction of the connection read and commit meanwhile, and the
+// client hear signs of life.
+func TestAReadThatTakesLongHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	store, _ := serveMemory(t, ServerOptions{})
+	asked := make(chan struct{})
+	at, _ := serve(t, askedStore{store, asked}, ServerOptions{})
+	db := dial(t, at)
+	read := make(chan error, 1)
+	for range maxReads - 1 {
+		go func() {
+			tx := db.Begin(kv.Options{})
+			defer tx.Cancel()
+			_, err := tx.Get([]byte("x")).Wait(t.Context())
+			read <- err
+		}()
+	}
+	for range 3 {
+		_, err := kv.Transact(t.Context(), db, kv.Retry{}, func(tx kv.Attempt) error {
+			tx.Set([]byte("y"), nil)
+			_, err := tx.GetRange(kv.Prefix([]byte("y")), kv.RangeOptions{Limit: 1}).Wait(t.Context())
+			return err
+		})
+		require.NoError(t, err)
+	}
+	for range maxReads - 1 {
+		<-asked
+		require.NoError(t, <-read)
+	}
+}
+
+// TestATransactionEndsBeforeItsQuestionIsSent as one that is cancelled meanwhile does.
+func TestATransactionEndsBeforeItsQuestionIsSent(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{})
+	tx := dial(t, at).Begin(kv.Options{}).(*tx)
+	q, err := tx.talk.ask(false)
+	require.NoError(t, err)
+	tx.stage = stageOver
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, tx.await(ctx, q), context.Canceled)
+}

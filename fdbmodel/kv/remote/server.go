@@ -162,6 +162,7 @@ func Serve(ctx context.Context, l net.Listener, db kv.Database, o ServerOptions)
 	defer s.log.Close()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	s.running.Go(s.passOn)
 	err := s.accept(l)
 	cancel()
 	_ = l.Close()
@@ -184,10 +185,12 @@ type server struct {
 	mu          sync.Mutex
 	connections int // that have shown their token
 	clients     map[string]*presence
+	peers       map[*peer]uint64 // and the number of the batch that each was seen with
 }
 
 func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
 	s := &server{db: db, options: o, ctx: ctx, memory: newMemory(o), clients: map[string]*presence{},
+		peers:           map[*peer]uint64{},
 		unauthenticated: unauthenticated{limit: max(1, min(maxUnauthenticated, connlimit.Descriptors()/8))},
 		log:             ratelog.New(o.Logger, clock.Real{})}
 	s.mu.Lock()

@@ -150,9 +150,10 @@ func (t *tx) await(ctx context.Context, q *request) error {
 	if err := t.send(ctx); err != nil {
 		return err
 	}
-	out := &t.link.out // stays
-	out.busy.Add(1)
-	defer out.busy.Add(-1)
+	if l := t.link; l != nil { // without it the transaction is over
+		l.out.busy.Add(1)
+		defer l.out.busy.Add(-1)
+	}
 	select {
 	case <-q.done:
 		return q.err

@@ -31,9 +31,9 @@ type work struct {
 
 	// What follows belongs to the goroutine that runs it.
 	answers []byte
-	peers   *reading // the connection's, until it is passed on
-	reading bool     // it has memory to read into
-	credit  int64    // what is left of charged
+	input   reading // of the connection, until it is passed on
+	reading bool    // it has memory to read into
+	credit  int64   // what is left of charged
 }
 
 // batch is operations that wait for their transaction, and the memory that their
@@ -148,8 +148,8 @@ func (t *work) next() (batch, bool) {
 }
 
 // run does batches until there are no more.
-func (t *work) run(r *reading) {
-	t.peers = r
+func (t *work) run(r reading) {
+	t.input = r
 	for b, ok := t.next(); ok; b, ok = t.next() {
 		err := t.execute(&decoder{b: b.ops})
 		t.flush()
@@ -252,7 +252,7 @@ func (t *work) do(d *decoder, code byte) {
 			t.answers = binary.AppendVarint(t.answers, int64(version))
 		}
 	case opCommit:
-		t.peers.pass()
+		t.input.pass()
 		t.endReads()
 		t.commit(number)
 		return
