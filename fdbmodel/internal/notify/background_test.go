@@ -65,6 +65,10 @@ func TestNoCallerWaitsForOtherProcesses(t *testing.T) {
 	wake(2)
 	require.Len(t, asked, 2)
 	require.Equal(t, 90-3*wakeLimit-3, idle(t, db, keys))
+	n.OfferBackground(func(fn func(context.Context)) { asked = append(asked, fn) })
+	withdraw()
+	wake(1)
+	require.Len(t, asked, 3, "another one is used now")
 }
 
 // TestASearchSeesWhatItsCallersDid shares the newest version of those that ask, and none if one of them knows none.

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -48,11 +49,11 @@ func (n *Notifier) OfferBackground(run func(func(context.Context))) (withdraw fu
 		return func() {}
 	}
 	n.background = run
-	return func() {
+	return sync.OnceFunc(func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.background = nil
-	}
+	})
 }
 
 // wakeOtherProcesses wakes idle workers of other processes, or has that done in the background.
