@@ -130,7 +130,7 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 		w.Apply(&row, &after)
 	}
 	if len(ids) > 0 {
-		tx.Set(listKey, layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)}))
+		tx.Set(listKey, layout.EncodeClaims(ids))
 	}
 	if err := w.Flush(ctx); err != nil {
 		return err
@@ -232,11 +232,10 @@ func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *WriteSet, pa
 
 // recover finds out what an attempt with an unknown result took.
 func (g *gathering) recover(ctx context.Context, tx kv.Attempt, key, value []byte) error {
-	var batch layout.ClaimBatch
-	if err := layout.Decode(key, value, &batch); err != nil {
+	ids, err := layout.DecodeClaims(key, value)
+	if err != nil {
 		return err
 	}
-	ids := layout.UnpackIDs(batch.IDs)
 	for i, p := range read.Rows(tx, g.r.cluster.keys, ids, g.r.cluster.keys.Row) {
 		f := ClaimedFuture{ID: ids[i], Token: g.token}
 		if err := f.read(ctx, p, true); err != nil {

@@ -125,8 +125,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 		return err
 	})
 	taken := took.entries
-	answer.More = took.more
-	answer.Conflicts, answer.Hinted = result.Conflicts, r.wakes.Claimed(len(taken) > 0)
+	answer.More, answer.Conflicts, answer.Hinted = took.more, result.Conflicts, r.wakes.Claimed(len(taken) > 0)
 	r.scan.RecordConflicts(result.Conflicts)
 	r.endEntered(err == nil && result.Version != kv.NoVersion, result.Version)
 	if err == nil && len(taken) > 0 {
@@ -249,12 +248,7 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 	}
 	w := r.cluster.write(tx)
 	w.claim(found, token)
-	ids := make([]layout.ID, len(found))
-	for i := range found {
-		ids[i] = found[i].ID
-	}
-	list := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
-	tx.Set(listKey, list)
+	tx.Set(listKey, layout.EncodeClaims(entryIDs(found)))
 	if r.wakes.InRing() {
 		r.wakes.LeaveRing(tx)
 	}
@@ -264,13 +258,20 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 	return taking{found, rows, more}, nil
 }
 
+func entryIDs(taken []layout.ReadyEntry) []layout.ID {
+	ids := make([]layout.ID, len(taken))
+	for i := range taken {
+		ids[i] = taken[i].ID
+	}
+	return ids
+}
+
 // recoverClaim finds out what an attempt with an unknown result took.
 func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, value []byte) ([]layout.ReadyEntry, error) {
-	var batch layout.ClaimBatch
-	if err := layout.Decode(key, value, &batch); err != nil {
+	ids, err := layout.DecodeClaims(key, value)
+	if err != nil {
 		return nil, err
 	}
-	ids := layout.UnpackIDs(batch.IDs)
 	pending := make([]read.Pending, len(ids))
 	for i, id := range ids {
 		pending[i] = read.Record(tx, r.cluster.keys, id)
@@ -306,11 +307,7 @@ func (r *Registration) endEntered(committed bool, at kv.Version) {
 const fewClaimed = 4
 
 func (r *Registration) askRows(tx kv.Reader, taken []layout.ReadyEntry) []read.Pending {
-	ids := make([]layout.ID, len(taken))
-	for i := range taken {
-		ids[i] = taken[i].ID
-	}
-	return read.Rows(tx, r.cluster.keys, ids, r.cluster.keys.Row)
+	return read.Rows(tx, r.cluster.keys, entryIDs(taken), r.cluster.keys.Row)
 }
 
 // readClaimed fetches the futures that were taken.
@@ -327,15 +324,15 @@ func (r *Registration) readClaimed(ctx context.Context, token layout.Token, took
 		}
 		return nil
 	}
-	read := took.rows != nil && collect(took.rows, false) == nil
-	if read && !slices.ContainsFunc(futures, ClaimedFuture.hasFewInputs) {
+	isRead := took.rows != nil && collect(took.rows, false) == nil
+	if isRead && !slices.ContainsFunc(futures, ClaimedFuture.hasFewInputs) {
 		return futures, nil
 	}
 	err := r.cluster.View(ctx, func(tx kv.Attempt) error {
 		if tx.Number == 1 && at != kv.NoVersion {
 			tx.SetReadVersion(at)
 		}
-		if !read {
+		if !isRead {
 			if err := collect(r.askRows(tx.Snapshot(), took.entries), true); err != nil {
 				return err
 			}
@@ -348,53 +345,25 @@ func (r *Registration) readClaimed(ctx context.Context, token layout.Token, took
 // fewInputs is how many inputs of a future are read with the claim.
 const fewInputs = 16
 
-// readInputs fetches the inputs of claimed futures that have few, each once.
+// readInputs fetches the inputs of claimed futures that have few.
 func (r *Registration) readInputs(ctx context.Context, tx kv.Tx, futures []ClaimedFuture) error {
-	at := map[layout.ID]int{}
-	var ids []layout.ID
+	var specs []*layout.Spec
+	for _, f := range futures {
+		if f.hasFewInputs() {
+			specs = append(specs, f.Spec)
+		}
+	}
+	inputs, err := read.Inputs(ctx, tx.Snapshot(), r.cluster.keys, specs)
 	for i := range futures {
-		if f := &futures[i]; f.hasFewInputs() {
-			for _, id := range layout.UnpackIDs(f.Spec.Inputs) {
-				if _, known := at[id]; !known {
-					at[id], ids = len(ids), append(ids, id)
-				}
-			}
+		if f := &futures[i]; err == nil && f.hasFewInputs() {
+			f.Inputs, inputs = inputs[0], inputs[1:]
 		}
 	}
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, known := make([]layout.Row, len(ids)), make([]bool, len(ids))
-	for i, p := range read.Rows(tx.Snapshot(), r.cluster.keys, ids, r.cluster.keys.StateOf) {
-		row, found, err := p.Wait(ctx)
-		if err != nil && !layout.IsUnreadable(err) {
-			return err
-		}
-		rows[i], known[i] = row, err == nil && found
-	}
-	for i := range futures {
-		if f := &futures[i]; f.hasFewInputs() {
-			f.Inputs = inputsOf(f, at, rows, known)
-		}
-	}
-	return nil
+	return err
 }
 
 func (f ClaimedFuture) hasFewInputs() bool {
 	return f.Err == nil && len(f.Spec.Inputs) > 0 && f.Spec.CountInputs() <= fewInputs
-}
-
-// inputsOf returns the inputs of a future, none unless all could be read.
-func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []layout.Row, known []bool) []layout.Row {
-	inputs := make([]layout.Row, 0, f.Spec.CountInputs())
-	for _, id := range layout.UnpackIDs(f.Spec.Inputs) {
-		i := at[id]
-		if !known[i] {
-			return nil
-		}
-		inputs = append(inputs, rows[i])
-	}
-	return inputs
 }
 
 // read fills in a future, from its row, as it is claimed or was before the claim. Only the store's errors are

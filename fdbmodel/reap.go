@@ -117,11 +117,10 @@ func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyV
 	ended := endedBatch{next: kv.After(item.Key)}
 	rest := tuple.NewReader(item.Key[len(c.keys.Worker(event.Token.Worker, layout.WorkerClaims)):])
 	sequence := rest.Int()
-	var batch layout.ClaimBatch
-	if err := layout.Decode(item.Key, item.Value, &batch); err != nil {
+	ids, err := layout.DecodeClaims(item.Key, item.Value)
+	if err != nil {
 		return ended, err
 	}
-	ids := layout.UnpackIDs(batch.IDs)
 	pending := make([]read.Pending, len(ids))
 	for i, id := range ids {
 		pending[i] = read.Record(tx, c.keys, id)
@@ -163,7 +162,7 @@ func (w *WriteSet) endBatch(ctx context.Context, event state.Event, item kv.KeyV
 		}
 	}
 	if ended.kept = len(kept) > 0; ended.kept {
-		tx.Set(item.Key, layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(kept)}))
+		tx.Set(item.Key, layout.EncodeClaims(kept))
 	} else {
 		tx.Clear(item.Key)
 	}

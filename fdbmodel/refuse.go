@@ -103,16 +103,15 @@ func shortenList(ctx context.Context, tx kv.Tx, key []byte, list kv.Pending[[]by
 	if err != nil || value == nil || len(out) == 0 {
 		return err
 	}
-	var batch layout.ClaimBatch
-	if err := layout.Decode(key, value, &batch); err != nil {
+	ids, err := layout.DecodeClaims(key, value)
+	if err != nil {
 		return err
 	}
-	ids := slices.DeleteFunc(layout.UnpackIDs(batch.IDs), func(id layout.ID) bool { return out[id] })
+	ids = slices.DeleteFunc(ids, func(id layout.ID) bool { return out[id] })
 	if len(ids) == 0 {
 		tx.Clear(key)
 		return nil
 	}
-	shorter := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
-	tx.Set(key, shorter)
+	tx.Set(key, layout.EncodeClaims(ids))
 	return nil
 }

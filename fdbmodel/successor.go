@@ -215,12 +215,7 @@ func (s *succession) write(tx kv.Attempt) {
 	switch {
 	case s == nil || s.recovered != nil:
 	case len(s.taken) > 0:
-		ids := make([]layout.ID, len(s.taken))
-		for i := range s.taken {
-			ids[i] = s.taken[i].row.ID
-		}
-		list := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
-		tx.Set(s.listKey(), list)
+		tx.Set(s.listKey(), layout.EncodeClaims(entryIDs(s.entries())))
 	case s.again:
 		tx.Clear(s.listKey())
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -79,12 +80,16 @@ func TestASubmitDoesNotWaitForIdleWorkers(t *testing.T) {
 // TestCloseWaitsForASearchOnlySoLong has a search end with the client where the store does not answer.
 func TestCloseWaitsForASearchOnlySoLong(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	store := &heldWakes{storetest.New(t), make(chan struct{}, 9), make(chan struct{})}
-	c, err := futures.New(ctx, store, futures.Options{})
-	require.NoError(t, err)
-	_, err = c.Submit(ctx, futures.Task{Function: "go:f"})
-	require.NoError(t, err)
-	<-store.begun
-	require.NoError(t, c.Close(ctx))
+	bubble.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		db := newBubble()
+		defer db.Close()
+		store := &heldWakes{db, make(chan struct{}, 9), make(chan struct{})}
+		c, err := futures.New(ctx, store, futures.Options{NoHints: true})
+		require.NoError(t, err)
+		_, err = c.Submit(ctx, futures.Task{Function: "go:f"})
+		require.NoError(t, err)
+		<-store.begun
+		require.NoError(t, c.Close(ctx))
+	})
 }

@@ -51,8 +51,8 @@ type Options struct {
 //	va, err := a.Wait(ctx)
 //	vb, err := b.Wait(ctx)
 //
-// A read that was asked for before the Commit of its transaction, and not waited for, may be waited for after it, also
-// where nothing else was read before. The caller owns the slices that a read returns.
+// A read that was asked for before the Commit of its transaction may be waited for after it. The caller owns the slices
+// that a read returns.
 type Reader interface {
 	// Get asks for the value of key. The answer is nil if the key is absent,
 	// and empty but not nil if the value is empty.

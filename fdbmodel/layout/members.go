@@ -39,6 +39,18 @@ type ClaimBatch struct {
 	IDs IDList `msgpack:"i" json:"ids"`
 }
 
+// EncodeClaims encodes a ClaimBatch of futures.
+func EncodeClaims(ids []ID) []byte { return Encode(&ClaimBatch{IDs: PackIDs(ids)}) }
+
+// DecodeClaims returns the futures of a ClaimBatch. It returns ErrNewerRecord and ErrBadRecord.
+func DecodeClaims(key, value []byte) ([]ID, error) {
+	var batch ClaimBatch
+	if err := Decode(key, value, &batch); err != nil {
+		return nil, err
+	}
+	return UnpackIDs(batch.IDs), nil
+}
+
 // JanitorRecord names the worker that is the janitor. Connection is the one through which it reaches the store, and
 // Opening that of the store which its process has open itself; both are empty where they don't matter.
 type JanitorRecord struct {

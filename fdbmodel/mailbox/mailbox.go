@@ -49,10 +49,14 @@ func Open(c *fdbmodel.Cluster, session layout.SessionID) *Mailbox {
 // It returns ErrNewerRecord or ErrBadRecord, once, for mail that can't be read,
 // and continues after it: Subscribe returns what that mail contained.
 func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error) {
-	page, watch, err := m.readPage(ctx)
+	page, watch, err := m.readPage(ctx, !m.full)
+	if kv.Retryable(err) { // the watch was set, and the mail was not read
+		page, watch, err = m.readPage(ctx, false)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
+	m.full = page.More
 	notices, err := m.take(page)
 	if watch != nil && (page.More || err != nil) {
 		watch.Cancel()
@@ -64,35 +68,28 @@ func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error)
 	return notices, watch, err
 }
 
-// readPage reads the mail behind the cursor. It sets a watch in the same transaction, unless there may be more, and
-// waits for the mail and the watch at once where the last page was not full.
-func (m *Mailbox) readPage(ctx context.Context) (kv.Page, kv.Watch, error) {
+// readPage reads the mail behind the cursor, and sets a watch in the same transaction unless there may be more. With
+// together it waits for both at once, and sets the watch in any case.
+func (m *Mailbox) readPage(ctx context.Context, together bool) (page kv.Page, watch kv.Watch, err error) {
 	var asked kv.Pending[kv.Page]
-	var watch kv.Watch
 	r := kv.Range{Begin: m.cursor, End: kv.AfterPrefix(m.Cluster.Keys().Mailbox(m.session))}
-	read := func(together bool) (page kv.Page, err error) {
-		err = m.Cluster.View(ctx, func(tx kv.Attempt) (err error) {
-			watch = nil
-			asked = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: mailPage})
-			if !together {
-				if page, err = asked.Wait(ctx); err != nil || page.More {
-					return err
-				}
+	err = m.Cluster.View(ctx, func(tx kv.Attempt) (err error) {
+		watch = nil
+		asked = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: mailPage})
+		if !together {
+			if page, err = asked.Wait(ctx); err != nil || page.More {
+				return err
 			}
-			watch = tx.Watch(m.Cluster.Keys().SessionWake(m.session))
-			return nil
-		})
-		if err == nil && together {
-			page, err = asked.Wait(ctx)
 		}
-		return page, err
+		watch = tx.Watch(m.Cluster.Keys().SessionWake(m.session))
+		return nil
+	})
+	if err == nil && together {
+		page, err = asked.Wait(ctx)
 	}
-	page, err := read(!m.full)
-	if err != nil && !m.full && watch != nil { // the watch may be set, and the mail was not read
+	if err != nil && watch != nil {
 		watch.Cancel()
-		page, err = read(false)
 	}
-	m.full = err == nil && page.More
 	return page, watch, err
 }
 

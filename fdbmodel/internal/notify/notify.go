@@ -43,7 +43,7 @@ func New(db kv.Database, keys layout.Keyspace, now func() time.Time, random func
 // Wake wakes workers that can run the futures that entered the pool at version: first those
 // that have what the futures take, then others within the process, then those of other
 // processes: by hints, and what no worker heeds through the store. It takes those that a
-// worker looks for from placed.
+// worker of the process looks for from placed.
 func (n *Notifier) Wake(ctx context.Context, version kv.Version, placed Demands) {
 	n.wakeNear(ctx, version, placed)
 	for d, left := range placed {

@@ -99,7 +99,7 @@ func watchMissedChange(b *bundle) {
 // watchBesideRead sets a watch beside a read that is waited for after the commit: what the read does not show, the
 // watch does.
 func watchBesideRead(b *bundle) {
-	for i := range 20 {
+	for i := range 5 {
 		var page kv.Pending[kv.Page]
 		var w kv.Watch
 		_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {

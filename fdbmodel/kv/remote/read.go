@@ -52,7 +52,7 @@ func (t *tx) get(key []byte, flags byte) kv.Pending[[]byte] {
 	t.ops = appendBytes(append(t.ops, flags), cut(key))
 	t.added()
 	return kv.Later(func(ctx context.Context) ([]byte, error) {
-		if err := t.awaitRead(ctx, q); err != nil {
+		if err := t.await(ctx, q); err != nil {
 			return nil, err
 		}
 		return q.value, nil
@@ -75,7 +75,7 @@ func (t *tx) getRange(r kv.Range, o kv.RangeOptions, flags byte) kv.Pending[kv.P
 	}
 	t.added()
 	return kv.Later(func(ctx context.Context) (kv.Page, error) {
-		if err := t.awaitRead(ctx, q); err != nil {
+		if err := t.await(ctx, q); err != nil {
 			return kv.Page{}, err
 		}
 		return q.page, nil

@@ -66,18 +66,6 @@ func (p *peer) read() {
 // read may wait for a disk that hangs, and what else the client sends is not to.
 const longBatch = 250 * time.Millisecond
 
-func (s *server) addPeer(p *peer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.peers[p] = 0
-}
-
-func (s *server) dropPeer(p *peer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.peers, p)
-}
-
 // passOn passes the reading on of connections whose batches take long.
 func (s *server) passOn() {
 	ticker := time.NewTicker(longBatch)
@@ -98,12 +86,16 @@ func (s *server) passOn() {
 func (s *server) longReadings() (long []reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p, before := range s.peers {
-		number := p.batch.Load()
-		if number == before && number%2 == 1 {
-			long = append(long, reading{p, number})
+	for _, client := range s.clients {
+		now := client.last
+		if now == nil {
+			continue
 		}
-		s.peers[p] = number
+		number := now.peer.batch.Load()
+		if number == now.batch && number%2 == 1 {
+			long = append(long, reading{now.peer, number})
+		}
+		now.batch = number
 	}
 	return long
 }

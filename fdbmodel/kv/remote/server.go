@@ -174,6 +174,7 @@ func Serve(ctx context.Context, l net.Listener, db kv.Database, o ServerOptions)
 // server is one run of Serve.
 type server struct {
 	db      kv.Database
+	traits  kv.Traits // the functions of
 	options ServerOptions
 	ctx     context.Context
 	running sync.WaitGroup
@@ -185,12 +186,11 @@ type server struct {
 	mu          sync.Mutex
 	connections int // that have shown their token
 	clients     map[string]*presence
-	peers       map[*peer]uint64 // and the number of the batch that each was seen with
 }
 
 func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
-	s := &server{db: db, options: o, ctx: ctx, memory: newMemory(o), clients: map[string]*presence{},
-		peers:           map[*peer]uint64{},
+	s := &server{db: db, traits: kv.TraitsOf(db), options: o, ctx: ctx, memory: newMemory(o),
+		clients:         map[string]*presence{},
 		unauthenticated: unauthenticated{limit: max(1, min(maxUnauthenticated, connlimit.Descriptors()/8))},
 		log:             ratelog.New(o.Logger, clock.Real{})}
 	s.mu.Lock()
@@ -212,8 +212,9 @@ type presence struct {
 
 // slot is what one connection of a client takes: a client has one at a time.
 type slot struct {
-	cut   func()
+	peer  *peer
 	ended chan struct{} // closed once nothing of it is under way
+	batch uint64        // that it was seen with last
 }
 
 // accept takes connections until ctx ends.
@@ -273,7 +274,7 @@ func (s *server) come(id string, now *slot) {
 	}
 	if before != nil {
 		s.options.Logger.Debug("a client reconnected while its previous connection ends", "connection", id)
-		before.cut()
+		before.peer.cancel()
 		<-before.ended
 	}
 }

@@ -26,7 +26,6 @@ type tx struct {
 
 	mistake error // what the commit fails with
 	reading bool  // set by the first read and by SetReadVersion
-	fixed   bool  // set once the read version can't change: by an answer, and by SetReadVersion
 	wrote   bool  // set by the first write and write conflict
 	written int   // bytes of operations that write
 	watches []*watch
@@ -167,17 +166,6 @@ func (t *tx) await(ctx context.Context, q *request) error {
 	}
 }
 
-// awaitRead waits for the answer of a read.
-func (t *tx) awaitRead(ctx context.Context, q *request) error {
-	err := t.await(ctx, q)
-	if err == nil {
-		t.mu.Lock()
-		t.fixed = true
-		t.mu.Unlock()
-	}
-	return err
-}
-
 // ReadVersion implements kv.Tx.
 func (t *tx) ReadVersion(ctx context.Context) (kv.Version, error) {
 	t.mu.Lock()
@@ -186,7 +174,7 @@ func (t *tx) ReadVersion(ctx context.Context) (kv.Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := t.awaitRead(ctx, q); err != nil {
+	if err := t.await(ctx, q); err != nil {
 		return 0, err
 	}
 	return q.version, nil
@@ -203,7 +191,7 @@ func (t *tx) SetReadVersion(v kv.Version) {
 		t.fail(fmt.Errorf("%w: SetReadVersion after the read version was fixed", kv.ErrUsed))
 		return
 	}
-	t.reading, t.fixed = true, true
+	t.reading = true
 	t.ops = binary.AppendVarint(append(t.ops, opSetReadVersion), int64(v))
 }
 

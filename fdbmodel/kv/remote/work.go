@@ -46,7 +46,7 @@ type batch struct {
 
 func newWork(p *peer, number uint64, o kv.Options) *work {
 	ctx, cancel := context.WithCancel(p.ctx)
-	atOnce := kv.TraitsOf(p.server.db).ReadsAtOnce
+	atOnce := p.server.traits.ReadsAtOnce
 	return &work{peer: p, number: number, tx: p.server.db.Begin(o), ctx: ctx, cancel: cancel, used: time.Now(),
 		readsAtOnce: atOnce != nil && atOnce(o), charged: transactionMemory, credit: transactionMemory / 2}
 }
@@ -275,7 +275,7 @@ const conflictWait = time.Second
 
 func (t *work) commit(number uint64) {
 	done, err := t.tx.Commit(t.ctx)
-	if wait := kv.TraitsOf(t.peer.server.db).WaitConflict; wait != nil && errors.Is(err, kv.ErrConflict) {
+	if wait := t.peer.server.traits.WaitConflict; wait != nil && errors.Is(err, kv.ErrConflict) {
 		// Here the wait costs the client no round trip.
 		ctx, cancel := context.WithTimeout(t.ctx, conflictWait)
 		if wait(ctx, t.tx) == nil {
