@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,8 +31,15 @@ func name(kind string) string {
 
 // Document is all that the page is made from.
 type Document struct {
-	Machine Machine        `json:"machine"`
-	Reports []bench.Report `json:"reports"`
+	Machine Machine       `json:"machine"`
+	Reports []Measurement `json:"reports"`
+}
+
+// Measurement is what a scenario took on a kind of store.
+type Measurement struct {
+	bench.Report
+	// Version is the commit that was measured, and the day.
+	Version string `json:"version"`
 }
 
 // Machine says where and with what it was measured.
@@ -49,6 +57,8 @@ type Machine struct {
 	Shared bool `json:"shared"`
 }
 
+func (m *Machine) version() string { return m.Commit + ", " + m.Day }
+
 // File is a file of the page.
 type File struct {
 	Name    string
@@ -63,15 +73,16 @@ func Read(r io.Reader) (Document, error) {
 	return d, decoder.Decode(&d)
 }
 
-// Put adds a report, or replaces the one of its scenario and store.
+// Put adds a report of the version that d names, or replaces the one of its scenario and store.
 func (d *Document) Put(r bench.Report) {
-	if at := slices.IndexFunc(d.Reports, func(old bench.Report) bool {
+	measured := Measurement{r, d.Machine.version()}
+	if at := slices.IndexFunc(d.Reports, func(old Measurement) bool {
 		return old.Scenario == r.Scenario && old.Store == r.Store
 	}); at >= 0 {
-		d.Reports[at] = r
+		d.Reports[at] = measured
 		return
 	}
-	d.Reports = append(d.Reports, r)
+	d.Reports = append(d.Reports, measured)
 }
 
 // PutBetter is Put, unless the report that is there has a lower latency, or a higher rate where
@@ -92,7 +103,7 @@ func (d *Document) PutBetter(r bench.Report) {
 // find returns the report of a scenario on a kind of store, nil if it was not measured.
 func (d *Document) find(scenario, kind string) *bench.Report {
 	for i := range d.Reports {
-		if r := &d.Reports[i]; r.Scenario == scenario && r.Store == kind {
+		if r := &d.Reports[i].Report; r.Scenario == scenario && r.Store == kind {
 			return r
 		}
 	}
@@ -101,10 +112,10 @@ func (d *Document) find(scenario, kind string) *bench.Report {
 
 // Files are the page, its plots and its JSON. Equal documents have equal files.
 func (d *Document) Files() ([]File, error) {
-	order := func(r bench.Report) int {
+	order := func(r Measurement) int {
 		return 10*slices.Index(bench.Scenarios(), r.Scenario) + slices.Index(Kinds(), r.Store)
 	}
-	slices.SortStableFunc(d.Reports, func(a, b bench.Report) int { return order(a) - order(b) })
+	slices.SortStableFunc(d.Reports, func(a, b Measurement) int { return order(a) - order(b) })
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return nil, err
@@ -173,13 +184,31 @@ func (d *Document) machine(b *bytes.Buffer) {
 	rows := [][]string{
 		{"processor", fmt.Sprintf("%s, %s", m.CPU, wording.Count(m.Cores, "core"))},
 		{"memory", fmt.Sprintf("%.0f GiB", float64(m.MemoryBytes)/(1<<30))}, {"disk", d.disk()}, {"system", m.System},
-		{"Go", m.Go}, {"FoundationDB", m.FoundationDB}, {"Futura", m.Commit + ", " + m.Day},
+		{"Go", m.Go}, {"FoundationDB", m.FoundationDB}, {"Futura", d.versions()},
 	}
 	if m.Shared {
 		rows = append(rows, []string{"load", "the machine did other work meanwhile, and the best of some runs is shown: " +
 			"compare columns, and not runs"})
 	}
 	table(b, []string{"", ""}, rows)
+}
+
+// versions says which version was measured, and on which kinds of store where there are several.
+func (d *Document) versions() string {
+	kinds := map[string][]string{}
+	for _, r := range d.Reports {
+		if of := kinds[r.Version]; !slices.Contains(of, name(r.Store)) {
+			kinds[r.Version] = append(of, name(r.Store))
+		}
+	}
+	if len(kinds) < 2 {
+		return d.Machine.version()
+	}
+	var all []string
+	for _, version := range slices.Sorted(maps.Keys(kinds)) {
+		all = append(all, fmt.Sprintf("%s (%s)", version, strings.Join(kinds[version], ", ")))
+	}
+	return strings.Join(all, "; ")
 }
 
 // disk says what the disk is and how long a sync takes there.

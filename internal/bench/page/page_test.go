@@ -79,6 +79,11 @@ func TestPageOfAPart(t *testing.T) {
 			require.Contains(t, text, "fill:#FFFFFF", "%s can be read on a dark page", name)
 		}
 	}
+	d.Machine.Commit, d.Machine.Day = "1234567", "2026-01-02"
+	d.Put(bench.Report{Scenario: "load", Store: page.FoundationDB})
+	require.Contains(t, content()["performance.md"],
+		"| Futura | ,  (remote, in process); 1234567, 2026-01-02 (FoundationDB) |",
+		"what was measured of another version is named")
 	_, err := page.Read(strings.NewReader(`{"reports": [{"nothing": 1}]}`))
 	require.ErrorContains(t, err, "nothing")
 }
