@@ -8,9 +8,11 @@ import (
 	"errors"
 	"html/template"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -181,6 +183,10 @@ func (s *server) rejectBy(r *http.Request, token string) (*PromiseLink, error) {
 	}{body.form.Get("message")}
 	if !utf8.ValidString(rejection.Message) {
 		return nil, errNoText()
+	}
+	if message := body.form["message"]; len(body.form) > 1 || len(body.form) == 1 && len(message) != 1 {
+		return nil, stack.BadRequest("the fields of the form are %.80q: it has one, message, once, or none",
+			strings.Join(slices.Sorted(maps.Keys(body.form)), " "))
 	}
 	if len(body.json) > 0 {
 		known := json.NewDecoder(bytes.NewReader(body.json))

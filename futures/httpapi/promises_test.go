@@ -162,6 +162,9 @@ func TestPromiseByItsToken(t *testing.T) {
 	f.stranger("DELETE", made.Path, "").Problem(401, "unauthorized", "")
 	f.stranger("PUT", made.Path, "1").Problem(401, "unauthorized", "")
 	f.stranger("POST", made.Path+":reject", `{"mesage": "no"}`).Problem(400, "bad_request", `"mesage"`)
+	for _, wrong := range []string{"mesage=no", "message=no&reason=dear", "message=no&message=dear"} {
+		f.stranger("POST", made.Path+":reject", wrong, form...).Problem(400, "bad_request", "one, message, once")
+	}
 	var link httpapi.PromiseLink
 	f.stranger("POST", made.Path+":reject", "message=too+dear", form...).Into(http.StatusOK, &link)
 	require.Equal(t, "failed", link.State)
@@ -235,7 +238,11 @@ func TestPromiseOfABrowserThatIsRefused(t *testing.T) {
 		cancelled.Path:            {410, "it was cancelled", "order 9"},
 		answered.Path[:len(answered.Path)-4] + "AAAA": {404, "This link opens nothing", "Promise"},
 	} {
-		page := f.stranger("POST", at, "value=2", browser...)
+		answer := "value=2"
+		if strings.HasSuffix(at, ":reject") {
+			answer = "message=no"
+		}
+		page := f.stranger("POST", at, answer, browser...)
 		require.Equal(t, want.status, page.Status, at)
 		require.Equal(t, "text/html; charset=utf-8", page.Header.Get("Content-Type"))
 		require.Contains(t, page.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
