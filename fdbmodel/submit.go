@@ -188,7 +188,7 @@ func (c *Cluster) Prepare(ctx context.Context, subs []Submission) ([]Submission,
 	for i := range prepared {
 		if prepared[i].large {
 			return nil, fmt.Errorf("%w: %d bytes of arguments in the caller's transaction: at most %d, or write them "+
-				"ahead with PutArgs", ErrTooLarge, len(prepared[i].Args), layout.MaxArgsInKey)
+				"ahead, with Client.Put or Cluster.PutArgs", ErrTooLarge, len(prepared[i].Args), layout.MaxArgsInKey)
 		}
 		if prepared[i].many != nil {
 			return nil, fmt.Errorf("%w: %d inputs in the caller's transaction: at most %d", ErrTooLarge,

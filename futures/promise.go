@@ -48,7 +48,7 @@ func (p *Promise[T]) Token() string { return p.token }
 // NewPromise makes a promise and returns once it is durable. Options that say what identifies and
 // lists it apply (Key, Label, Tags, Queue, Priority, a Unique), and those that end it: Expires
 // and Deadline. It has no function, inputs, delay, lane, retries or requirements, and with one
-// of them NewPromise returns ErrBadSpec. Other errors are those of Client.Submit.
+// of them, or RequireFit, NewPromise returns ErrBadSpec. Other errors are those of Client.Submit.
 //
 // Its value is decoded as the result of a function is. Values come as JSON from HTTP and from
 // Client.Resolve, so that T should decode from JSON. As an argument of a Go function it keeps the names
@@ -80,6 +80,9 @@ func (c *Client) Promise(ctx context.Context, t Task) (f *Future, token string, 
 }
 
 func (c *Client) promise(ctx context.Context, t Task) (f *Future, token string, err error) {
+	if t.RequireFit {
+		return nil, "", fmt.Errorf("%w: no worker runs a promise: leave out RequireFit", layout.ErrBadSpec)
+	}
 	if t.MaxRetries == nil {
 		t.MaxRetries = new(int)
 	}

@@ -164,7 +164,7 @@ func TestPromiseOptionsAndTokens(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	for _, o := range []futures.Option{futures.Retries(1), futures.Delay(time.Second), futures.AsObject(),
-		futures.InLane("k", "y"), futures.After(p), futures.Timeout(time.Second)} {
+		futures.InLane("k", "y"), futures.After(p), futures.Timeout(time.Second), futures.RequireFit()} {
 		_, err = futures.NewPromise[int](ctx, c, o)
 		require.ErrorIs(t, err, futures.ErrBadSpec)
 	}

@@ -21,7 +21,7 @@ type Schedule struct {
 	// Name has 1 to 64 characters of A-Z, a-z, 0-9 and . _ -. It is required.
 	Name string
 	// Task is the future that each time submits. It can have no ID, Key, Unique, Delay,
-	// NotBefore, Deadline, After, Near or Worker, and at most 16 KiB of Args. It may be in
+	// NotBefore, Deadline, After, Near, Worker, RequireFit or WaitForRoom, and at most 16 KiB of Args. It may be in
 	// a lane. Overlap says what becomes of a time whose former future is open. An alias is
 	// resolved each time. workers.InfoFrom tells a function the time that its future
 	// stands for; a module has it in its environment, as FUTURA_SCHEDULED_AT.
@@ -120,6 +120,10 @@ func (s *Schedule) record(c *Client) (schedule.Record, error) {
 		t.Worker != "" || t.Unique != nil || !t.Deadline.IsZero() {
 		return r, fmt.Errorf("%w: schedule %q: its task can have no id, key, delay, time, inputs or worker, and not be "+
 			"unique; set the deadline of the schedule, which is that of each future", layout.ErrBadSpec, s.Name)
+	}
+	if t.RequireFit || t.WaitForRoom {
+		return r, fmt.Errorf("%w: schedule %q: nobody waits for its submits: leave out RequireFit and WaitForRoom",
+			layout.ErrBadSpec, s.Name)
 	}
 	t.NoNotify = true
 	sub, err := c.submission(context.Background(), &t) // nothing of a function that makes it

@@ -157,3 +157,15 @@ func TestNoScheduleIsUnique(t *testing.T) {
 	require.ErrorIs(t, err, futures.ErrBadSpec)
 	require.ErrorContains(t, err, "not be unique")
 }
+
+// TestNobodyWaitsForTheSubmitsOfASchedule has a schedule's task wait for room, or ask for a worker that fits.
+func TestNobodyWaitsForTheSubmitsOfASchedule(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, storetest.New(t))
+	for _, task := range []futures.Task{{RequireFit: true}, {WaitForRoom: true}} {
+		task.Function = "go:x"
+		_, err := c.PutSchedule(context.Background(), futures.Schedule{Name: "s", Every: time.Hour, Task: task})
+		require.ErrorIs(t, err, futures.ErrBadSpec)
+		require.ErrorContains(t, err, "leave out RequireFit and WaitForRoom")
+	}
+}
