@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,30 +50,50 @@ func (f goFile) tags() string {
 }
 
 func parseGo(t *testing.T, file textFile) goFile {
-	positions := token.NewFileSet()
-	syntax, err := parser.ParseFile(positions, file.path, file.text, parser.ParseComments|parser.SkipObjectResolution)
+	parsed, err := file.parse()
 	require.NoError(t, err)
-	return goFile{textFile: file, syntax: syntax, positions: positions}
+	return parsed
 }
 
-// readGo returns all files of Go.
+func (f textFile) parse() (goFile, error) {
+	positions := token.NewFileSet()
+	syntax, err := parser.ParseFile(positions, f.path, f.text, parser.ParseComments|parser.SkipObjectResolution)
+	return goFile{textFile: f, syntax: syntax, positions: positions}, err
+}
+
+// readGo returns all files of Go, which nobody changes.
 func readGo(t *testing.T) []goFile {
-	var files []goFile
-	for _, file := range readText(t) {
-		if path.Ext(file.path) == ".go" {
-			files = append(files, parseGo(t, file))
-		}
-	}
+	files, err := goFiles()
+	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	return files
 }
 
+// goFiles parses the files of Go once for all tests.
+var goFiles = sync.OnceValues(func() (files []goFile, err error) {
+	texts, err := textFiles()
+	for _, f := range texts {
+		if err == nil && path.Ext(f.path) == ".go" {
+			var parsed goFile
+			parsed, err = f.parse()
+			files = append(files, parsed)
+		}
+	}
+	return files, err
+})
+
 // readText returns the files of the module that people write, without test
 // data.
 func readText(t *testing.T) []textFile {
-	root := moduleRoot(t)
-	var files []textFile
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+	moduleRoot(t)
+	files, err := textFiles()
+	require.NoError(t, err)
+	return files
+}
+
+func textFiles() (files []textFile, err error) {
+	const root = "../.."
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -94,8 +115,7 @@ func readText(t *testing.T) []textFile {
 		files = append(files, textFile{path: filepath.ToSlash(relative), text: string(text)})
 		return err
 	})
-	require.NoError(t, err)
-	return files
+	return files, err
 }
 
 func isText(name string) bool {
