@@ -28,12 +28,12 @@ type BlobResponse struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Line returns the request as a line with its end. It returns ErrInvalid for an
-// invalid one.
+// Line returns the request as a line with its end. It returns ErrInvalid or ErrLimit
+// for one that DecodeBlobRequest refuses.
 func (r *BlobRequest) Line() ([]byte, error) { return line(r, r.check) }
 
-// Line returns the answer as a line with its end. It returns ErrInvalid for an
-// invalid one.
+// Line returns the answer as a line with its end. It returns ErrInvalid or ErrLimit
+// for one that DecodeBlobResponse refuses.
 func (r *BlobResponse) Line() ([]byte, error) { return line(r, r.check) }
 
 // DecodeBlobRequest reads a line of at most MaxLine bytes. It returns
@@ -75,6 +75,9 @@ func line(v any, check func(*checker)) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(data) >= MaxLine {
+		return nil, fmt.Errorf("%w: a line of %d bytes: at most %d", ErrLimit, len(data)+1, MaxLine)
 	}
 	return append(data, '\n'), nil
 }

@@ -86,7 +86,19 @@ func (c *checker) natural(field string, n int64) {
 }
 
 // text refuses a text that is too long.
-func (c *checker) text(field, value string, limit int) { c.most(field, len(value), limit, "bytes") }
+func (c *checker) text(field, value string, limit int) { c.most(field, written(value), limit, "bytes") }
+
+// written is how many bytes a text has for whoever reads it: JSON has a character of three
+// bytes instead of each that is no UTF-8.
+func written(text string) (n int) {
+	if utf8.ValidString(text) {
+		return len(text)
+	}
+	for _, r := range text {
+		n += utf8.RuneLen(r)
+	}
+	return n
+}
 
 // line refuses a text with characters that don't print. It may be empty.
 func (c *checker) line(field, value string, limit int) {
@@ -166,7 +178,7 @@ func (c *checker) code(field string, code Code) {
 func (c *checker) carrier(field string, carrier Carrier) {
 	n := 0
 	for name, value := range carrier {
-		n += len(name) + len(value)
+		n += written(name) + written(value)
 	}
 	c.most(field, n, MaxCarrier, "bytes")
 }
@@ -196,7 +208,7 @@ func (c *checker) tooLong(list []string) bool {
 
 func size(list []string) (n int) {
 	for _, text := range list {
-		n += len(text)
+		n += written(text)
 	}
 	return n
 }

@@ -30,7 +30,7 @@ func (c *checker) config(f *Config) {
 	c.most("env_vars", len(f.Environment), MaxNames, "entries")
 	n := 0
 	for _, e := range f.Environment {
-		n += len(e.Name) + len(e.Value)
+		n += written(e.Name) + written(e.Value)
 	}
 	c.most("env_vars", n, batch.MaxItem, "bytes")
 	c.names("permissions", f.Permissions)
@@ -105,7 +105,7 @@ func (c *checker) result(r *NodeResult) {
 	c.usage(&r.Usage)
 	c.line("signature", r.Signature, MaxText)
 	c.line("pbft.replica", r.PBFT.Replica, MaxName)
-	c.most("metadata", len(r.Metadata), MaxMetadata, "bytes")
+	c.most("metadata", r.Metadata.written(), MaxMetadata, "bytes")
 }
 
 func (c *checker) exit(field string, code int) {

@@ -75,6 +75,9 @@ func (l Limits) Encode(m Message, d Dialect) ([]byte, error) {
 	if len(data) > l.Bytes {
 		return nil, fmt.Errorf("%w: %s has %d bytes: at most %d; send fewer items", ErrLimit, m.Type(), len(data), l.Bytes)
 	}
+	if err := l.scan(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Type(), err)
+	}
 	return data, nil
 }
 
@@ -132,7 +135,8 @@ func typeAtEnd(data []byte) string {
 	return string(before[quote+1:])
 }
 
-// unmarshalJSON returns ErrMalformed in the words of the wire.
+// unmarshalJSON returns ErrMalformed in the words of the wire. Errors of JSON may have all
+// of a value in them.
 func unmarshalJSON(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	var mismatch *json.UnmarshalTypeError
@@ -141,13 +145,14 @@ func unmarshalJSON(data []byte, v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &mismatch) && mismatch.Field == "":
-		return fmt.Errorf("%w: it is a JSON %s: send an object", ErrMalformed, mismatch.Value)
+		return fmt.Errorf("%w: it is a JSON %.60s: send an object", ErrMalformed, mismatch.Value)
 	case errors.As(err, &mismatch):
-		return fmt.Errorf("%w: field %s: a JSON %s can't be %s", ErrMalformed, mismatch.Field, mismatch.Value, mismatch.Type)
+		return fmt.Errorf("%w: field %s: a JSON %.60s can't be %s", ErrMalformed, mismatch.Field, mismatch.Value,
+			mismatch.Type)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%w: %w (at byte %d)", ErrMalformed, syntax, syntax.Offset)
 	default:
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return fmt.Errorf("%w: %.200s", ErrMalformed, err)
 	}
 }
 

@@ -36,6 +36,8 @@ func hostile(l protocol.Limits) map[string]string {
 		"unknown fields":  envelope("MsgHealthCheck", padding+`"x":[`+list("{}", l.Objects-2)+`]`),
 		"repeated results": envelope("MsgWorkOrderBatchResponse",
 			list(`"Results":{"`+strings.Repeat("0", 32)+`":{}}`, l.Objects/2-1)),
+		"long metadata": envelope("MsgWorkOrderBatchResponse",
+			`"Results":{"`+strings.Repeat("0", 32)+`":{"metadata":"`+strings.Repeat("<", l.Bytes-256)+`"}}`),
 		"one long text": envelope("MsgHealthCheck", `"x":"`+strings.Repeat(`\"`, l.Bytes/2-64)+`"`),
 	}
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // Raw is any JSON, as it stands in a message.
 type Raw []byte
@@ -19,7 +22,18 @@ func (r *Raw) UnmarshalJSON(data []byte) error {
 		*r = nil
 		return nil
 	}
-	compact, err := json.Marshal(json.RawMessage(data))
-	*r = compact
+	var compact bytes.Buffer
+	err := json.Compact(&compact, data)
+	*r = bytes.Clone(compact.Bytes())
 	return err
+}
+
+// written is how many bytes it has in a message that Encode writes, where some characters
+// take six.
+func (r Raw) written() int {
+	n := len(r)
+	for _, c := range []string{"<", ">", "&", "\u2028", "\u2029"} {
+		n += bytes.Count(r, []byte(c)) * (len(`\u0000`) - len(c))
+	}
+	return n
 }
