@@ -28,7 +28,10 @@ func TestWhatIsWrittenIsTaken(t *testing.T) {
 		return &protocol.WorkOrderBatchResponse{RequestID: "a", ChunkID: "a",
 			Results: map[string]protocol.ItemResult{strings.Repeat("0", 32): result}}
 	}
-	few := protocol.DirectLimits()
+	traced := func(context string) *protocol.Ack {
+		return &protocol.Ack{Envelope: protocol.Envelope{Carrier: protocol.Carrier{"a": context}}}
+	}
+	direct, few := protocol.DirectLimits(), protocol.DirectLimits()
 	few.Objects, few.Lists, few.Values = 20, 20, 40
 	outcomes := func(n int) *protocol.WorkOrderBatchResponse {
 		return &protocol.WorkOrderBatchResponse{RequestID: "a", ChunkID: "a", Outcomes: make([]protocol.Outcome, n)}
@@ -38,13 +41,13 @@ func TestWhatIsWrittenIsTaken(t *testing.T) {
 		m      protocol.Message
 		fits   bool
 	}{
-		"text that is none":       {protocol.DirectLimits(), &protocol.Ack{Message: bytes(protocol.MaxText/3 + 1)}, false},
-		"text that fits":          {protocol.DirectLimits(), &protocol.Ack{Message: bytes(protocol.MaxText / 3)}, true},
-		"text in UTF-8":           {protocol.DirectLimits(), &protocol.Ack{Message: strings.Repeat("é", protocol.MaxText/2)}, true},
-		"argument":                {protocol.DirectLimits(), argument(bytes(batch.MaxArguments)), false},
-		"argument that fits":      {protocol.DirectLimits(), argument(bytes(batch.MaxArguments / 3)), true},
-		"carrier":                 {protocol.DirectLimits(), &protocol.Ack{Envelope: protocol.Envelope{Carrier: protocol.Carrier{"a": bytes(5000)}}}, false},
-		"deep metadata":           {protocol.DirectLimits(), results(strings.Repeat("[", 20) + strings.Repeat("]", 20)), false},
+		"text that is none":       {direct, &protocol.Ack{Message: bytes(protocol.MaxText/3 + 1)}, false},
+		"text that fits":          {direct, &protocol.Ack{Message: bytes(protocol.MaxText / 3)}, true},
+		"text in UTF-8":           {direct, &protocol.Ack{Message: strings.Repeat("é", protocol.MaxText/2)}, true},
+		"argument":                {direct, argument(bytes(batch.MaxArguments)), false},
+		"argument that fits":      {direct, argument(bytes(batch.MaxArguments / 3)), true},
+		"carrier":                 {direct, traced(bytes(5000)), false},
+		"deep metadata":           {direct, results(strings.Repeat("[", 20) + strings.Repeat("]", 20)), false},
 		"many outcomes":           {few, outcomes(20), false},
 		"as many as there may be": {few, outcomes(10), true},
 	} {
