@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
@@ -125,12 +123,8 @@ func asBatch(m *protocol.WorkOrder) *protocol.WorkOrderBatch {
 			arguments = append(arguments, p.Value)
 		}
 	}
-	id := m.RequestID
-	if id == "" {
-		id = uuid.NewString()
-	}
 	return &protocol.WorkOrderBatch{
-		Envelope: m.Envelope, RequestID: m.RequestID, ChunkID: id, Arguments: [][]string{arguments},
+		Envelope: m.Envelope, RequestID: m.RequestID, ChunkID: m.RequestID, Arguments: [][]string{arguments},
 		Template: protocol.Template{FunctionID: m.FunctionID, Method: m.Method, Config: m.Config},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -350,7 +351,7 @@ func (r *runner) outcomeOf(head string, c *fdbmodel.Completion, cancelled *strin
 		return cancelledOutcome(*cancelled), int64(len(*cancelled))
 	case c.Exception != nil:
 		e := *c.Exception
-		e.Message = layout.Shorten(e.Message, fdbmodel.MaxMessage)
+		e.Message = layout.Shorten(strings.ToValidUTF8(e.Message, "\uFFFD"), fdbmodel.MaxMessage)
 		e.Permanent = c.Permanent
 		o = *failure(0, &e)
 		o.Usage = usageOf(c.RunTime, e.Usage)

@@ -1,10 +1,14 @@
 package peerworker
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 )
@@ -64,6 +68,30 @@ func TestWhatAHeadNoLongerWantsDoesNotBegin(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestErrorsThatAreNoText has a function fail with bytes that are no UTF-8, each of which takes three in JSON: the
+// head gets that, and the outcomes beside it.
+func TestErrorsThatAreNoText(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	w, err := New(options(n))
+	require.NoError(t, err)
+	require.NoError(t, w.Register("f", func(_ context.Context, args []byte) ([]byte, error) {
+		if len(args) == 0 {
+			return nil, errors.New("binary: " + strings.Repeat("\xff", 3000) + strings.Repeat("a\xff", 2500))
+		}
+		return args, nil
+	}))
+	r := start(t, w, n)
+	order := goOrder("f", "", "x")
+	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+	outcomes := h.all(order.ChunkID, 2)
+	require.Contains(t, outcomes[0].Message, "binary: \uFFFDa\uFFFD")
+	require.LessOrEqual(t, len(outcomes[0].Message), fdbmodel.MaxMessage)
+	require.Equal(t, "x", string(outcomes[1].Value))
+	r.idle()
 }
 
 // TestWhatAHeadNoLongerWantsIsStopped has a head that was started again hear of a chunk whose items are over.
