@@ -2,18 +2,20 @@ package peerhead
 
 import (
 	"maps"
+	"unicode/utf8"
 
 	"github.com/futura-run/futura/protocol"
 )
 
 // trace is the context of the call's trace, as messages carry it. One that is too large for
-// them is left out.
+// them, or no text, is left out.
 func (c *call) trace() protocol.Carrier {
-	size := 0
+	size, text := 0, true
 	for name, value := range c.Trace {
 		size += len(name) + len(value)
+		text = text && utf8.ValidString(name) && utf8.ValidString(value)
 	}
-	if size == 0 || size > protocol.MaxCarrier {
+	if size == 0 || size > protocol.MaxCarrier || !text {
 		return nil
 	}
 	return c.Trace

@@ -22,7 +22,7 @@ func TestOrdersCarryTraces(t *testing.T) {
 		p := w.join("p", 8)
 		traces := []map[string]string{
 			{"traceparent": "00-a-1-01", "tracestate": "v=1"}, nil, {"traceparent": "00-b-2-01"},
-			{"traceparent": strings.Repeat("x", protocol.MaxCarrier)},
+			{"traceparent": strings.Repeat("x", protocol.MaxCarrier)}, {"tracestate": strings.Repeat("\xff", 5000)},
 		}
 		next := 0
 		ids := w.submit(len(traces), func(s *layout.Spec) {
@@ -38,7 +38,7 @@ func TestOrdersCarryTraces(t *testing.T) {
 				got[item.ID] = item.Trace
 			}
 		}
-		for i, want := range []protocol.Carrier{traces[0], nil, traces[2], nil} {
+		for i, want := range []protocol.Carrier{traces[0], nil, traces[2], nil, nil} {
 			require.Equal(w, want, got[ids[i].String()], "future %d", i)
 		}
 	})
