@@ -13,7 +13,7 @@ import (
 
 // Nodes of b7s don't say which attributes they have: they answer a roll call that asks for
 // some, or they don't. What such a call names counts as labels of the nodes that answer it,
-// if the head trusts them.
+// if the head trusts them, until their connections end.
 
 // wanted are calls for attributes of late.
 type wanted struct {
@@ -134,12 +134,29 @@ func (p *peer) mayHave(labels map[string]string) bool {
 // learn registers a node anew with attributes for which it has answered a roll call.
 func (p *peer) learn(ctx context.Context, a Answer, labels map[string]string) error {
 	p.mu.Lock()
-	all := maps.Clone(p.labels)
-	if all == nil {
-		all = map[string]string{}
-	}
+	before, all := p.labels, map[string]string{}
+	maps.Copy(all, p.labels)
 	maps.Copy(all, labels)
 	p.labels = all
 	p.mu.Unlock()
-	return p.enlist(ctx, a)
+	err := p.enlist(ctx, a)
+	if err != nil {
+		p.unlearn(before, labels)
+	}
+	return err
+}
+
+// unlearn has a node be asked again for attributes that it was not registered with, but for those that it had before.
+func (p *peer) unlearn(before, labels map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := maps.Clone(p.labels)
+	maps.DeleteFunc(kept, func(name, _ string) bool {
+		_, asked := labels[name]
+		_, had := before[name]
+		return asked && !had
+	})
+	if p.labels = kept; len(kept) == 0 {
+		p.labels = nil // as at first: offers are compared
+	}
 }

@@ -2,6 +2,7 @@ package peerhead_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
@@ -109,6 +111,70 @@ func TestANodeHasOneValueOfAnAttribute(t *testing.T) {
 		require.Equal(w, layout.Ready, rows[1].State())
 		require.Equal(w, 1, n.ordered())
 		require.Equal(w, "{zone=eu}", n.labels())
+	})
+}
+
+// TestAttributesAreThoseOfAConnection has a node come back without the attribute that it had, and with another one.
+func TestAttributesAreThoseOfAConnection(t *testing.T) {
+	trusted := func(peerhead.PeerID) bool { return true }
+	inWorld(t, peerhead.Options{Manifest: manifestOf, Trusted: trusted}, func(w *world) {
+		n := w.node("node", protocol.DialectChunk).has("eu")
+		function, first := w.submitIn("eu")
+		w.settle(time.Minute)
+		w.head.Want(function, map[string]string{"zone": "eu"})
+		w.settle(time.Minute)
+		require.Equal(w, layout.Realized, w.stateOf(first))
+		require.Equal(w, "{zone=eu}", n.labels())
+		n.has("us")
+		w.head.Observe(p2p.Peer{ID: n.id, Connected: true, Session: 2, B7s: true})
+		w.settle(time.Minute)
+		require.Equal(w, "{zone=}", n.labels(), "it takes part again, and has said nothing of it")
+		_, second := w.submitIn("us")
+		_, third := w.submitIn("eu")
+		w.head.Want(function, map[string]string{"zone": "eu"})
+		w.head.Want(function, map[string]string{"zone": "us"})
+		w.settle(time.Minute)
+		require.Equal(w, layout.Realized, w.stateOf(second))
+		require.Equal(w, layout.Ready, w.stateOf(third))
+		require.Equal(w, "{zone=us}", n.labels())
+		w.head.Observe(p2p.Peer{ID: n.id, Connected: true, Session: 2, B7s: true})
+		w.settle(time.Minute)
+		require.Equal(w, "{zone=us}", n.labels(), "the connection is the same")
+	})
+}
+
+// TestAttributesThatCouldNotBeRegistered has a node tell of attributes faster than it may change what it offers. It is
+// asked for them again.
+func TestAttributesThatCouldNotBeRegistered(t *testing.T) {
+	trusted := func(peerhead.PeerID) bool { return true }
+	inWorld(t, peerhead.Options{Manifest: manifestOf, Trusted: trusted}, func(w *world) {
+		n := w.node("node", protocol.DialectChunk)
+		n.attributes = func(*protocol.Attributes) bool { return true }
+		function, _ := w.submitIn("eu")
+		w.settle(time.Minute)
+		known := func() (labels int) {
+			members, err := w.cluster.Workers(w.Context())
+			require.NoError(w, err)
+			for _, m := range members {
+				if !m.Leaving {
+					labels = max(labels, len(m.Labels)-1) // one names the peer
+				}
+			}
+			return labels
+		}
+		const labels = 12
+		want := func() {
+			for i := range labels {
+				w.head.Want(function, map[string]string{fmt.Sprint("label", i): "x"})
+				w.settle(10 * time.Millisecond)
+			}
+		}
+		want()
+		require.Less(w, known(), labels)
+		w.settle(time.Minute)
+		want()
+		w.settle(time.Minute)
+		require.Equal(w, labels, known())
 	})
 }
 

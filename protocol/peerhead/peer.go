@@ -40,7 +40,7 @@ type peer struct {
 	member    *member // the present membership, nil for none
 	leaving   *member // the one that it has replaced, nil for none
 	// Of a node of b7s.
-	labels    map[string]string // attributes for which it answered; replaced as a whole
+	labels    map[string]string // attributes for which it answered over this connection; replaced as a whole
 	plain     bool
 	recruitAt time.Time                // when it is asked again to take part
 	installed map[string]chan struct{} // closed for modules that it has, by content id
@@ -262,6 +262,7 @@ func (p *peer) observe(l p2p.Peer) {
 	}
 	if broke {
 		p.forgetInstalled()
+		p.labels = nil
 	}
 	p.connected, p.plain = l.Connected, l.B7s && !l.Futura
 	if p.plain && l.Connected {
@@ -273,8 +274,11 @@ func (p *peer) observe(l p2p.Peer) {
 	if !broke || m == nil || reports {
 		return
 	}
-	if orders, _ := m.load(); orders > 0 {
+	switch orders, _ := m.load(); {
+	case orders > 0:
 		p.lose(m, "the connection to a node of b7s ended while it had work")
+	case len(m.offer.labels) > 0:
+		m.leave() // it may come back with others
 	}
 }
 
