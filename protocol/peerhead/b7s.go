@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -22,19 +23,22 @@ const (
 
 var errNotInstalled = errors.New("the node did not install the module")
 
-// HandleMessage takes a message that a peer sent on a stream of b7s, or published.
+// HandleMessage takes a message that a peer sent on a stream of b7s. Nothing that is published is for a head.
 func (h *Head) HandleMessage(ctx context.Context, from PeerID, message []byte, published bool) {
+	if published {
+		return
+	}
 	m, err := protocol.Decode(message)
 	if err != nil {
 		h.options.Logger.Debug("a peer sent what can't be read", "peer", from, "error", err)
 		return
 	}
-	if m, ok := m.(*protocol.ExecuteBatch); ok && !published {
+	if m, ok := m.(*protocol.ExecuteBatch); ok {
 		h.execute(ctx, from, m)
 		return
 	}
 	p := h.peer(from)
-	if p == nil || published {
+	if p == nil {
 		return
 	}
 	p.hear(0)
@@ -59,13 +63,22 @@ func (h *Head) execute(ctx context.Context, from PeerID, m *protocol.ExecuteBatc
 		return
 	}
 	answer.Envelope = m.Envelope
-	data, err := protocol.Encode(answer, protocol.DialectChunk)
-	if err == nil {
-		err = h.options.Network.Send(ctx, from, data)
+	err := h.reply(ctx, from, answer)
+	if errors.Is(err, protocol.ErrLimit) || errors.Is(err, p2p.ErrTooLarge) {
+		err = h.reply(ctx, from, &protocol.ExecuteBatchResponse{Envelope: m.Envelope, RequestID: answer.RequestID,
+			Code: protocol.CodeError, Message: "the results have no room in a message: get them by HTTP"})
 	}
 	if err != nil {
 		h.rare.Warn("the answer to a batch was not sent", "peer", from, "request", answer.RequestID, "error", err)
 	}
+}
+
+func (h *Head) reply(ctx context.Context, to PeerID, answer *protocol.ExecuteBatchResponse) error {
+	data, err := protocol.Encode(answer, protocol.DialectChunk)
+	if err != nil {
+		return err
+	}
+	return h.options.Network.Send(ctx, to, data)
 }
 
 // install has a node of b7s install a module, if it has not.
@@ -237,11 +250,12 @@ type Answer struct {
 
 // RollCall publishes a roll call, and returns the peers that answered within a time, in the order of
 // their answers. It returns earlier once enough is true of one that accepted. The call's
-// RequestID is drawn. It returns the network's error.
+// RequestID is drawn. It returns the network's error, and protocol.ErrLimit for a call that is too large to be
+// published.
 func (h *Head) RollCall(ctx context.Context, call protocol.RollCall, within time.Duration, enough func(PeerID) bool,
 ) ([]Answer, error) {
 	call.RequestID = uuid.NewString()
-	data, err := protocol.Encode(&call, protocol.DialectChunk)
+	data, err := protocol.GossipLimits().Encode(&call, protocol.DialectChunk)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -63,6 +65,82 @@ func TestPeersDoNotFillTheLog(t *testing.T) {
 	require.Contains(t, log.String(), "was not sent")
 	require.Contains(t, log.String(), "a peer is lost")
 	require.Less(t, bytes.Count(log.Bytes(), []byte("\n")), 8, "%s", &log)
+}
+
+// TestWhatCantBeReadIsAnswered has a stranger send a number of a megabyte. It is told so in few words, and nothing is
+// logged that operators see.
+func TestWhatCantBeReadIsAnswered(t *testing.T) {
+	var log bytes.Buffer
+	o := peerhead.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	inWorld(t, o, func(w *world) {
+		m, err := protocol.Decode(w.head.HandleCall(w.Context(), "stranger",
+			fmt.Appendf(nil, `{"code":%s,"type":"MsgHealthCheck"}`, bytes.Repeat([]byte("1"), 1<<20))))
+		require.NoError(w, err)
+		require.Equal(w, protocol.CodeInvalid, m.(*protocol.Ack).Code)
+		require.Empty(w, log.String())
+	})
+}
+
+// TestAnswersThatHaveNoRoom has a client ask for a batch whose results no message can have, or the network does not
+// carry. It is told so.
+func TestAnswersThatHaveNoRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		network func(*world) peerhead.Network
+		message int
+	}{
+		"in a message":   {func(w *world) peerhead.Network { return w }, protocol.MaxText + 1},
+		"in the network": {func(w *world) peerhead.Network { return short{w} }, protocol.MaxText},
+	} {
+		t.Run(name, func(t *testing.T) {
+			execute := func(context.Context, peerhead.PeerID, *protocol.ExecuteBatch) *protocol.ExecuteBatchResponse {
+				return &protocol.ExecuteBatchResponse{RequestID: "a", Code: protocol.CodeOK,
+					Message: strings.Repeat("x", c.message)}
+			}
+			inWorld(t, peerhead.Options{}, func(w *world) {
+				w.stop()
+				w.network = c.network(w)
+				w.start(peerhead.Options{Execute: execute})
+				got := make(chan protocol.Message, 1)
+				w.mu.Lock()
+				w.peers["client"] = &fakePeer{world: w, b7s: func(m protocol.Message) { got <- m }}
+				w.mu.Unlock()
+				data, err := protocol.Encode(&protocol.ExecuteBatch{Arguments: [][]string{{}},
+					Template: protocol.Template{FunctionID: "f", Method: "m"}}, protocol.DialectChunk)
+				require.NoError(w, err)
+				w.head.HandleMessage(w.Context(), "client", data, false)
+				synctest.Wait()
+				require.Len(w, got, 1)
+				answer := (<-got).(*protocol.ExecuteBatchResponse)
+				require.Equal(w, "a", answer.RequestID)
+				require.Equal(w, protocol.CodeError, answer.Code)
+				require.Contains(w, answer.Message, "by HTTP")
+			})
+		})
+	}
+}
+
+// short is a network that carries no long messages.
+type short struct{ *world }
+
+func (s short) Send(ctx context.Context, to peerhead.PeerID, message []byte) error {
+	if len(message) > 1<<10 {
+		return fmt.Errorf("%w: %w", p2p.ErrNotSent, p2p.ErrTooLarge)
+	}
+	return s.world.Send(ctx, to, message)
+}
+
+// TestRollCallsAreWithinTheLimitsOfGossip asks for more attributes than are read in what is published.
+func TestRollCallsAreWithinTheLimitsOfGossip(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		attributes := &protocol.Attributes{Values: make([]protocol.Parameter, 5)}
+		for i := range attributes.Values {
+			attributes.Values[i] = protocol.Parameter{Name: "a", Value: strings.Repeat("x", 15<<10)}
+		}
+		_, err := w.head.RollCall(w.Context(), protocol.RollCall{FunctionID: "f", Attributes: attributes}, time.Second,
+			func(peerhead.PeerID) bool { return true })
+		require.ErrorIs(w, err, protocol.ErrLimit)
+		require.Empty(w, w.published)
+	})
 }
 
 // TestAPeerThatOffersTooMuch has a peer offer as many functions as a message takes, which its
