@@ -87,7 +87,7 @@ func (m *Machine) crowd(ctx context.Context) (change, error) {
 	}
 	return func(before, after *layout.Row) bool {
 		isNew := before == nil && ids[after.ID] && after.State() == layout.Ready
-		return isNew || isReplaced(before, after, subs)
+		return isNew || isReplaced(before, after, subs, ids[after.ID])
 	}, err
 }
 

@@ -70,7 +70,6 @@ func (m *Machine) submitAll(ctx context.Context, subs []fdbmodel.Submission) (ch
 		ids[a.ID] = true
 	}
 	m.logf("submit %d: %v %v", len(subs), answers, err)
-	cut := err != nil
 	if m.refusedAsNotUnique(err) || m.refusedAsFull(err, subs) || errors.Is(err, fdbmodel.ErrNotFound) {
 		return none, nil // or the module is not stored
 	}
@@ -78,14 +77,15 @@ func (m *Machine) submitAll(ctx context.Context, subs []fdbmodel.Submission) (ch
 		return none, nil // an input was discarded by an operation that was cut off
 	}
 	return func(before, after *layout.Row) bool {
-		if before == nil && (cut || ids[after.ID]) && m.isUpstream(after) || isReplaced(before, after, subs) {
+		made := before == nil && (err != nil || ids[after.ID])
+		if isReplaced(before, after, subs, made) || made && m.isUpstream(after) {
 			return true
 		}
 		fresh := layout.Attempts{Due: after.Attempts.Due}
 		if m.takesObjects(after) {
 			fresh = placed(after)
 		}
-		return before == nil && (cut || ids[after.ID]) && layout.PlaceOf(after) != nil && after.Attempts == fresh
+		return made && layout.PlaceOf(after) != nil && after.Attempts == fresh
 	}, err
 }
 

@@ -38,7 +38,7 @@ func (m *Machine) promise(ctx context.Context) (change, error) {
 	}
 	cut := err != nil
 	return func(before, after *layout.Row) bool {
-		if isReplaced(before, after, []fdbmodel.Submission{s}) {
+		if isReplaced(before, after, []fdbmodel.Submission{s}, false) {
 			return true
 		}
 		return before == nil && (cut || after.ID == made.ID) && after.Spec.IsPromise() && after.State() == layout.Blocked &&

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -35,14 +34,14 @@ func (m *Machine) drawUnique(s *fdbmodel.Submission) {
 	}
 }
 
-// isReplaced reports whether a future was cancelled because a new one takes its name.
-func isReplaced(before, after *layout.Row, subs []fdbmodel.Submission) bool {
+// isReplaced reports whether a future was cancelled because a new one takes its name. made says that the same operation
+// may have made it.
+func isReplaced(before, after *layout.Row, subs []fdbmodel.Submission, made bool) bool {
 	if after == nil || after.Spec.Unique == nil || before != nil && (layout.PlaceOf(before) == nil || before.HasBegun()) ||
 		after.State() != layout.Failed || after.Exception.Kind != layout.KindCancelled {
 		return false
 	}
-	isMade := func(s fdbmodel.Submission) bool { return s.ID == after.ID }
-	if before == nil && !slices.ContainsFunc(subs, isMade) { // by another part of the same transaction
+	if before == nil && !made { // by another part of the same transaction
 		return false
 	}
 	for i := range subs {
