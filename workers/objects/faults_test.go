@@ -201,6 +201,82 @@ func TestFullDisk(t *testing.T) {
 	requireContent(t, s, second, someBytes(size, 2))
 }
 
+// TestADiskThatTakesNothingKeepsNoRoom has a disk fail before and while an object goes there for which memory has no
+// room.
+func TestADiskThatTakesNothingKeepsNoRoom(t *testing.T) {
+	t.Parallel()
+	const size = 5 * PieceSize
+	for name, memory := range map[string]int64{"at once": -1, "on its way": 3 * PieceSize} {
+		f := newFaults()
+		s := open(t, f.options(Options{Memory: memory, Dir: t.TempDir(), Disk: 64 << 20}))
+		put := func() error {
+			_, err := s.Put(t.Context(), iotest.HalfReader(bytes.NewReader(someBytes(size, 1))), PutOptions{})
+			return err
+		}
+		denied := error(syscall.EMFILE)
+		f.create.Store(&denied)
+		require.ErrorIs(t, put(), syscall.EMFILE, name)
+		f.wait(diskPause)
+		f.create.Store(nil)
+		f.room.Store(PieceSize / 2)
+		require.ErrorIs(t, put(), syscall.ENOSPC, name)
+		f.wait(diskPause)
+		stats := s.Stats()
+		require.Zero(t, stats.MemoryUsed+stats.DiskUsed, name)
+		f.room.Store(1 << 40)
+		require.NoError(t, put(), name)
+	}
+}
+
+// TestAnObjectIsDeletedOnItsWayToDisk gives back what it takes in both places, whether it would have arrived or not.
+func TestAnObjectIsDeletedOnItsWayToDisk(t *testing.T) {
+	t.Parallel()
+	const size = 3 * PieceSize
+	for _, fails := range []bool{false, true} {
+		f, deleted := newFaults(), 0
+		o := f.options(Options{Memory: charge(size, inMemory), Dir: t.TempDir(), Disk: 64 << 20})
+		var s *Store
+		var first Ref
+		o.create = func(dir string) (file, error) {
+			found, err := s.Delete(first.Hash)
+			require.NoError(t, err)
+			require.True(t, found)
+			if deleted++; fails {
+				return nil, syscall.EMFILE
+			}
+			return f.open(dir)
+		}
+		s = open(t, o)
+		var err error
+		first, err = s.PutBytes(t.Context(), someBytes(size, 1), PutOptions{})
+		require.NoError(t, err)
+		second, err := s.PutBytes(t.Context(), someBytes(size, 2), PutOptions{})
+		require.Equal(t, fails, err != nil, err)
+		require.Equal(t, 1, deleted)
+		if !fails {
+			requireContent(t, s, second, someBytes(size, 2))
+			_, err = s.Delete(second.Hash)
+			require.NoError(t, err)
+		}
+		f.wait(diskPause)
+		stats := s.Stats()
+		require.Zero(t, stats.MemoryUsed, "fails %t", fails)
+		require.Zero(t, stats.DiskUsed, "fails %t", fails)
+	}
+}
+
+// TestWhatMemoryCanNotHoldMovesNothing: an object that is larger than all of memory makes no other one go to disk.
+func TestWhatMemoryCanNotHoldMovesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Memory: 2 * PieceSize, Dir: t.TempDir(), Disk: 64 << 20})
+	_, err := s.PutBytes(t.Context(), someBytes(PieceSize, 1), PutOptions{})
+	require.NoError(t, err)
+	before := s.Stats().MemoryUsed
+	_, err = s.PutBytes(t.Context(), someBytes(3*PieceSize, 2), PutOptions{})
+	require.NoError(t, err)
+	require.Equal(t, before, s.Stats().MemoryUsed)
+}
+
 // TestRoomOfTheFileSystem has a file system with less room than the store may take, of
 // which a margin is left to others. What is taken and not yet written counts, what is
 // written does not count twice, and room that comes back is there at once.

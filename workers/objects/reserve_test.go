@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -45,4 +46,24 @@ func TestARoomThatAPutDidNotUseIsGivenBack(t *testing.T) {
 	r.Release()
 	require.Zero(t, s.Stats().MemoryUsed, "too small")
 	require.NoError(t, s.Close())
+}
+
+// TestARoomInMemoryIsNoRoomOnDisk has an object outgrow memory, and with it its reservation there.
+func TestARoomInMemoryIsNoRoomOnDisk(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Memory: 4 * PieceSize, Dir: t.TempDir(), Disk: 64 << 20})
+	r, err := s.Reserve(t.Context(), 2*PieceSize)
+	require.NoError(t, err)
+	kept := r.Left()
+	content := someBytes(10*PieceSize, 1)
+	ref, err := s.Put(t.Context(), iotest.HalfReader(bytes.NewReader(content)), PutOptions{Reservation: r})
+	require.NoError(t, err)
+	require.Equal(t, kept, r.Left(), "it is free again")
+	require.Equal(t, charge(ref.Size, onDisk), s.Stats().DiskUsed)
+	r.Release()
+	_, err = s.Delete(ref.Hash)
+	require.NoError(t, err)
+	stats := s.Stats()
+	require.Zero(t, stats.MemoryUsed)
+	require.Zero(t, stats.DiskUsed)
 }
