@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/results"
+	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -95,6 +96,25 @@ func TestCheckNotes(t *testing.T) {
 		}},
 		{"newer worker", only(audit.InvariantNewer), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().Worker(p.Worker.ID(), layout.WorkerAlive), []byte{layout.RecordVersion + 1})
+		}},
+		{"newer copy of an object", only(audit.InvariantNewer), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			row := p.Row(t, layout.Realized)
+			row.Result.Object = "h"
+			tx.Set(p.C.Keys().State(row.ID, layout.StateResult), layout.EncodeStamped(row.Result))
+			key := tuple.AppendStamp(p.C.Keys().CopiesOf(row.ID), [10]byte{1}, 0)
+			tx.Set(key, []byte{layout.RecordVersion + 1})
+		}},
+		{"newer lane", only(audit.InvariantNewer), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().Lane(narrow), []byte{layout.RecordVersion + 1})
+		}},
+		{"newer lane below a total", only(audit.InvariantNewer), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().Lane(turnsA), []byte{layout.RecordVersion + 1})
+		}},
+		{"newer settings of lanes", only(audit.InvariantNewer), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().LaneKind(turnsA.Kind), []byte{layout.RecordVersion + 1})
+		}},
+		{"newer total of lanes", only(audit.InvariantNewer), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().LaneTotal(turnsA.Kind), []byte{layout.RecordVersion + 1})
 		}},
 	} {
 		t.Run(b.name, func(t *testing.T) {

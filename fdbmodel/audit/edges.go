@@ -215,8 +215,8 @@ func (p *page) checkDependant(it *item) {
 // checkCopy compares a copy of a result with the future. That its worker is dead is
 // seen, and the copy removed, by readers of the result.
 func (p *page) checkCopy(it *item) {
-	record, readable := it.Record.(*layout.CopyRecord)
-	if !readable {
+	record, is := it.Record.(*layout.CopyRecord)
+	if !is || it.err != nil {
 		return
 	}
 	p.row(it.ID, func(r *layout.Row) {

@@ -13,6 +13,7 @@ import (
 
 var (
 	narrow = layout.Lane{Kind: "narrow", Key: "a"}
+	turnsA = layout.Lane{Kind: "turns", Key: "a"}
 	turnsB = layout.Lane{Kind: "turns", Key: "b"}
 	rated  = layout.Lane{Kind: "rated", Key: "a"}
 )
@@ -92,4 +93,40 @@ func TestLostTurnBesideAnother(t *testing.T) {
 	require.Len(t, report.Problems, 1)
 	require.Contains(t, report.Problems[0].Text, "1 lanes of kind turns wait for their turn, and have none")
 	require.Empty(t, repair(t, p.C).Problems)
+}
+
+// TestATotalIsNotCountedWithoutItsLanes repairs lanes beside a kind of which a record can't be read: its total stays,
+// which would admit too many if it said less.
+func TestATotalIsNotCountedWithoutItsLanes(t *testing.T) {
+	t.Parallel()
+	for name, unreadable := range map[string]func(layout.Keyspace) []byte{
+		"a lane":       func(keys layout.Keyspace) []byte { return keys.Lane(turnsA) },
+		"the settings": func(keys layout.Keyspace) []byte { return keys.LaneKind(turnsA.Kind) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := modeltest.Populate(t)
+			total := func() (r layout.LaneTotal) {
+				p.Write(t, func(tx kv.Tx) {
+					value, err := tx.Get(p.C.Keys().LaneTotal(turnsA.Kind)).Wait(t.Context())
+					require.NoError(t, err)
+					require.NoError(t, layout.Decode(nil, value, &r))
+				})
+				return r
+			}
+			before := total()
+			require.Equal(t, 1, before.Open)
+			p.Write(t, func(tx kv.Tx) {
+				tx.Set(unreadable(p.C.Keys()), []byte{layout.RecordVersion + 1})
+				setLane(p, tx, narrow, layout.LaneRecord{Open: 2, Lined: true})
+			})
+			found := p.Check(t)
+			require.Len(t, found.Problems, 1)
+			did, err := audit.Repair(t.Context(), p.C, found, audit.Options{})
+			require.NoError(t, err)
+			require.Equal(t, map[audit.Invariant]int64{audit.InvariantLane: 1}, did.Repaired)
+			require.NotEmpty(t, did.Unsettled)
+			require.Equal(t, before, total())
+		})
+	}
 }

@@ -147,6 +147,9 @@ func (k *checker) checkLanes(ctx context.Context) error {
 	}
 	err := comparison[layout.Lane]{
 		of: InvariantLane, what: "lanes", met: k.met.slots, counters: k.readSlots, futures: k.countSlots, mend: k.mendLane,
+		known: func(ctx context.Context, tx kv.Reader, lane layout.Lane) (bool, error) {
+			return k.readRecord(ctx, tx, k.keys.Lane(lane), new(layout.LaneRecord))
+		},
 		broken: func(f *findings, lane layout.Lane, futures, counter int64) *found {
 			return f.broken(InvariantLane, k.keys.Lane(lane),
 				"%d futures have slots of lane %s, which counts %d; %d of them are bundles that have yet to take their members, "+
@@ -158,7 +161,7 @@ func (k *checker) checkLanes(ctx context.Context) error {
 	}
 	return comparison[string]{
 		of: InvariantLane, what: "total widths of lanes", met: nil, counters: k.readTotals, futures: k.countTotals,
-		mend: k.mendTotal,
+		mend: k.mendTotal, known: k.knowsKind,
 		broken: func(f *findings, kind string, lanes, counter int64) *found {
 			return f.broken(InvariantLane, k.keys.LaneTotal(kind),
 				"all lanes of kind %s have admitted %d futures, and their total counts %d", kind, lanes, counter)
@@ -194,6 +197,17 @@ func (k *checker) countSlots(ctx context.Context, tx kv.Reader) (map[layout.Lane
 		}
 	}
 	return slots, nil
+}
+
+// knowsKind reports whether the settings of a kind, its total and its lanes can all be read. It is asked after they
+// were counted.
+func (k *checker) knowsKind(ctx context.Context, tx kv.Reader, kind string) (bool, error) {
+	settings, err := k.readRecord(ctx, tx, k.keys.LaneKind(kind), new(layout.LaneKind))
+	if err != nil {
+		return false, err
+	}
+	total, err := k.readRecord(ctx, tx, k.keys.LaneTotal(kind), new(layout.LaneTotal))
+	return settings && total && !k.unread[kind], err
 }
 
 // readTotals returns the totals of the kinds that have a total width.

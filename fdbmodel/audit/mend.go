@@ -82,7 +82,10 @@ func (k *checker) mendLane(ctx context.Context, tx kv.Tx, lane layout.Lane, futu
 // waits for its turn.
 func (k *checker) mendTotal(ctx context.Context, tx kv.Tx, kind string, futures, _ int64) (bool, error) {
 	var total layout.LaneTotal
-	if readable, err := k.readRecord(ctx, tx, k.keys.LaneTotal(kind), &total); err != nil || !readable {
+	if known, err := k.knowsKind(ctx, tx, kind); err != nil || !known {
+		return false, err
+	}
+	if _, err := k.readRecord(ctx, tx, k.keys.LaneTotal(kind), &total); err != nil {
 		return false, err
 	}
 	first, err := tx.GetRange(kv.Prefix(k.keys.LaneTurnsOf(kind)), kv.RangeOptions{Limit: 1}).Wait(ctx)
@@ -119,7 +122,8 @@ func (k *checker) mendTurns(ctx context.Context, tx kv.Tx, lost map[layout.Lane]
 }
 
 // readRecord reads a record, which stays empty if the key does not exist.
-func (k *checker) readRecord(ctx context.Context, tx kv.Tx, key []byte, r layout.Record) (readable bool, err error) {
+func (k *checker) readRecord(ctx context.Context, tx kv.Reader, key []byte, r layout.Record,
+) (readable bool, err error) {
 	value, err := tx.Get(key).Wait(ctx)
 	return err == nil && (value == nil || layout.Decode(key, value, r) == nil), err
 }

@@ -18,13 +18,14 @@ type checker struct {
 	limit    int
 	progress func(done, all int)
 	report   Report
-	met      facts    // not settled yet
-	repairs  *repairs // nil unless it repairs
+	met      facts           // not settled yet
+	repairs  *repairs        // nil unless it repairs
+	unread   map[string]bool // kinds with lanes that can't be read
 }
 
 func newChecker(c *fdbmodel.Cluster, o Options) *checker {
 	return &checker{cluster: c, keys: c.Keys(), limit: o.Problems, progress: o.Progress, met: newFacts(),
-		report: Report{Problems: []Problem{}, Notes: []Problem{}}}
+		report: Report{Problems: []Problem{}, Notes: []Problem{}}, unread: map[string]bool{}}
 }
 
 // facts are what is compared across pages.

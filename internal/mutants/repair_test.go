@@ -27,5 +27,13 @@ func repairMutants() []mutant {
 		{name: "a lane admits by a count that leaves out futures", file: repair, by: room,
 			old: "k.repairs == nil || !k.repairs.uncounted",
 			new: "k.repairs == nil || true || !k.repairs.uncounted"},
+		{name: "a total is written without the lanes that can't be read", file: mend,
+			by:  suites{{of: "fdbmodel/audit", run: "ATotal"}},
+			old: "k.knowsKind(ctx, tx, kind); err != nil || !known {",
+			new: "k.knowsKind(ctx, tx, kind); err != nil && !known {"},
+		{name: "lanes of a newer version are miscounted", file: "fdbmodel/audit/counters.go",
+			by:  suites{{of: "fdbmodel/audit", run: "TestCheckNotes"}},
+			old: "err == nil && c.known != nil {",
+			new: "err != nil && c.known != nil {"},
 	}
 }
