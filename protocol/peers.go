@@ -152,12 +152,16 @@ type Returned struct {
 type Ack struct {
 	Envelope
 	// Code answers a WorkOrderBatch by CodeAccepted (taken), CodeUnavailable (busy),
-	// CodeNotFound (unknown function) or CodeConflict (it has the chunk already, and
-	// its results will come); a WorkOrderBatchResponse by CodeOK (stored: forget it),
+	// CodeNotFound (unknown function), CodeConflict (it has the chunk already, and
+	// its results will come), CodeNotPermitted (the worker takes no orders of this head) or CodeInvalid (too many
+	// items, or some that contradict each other); a WorkOrderBatchResponse by CodeOK (stored: forget it),
 	// CodeUnavailable (keep it and send it again) or CodeGone (not wanted: forget
-	// it); a WorkOrderProgress by CodeGone if the head wants no item of the chunk; and others by CodeOK. A
+	// it); a WorkOrderProgress by CodeGone if the head wants no item of the chunk; a CancelOrder and a TakeBack by
+	// CodeNotFound if the worker does not have the chunk; and others by CodeOK. A
 	// WorkOrderBatchResponse and a WorkOrderProgress of a chunk that the head does not know are answered by
-	// CodeConflict if they are without the items of the order.
+	// CodeConflict if they are without the items of the order. A head that does not know the worker answers
+	// CodeNotAuthorized: it wants a Hello first. What can't be read is answered by CodeInvalid, and a type that the
+	// receiver does not take by CodeNotSupported.
 	Code Code `json:"code"`
 	// Message describes the error.
 	Message string `json:"message,omitempty"`
