@@ -187,8 +187,8 @@ func (p *Promises) requireStored(ctx context.Context, tx kv.Reader, id layout.ID
 func over(row *layout.Row) error {
 	if row.State() == layout.Realized {
 		at := time.UnixMilli(row.Result.At).UTC().Format(time.RFC3339)
-		return fmt.Errorf("promise %s: %w: it was resolved with another value, of %d bytes, at %s", row.ID, ErrConflict,
-			row.Result.Size, at)
+		return fmt.Errorf("promise %s: %w: it was resolved at %s, with a value of %d bytes", row.ID, ErrConflict, at,
+			row.Result.Size)
 	}
 	x := row.Exception
 	if x == nil {

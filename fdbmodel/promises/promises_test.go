@@ -52,6 +52,7 @@ func TestAPromiseHasOneValue(t *testing.T) {
 	require.ErrorIs(t, err, promises.ErrConflict, "as other bytes")
 	_, err = all.Reject(s.Ctx, made.ID, "no")
 	require.ErrorIs(t, err, promises.ErrConflict)
+	require.NotContains(t, err.Error(), "another value", "a rejection has none")
 	row, err := s.C.Get(s.Ctx, made.ID)
 	require.NoError(t, err)
 	require.Equal(t, `{"paid":true}`, string(row.Result.Value))
