@@ -204,7 +204,7 @@ func (c *Client) Forks(ctx context.Context, id, after ID, limit int) (all []Fork
 	for i := range found {
 		f := &found[i]
 		all[i] = forkedAs(id, f.ID, &f.Fork)
-		all[i].State, all[i].SubmittedAt = f.State.String(), f.SubmittedAt
+		all[i].State, all[i].SubmittedAt = f.State.String(), f.SubmittedAt.UTC()
 	}
 	return all, last, err
 }

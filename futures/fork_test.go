@@ -74,6 +74,7 @@ func TestAForkGoesOnOnTodaysCode(t *testing.T) {
 	all, last, err := n.Client.Forks(t.Context(), f.ID(), futures.ID{}, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 5)
+	require.Equal(t, time.UTC, all[0].SubmittedAt.Location(), "as all times in JSON")
 	require.True(t, last.IsZero())
 	view, err := n.Client.Get(t.Context(), all[0].ID)
 	require.NoError(t, err)

@@ -64,6 +64,8 @@ func stepNames(t *testing.T, c *futures.Client, id futures.ID) (names, unused []
 	require.NoError(t, err)
 	for i := range all {
 		require.Equal(t, i+1, all[i].Number)
+		require.Equal(t, time.UTC, all[i].StartedAt.Location())
+		require.Equal(t, time.UTC, all[i].At.Location())
 		names = append(names, all[i].Name)
 		if all[i].Unused {
 			unused = append(unused, all[i].Name)

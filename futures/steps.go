@@ -42,8 +42,8 @@ func (c *Client) Steps(ctx context.Context, id ID) ([]StepView, error) {
 	for i := range all {
 		s := &all[i]
 		views[i] = StepView{Name: s.Name, Number: s.Number, Attempt: s.Attempt, Worker: s.Worker,
-			StartedAt: time.UnixMilli(s.StartedAt), At: time.UnixMilli(s.At), Size: s.Size, Origin: s.Origin,
-			Unused: s.Unused}
+			StartedAt: time.UnixMilli(s.StartedAt).UTC(), At: time.UnixMilli(s.At).UTC(), Size: s.Size,
+			Origin: s.Origin, Unused: s.Unused}
 		if s.Wake != 0 {
 			views[i].Wake = time.UnixMilli(min(s.Wake, lastMillis)).UTC()
 		}

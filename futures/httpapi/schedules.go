@@ -80,9 +80,12 @@ func ScheduleOf(s *futures.ScheduleView) Schedule {
 		From: TimeIfAny(s.From), Until: TimeIfAny(s.Until), Except: s.Except, Missed: s.Missed, CatchUp: s.CatchUp,
 		GraceMS: s.Grace.Milliseconds(), Overlap: s.Overlap, EndMS: s.Deadline.Milliseconds(), Created: s.CreatedAt.UTC(),
 		Updated: TimeIfAny(s.UpdatedAt),
-		Next:    append([]time.Time{}, s.Next...), Waiting: append([]time.Time{}, s.Waiting...),
+		Next:    append([]time.Time{}, s.Next...), Waiting: []time.Time{},
 		PausedAt: TimeIfAny(s.PausedAt), Reason: s.Reason, Fired: s.Fired, Left: s.MissedTimes, Skipped: s.SkippedTimes,
 		Refused: s.RefusedTimes, Runs: []ScheduleRun{},
+	}
+	for _, at := range s.Waiting {
+		v.Waiting = append(v.Waiting, at.UTC())
 	}
 	for _, r := range s.Runs {
 		run := ScheduleRun{At: r.At.UTC(), FiredAt: r.FiredAt.UTC(), Error: r.Error, Triggered: r.Triggered}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -83,4 +84,11 @@ func TestTimesOverHTTP(t *testing.T) {
 	const bound = `{"function":"go:upper","deadline":"2040-01-01T00:00:00Z"}`
 	f.send("POST", schedules, `{"name":"y","cron":"@daily","future":`+bound+`}`).
 		Problem(http.StatusBadRequest, "bad_future", "deadline")
+}
+
+func TestTimesOfSchedulesAreOfUTC(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.FixedZone("CET", 3600))
+	view := httpapi.ScheduleOf(&futures.ScheduleView{CreatedAt: at, Waiting: []time.Time{at}})
+	require.Equal(t, []time.Time{at.UTC()}, view.Waiting)
 }
