@@ -185,6 +185,7 @@ func (a *app) root() *cobra.Command {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		cmd.Long = console.Folded(cmd.Long)
+		listByHeading(cmd)
 		help(cmd, args)
 	})
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))

@@ -34,12 +34,15 @@ func (f *serverFlags) add(flags *pflag.FlagSet, listenFlag, listen string, patie
 	flags.StringVar(&f.listen, listenFlag, listen, "where HTTP is served; port 0 takes a free one")
 	flags.StringVar(&f.store, "store-listen", "",
 		"also serve an embedded store to other processes at this address, with a token and TLS (default: off)")
-	f.access.add(flags)
 	flags.StringVar(&f.cert, "tls-cert", "",
 		"a file with the certificate for HTTPS and its chain; it and its key are read again when they change")
 	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's private key")
+	f.access.add(flags)
+	under(flags, ofHTTP)
 	f.batches.add(flags, patience)
+	under(flags, ofBatches)
 	f.peers.add(flags)
+	under(flags, ofPeers)
 }
 
 // node is the process that the flags describe, without a store.

@@ -49,12 +49,23 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.RAM, "ram", 0, "the memory that futures share, in bytes (default: the machine's)")
 	flags.Int64Var(&o.GPU, "gpu", 0, "the GPUs that futures share, in thousandths of a device")
 	flags.DurationVar(&o.DrainTimeout, "drain", 25*time.Second, "how long running futures may go on after Ctrl-C")
+	flags.BoolVar(&o.NoHints, "no-hints", false, noHintsUsage)
+	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
+	under(flags, ofWorker)
 	flags.StringVar(&f.cache, "module-cache", "",
 		"a directory for compiled modules (default: futura/modules in the user's cache directory)")
 	flags.Int64Var(&f.memory, "module-memory", 0,
 		"the memory limit of a module in bytes, unless its future sets one (default: 256 MiB)")
 	flags.DurationVar(&o.ModuleTimeout, "module-timeout", workers.DefaultModuleTimeout,
 		"how long a module may run whose future has no timeout; 0 for no limit: it then keeps its slot until it ends")
+	p := &o.Policy
+	flags.DurationVar(&p.DefaultTimeout, "default-timeout", 0,
+		"the timeout of futures that have none (default: the cluster's, or none)")
+	flags.DurationVar(&p.MaxTimeout, "max-timeout", 0, "the longest timeout; longer ones are cut (default: the cluster's)")
+	flags.Int64Var(&p.MaxMemory, "max-memory", 0,
+		"the most memory of a module in bytes, whatever its future requires (default: the cluster's)")
+	flags.Int64Var(&p.MaxOutput, "max-output", 0, "the largest result in bytes (default: the cluster's, or 64 MiB)")
+	under(flags, ofFunctions)
 	flags.Int64Var(&o.Objects.Memory, "object-memory", 0,
 		"the memory in bytes for results that stay with the worker (default: none, all go to the store)")
 	flags.Int64Var(&o.Objects.Disk, "object-disk", 0, "the bytes of --object-dir for more of them (default: 10 GiB)")
@@ -67,15 +78,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 		"an address for workers to get them at; beyond loopback it needs --object-plain-text (default: a socket)")
 	flags.BoolVar(&o.Objects.PlainText, "object-plain-text", false,
 		"let --object-listen be beyond loopback, where others can read and change objects on their way")
-	flags.BoolVar(&o.NoHints, "no-hints", false, noHintsUsage)
-	p := &o.Policy
-	flags.DurationVar(&p.DefaultTimeout, "default-timeout", 0,
-		"the timeout of futures that have none (default: the cluster's, or none)")
-	flags.DurationVar(&p.MaxTimeout, "max-timeout", 0, "the longest timeout; longer ones are cut (default: the cluster's)")
-	flags.Int64Var(&p.MaxMemory, "max-memory", 0,
-		"the most memory of a module in bytes, whatever its future requires (default: the cluster's)")
-	flags.Int64Var(&p.MaxOutput, "max-output", 0, "the largest result in bytes (default: the cluster's, or 64 MiB)")
-	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
+	under(flags, ofObjects)
 }
 
 const noHintsUsage = "neither send hints to workers of other processes nor heed theirs: all goes through the store"
@@ -214,9 +217,12 @@ func (a *app) workerCommand() *cobra.Command {
 			return a.worker(cmd.Context(), &f)
 		},
 	}
-	f.add(cmd.Flags())
-	f.peer.add(cmd.Flags())
-	f.metrics.add(cmd.Flags())
+	flags := cmd.Flags()
+	f.add(flags)
+	f.peer.add(flags)
+	under(flags, ofHeads)
+	f.metrics.add(flags)
+	under(flags, ofMetrics)
 	return cmd
 }
 

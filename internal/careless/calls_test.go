@@ -135,8 +135,8 @@ func (w *walk) checkCoverage() {
 func commandsIn(help string) (names []string) {
 	for part := range strings.SplitSeq(help, "\n\n") {
 		title, list, _ := strings.Cut(part, "\n")
-		others := []string{"Usage:", "Examples:", "Flags:", "Global Flags:"}
-		if !strings.HasSuffix(title, ":") || slices.Contains(others, title) {
+		others := []string{"Usage:", "Examples:"}
+		if !strings.HasSuffix(title, ":") || strings.HasSuffix(title, "Flags:") || slices.Contains(others, title) {
 			continue
 		}
 		for line := range strings.Lines(list) {
