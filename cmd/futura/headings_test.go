@@ -29,6 +29,9 @@ func TestHelpListsEachFlagOnceUnderItsHeading(t *testing.T) {
 		cmd, _, err := root.Find([]string{test.command})
 		require.NoError(t, err)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden {
+				return
+			}
 			require.Len(t, regexp.MustCompile(`(?m)^  (    |-\w, )--`+f.Name+`( |$)`).FindAllString(out.String(), -1), 1, f.Name)
 		})
 	}
