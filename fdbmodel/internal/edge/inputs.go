@@ -196,7 +196,7 @@ func Some(ctx context.Context, tx kv.Reader, keys layout.Keyspace, row *layout.R
 		}
 		packed, begin = piece, begin%layout.ChunkSize
 	}
-	if begin >= len(packed) {
+	if begin+len(layout.ID{}) > len(packed) {
 		return nil, fmt.Errorf("future %s: %w: input %d of %d is missing", row.ID, layout.ErrBadRecord, first+1,
 			row.Spec.CountInputs())
 	}
