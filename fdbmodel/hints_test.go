@@ -56,7 +56,8 @@ func TestSubmitsHintAtOtherProcesses(t *testing.T) {
 	require.NoError(t, err)
 	hinter := &relay{to: there, heeds: there.Notifier().Hinted}
 	here.Notifier().OfferHinter(hinter)
-	here.Notifier().OfferHinter(&relay{}) // one is in use
+	next := &relay{heeds: func([]byte, int) int { return 0 }}
+	here.Notifier().OfferHinter(next) // one is in use
 	w := &waker{t, ctx, db, there}
 	worker := w.register(9, "go:f")
 	req := ClaimRequest{Free: worker.info.Capacity, Max: 1}
@@ -110,9 +111,11 @@ func TestSubmitsHintAtOtherProcesses(t *testing.T) {
 	before := hinter.asked
 	submit(layout.Spec{Function: "go:f"})
 	require.Equal(t, before+1, hinter.asked)
+	require.Zero(t, next.asked)
 	here.Notifier().WithdrawHinter(hinter)
 	submit(layout.Spec{Function: "go:f"})
 	require.Equal(t, before+1, hinter.asked)
+	require.Equal(t, 1, next.asked)
 }
 
 // TestLyingHintsLoseNothing has a hinter that says that somebody looks: the future is

@@ -11,11 +11,16 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // ringStore is a store with idle workers in the ring of the queue q.
 func ringStore(t *testing.T, keys layout.Keyspace, workers int) kv.Database {
-	db := embedded.OpenMemory(embedded.Options{})
+	return ringStoreOf(t, keys, workers, embedded.Options{})
+}
+
+func ringStoreOf(t *testing.T, keys layout.Keyspace, workers int, o embedded.Options) kv.Database {
+	db := embedded.OpenMemory(o)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	_, err := kv.Transact(t.Context(), db, kv.Retry{}, func(tx kv.Attempt) error {
 		for i := range workers {
@@ -69,6 +74,77 @@ func TestNoCallerWaitsForOtherProcesses(t *testing.T) {
 	withdraw()
 	wake(1)
 	require.Len(t, asked, 3, "another one is used now")
+}
+
+// TestAnotherBackgroundTakesOver has what runs the searches be withdrawn, at rest and during one: another one that was
+// offered has the next, and what runs the present one is left with that alone.
+func TestAnotherBackgroundTakesOver(t *testing.T) {
+	t.Parallel()
+	keys := layout.NewKeyspace("c")
+	db := ringStore(t, keys, 9)
+	n := New(db, keys, time.Now, func(int) int { return 0 })
+	var asked [3][]func(context.Context)
+	var withdraw [3]func()
+	for i := range asked {
+		withdraw[i] = n.OfferBackground(func(fn func(context.Context)) { asked[i] = append(asked[i], fn) })
+	}
+	wake := func() { n.Wake(t.Context(), kv.NoVersion, Demands{{Queue: "q"}: 1}) }
+	wake()
+	withdraw[0]()
+	wake()
+	require.Len(t, asked[0], 1)
+	require.Empty(t, asked[1], "a search is under way")
+	asked[0][0](t.Context())
+	require.Equal(t, 9, idle(t, db, keys), "it is left to another one")
+	require.Len(t, asked[1], 1)
+	withdraw[1]()
+	withdraw[2]()
+	asked[1][0](t.Context())
+	require.Equal(t, 7, idle(t, db, keys), "nobody else is there")
+	wake()
+	require.Equal(t, 6, idle(t, db, keys), "who asks for it does it")
+	require.Empty(t, asked[2])
+}
+
+// namedHinter is one of several.
+type namedHinter struct{ name string }
+
+func (*namedHinter) Hint(context.Context, []byte, int) int { return 0 }
+
+func (*namedHinter) Met([]layout.WorkerID) {}
+
+// TestAnotherHinterTakesOver uses the first of those that were offered and not withdrawn.
+func TestAnotherHinterTakesOver(t *testing.T) {
+	t.Parallel()
+	n := New(nil, layout.NewKeyspace("c"), time.Now, nil)
+	first, second, third := &namedHinter{"a"}, &namedHinter{"b"}, &namedHinter{"c"}
+	n.OfferHinter(first)
+	n.OfferHinter(second)
+	n.OfferHinter(third)
+	n.WithdrawHinter(second)
+	require.Same(t, first, n.hinter())
+	n.WithdrawHinter(first)
+	require.Same(t, third, n.hinter())
+	n.WithdrawHinter(third)
+	require.Nil(t, n.hinter())
+}
+
+// TestASearchThatComesLateReadsWhatIsThere has the process be stopped between a commit and the search that follows, for
+// longer than the store can read at the version of the commit.
+func TestASearchThatComesLateReadsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	keys, virtual := layout.NewKeyspace("c"), clock.NewVirtual(time.Unix(1_900_000_000, 0))
+	db := ringStoreOf(t, keys, 3, embedded.Options{Clock: virtual})
+	before := db.Begin(kv.Options{})
+	defer before.Cancel()
+	version, err := before.ReadVersion(t.Context())
+	require.NoError(t, err)
+	n := New(db, keys, virtual.Now, func(int) int { return 0 })
+	n.Wake(t.Context(), version, Demands{{Queue: "q"}: 1})
+	require.Equal(t, 2, idle(t, db, keys))
+	virtual.Advance(2 * kv.TxLifetime)
+	n.Wake(t.Context(), version, Demands{{Queue: "q"}: 1})
+	require.Equal(t, 1, idle(t, db, keys))
 }
 
 // TestASearchSeesWhatItsCallersDid shares the newest version of those that ask, and none if one of them knows none.

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -18,30 +19,30 @@ type Hinter interface {
 	Met(workers []layout.WorkerID)
 }
 
-// OfferHinter has h used by the cluster's submits, unless another one is. Without
-// any, and for what no worker heeds, workers of other processes are woken through the
+// OfferHinter has h used by the cluster's submits, while none that was offered before is.
+// Without any, and for what no worker heeds, workers of other processes are woken through the
 // store.
 func (n *Notifier) OfferHinter(h Hinter) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.hinter == nil {
-		n.hinter = h
-	}
+	n.hinters = append(n.hinters, h)
 }
 
 // WithdrawHinter ends the use of h.
 func (n *Notifier) WithdrawHinter(h Hinter) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.hinter == h {
-		n.hinter = nil
-	}
+	n.hinters = slices.DeleteFunc(n.hinters, func(one Hinter) bool { return one == h })
 }
 
-func (n *Notifier) offeredHinter() Hinter {
+// hinter returns the one that is used, or nil.
+func (n *Notifier) hinter() Hinter {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.hinter
+	if len(n.hinters) == 0 {
+		return nil
+	}
+	return n.hinters[0]
 }
 
 // maxHintedDemands is for how many kinds of futures of one transaction others are
@@ -52,7 +53,7 @@ const maxHintedDemands = 4
 // and takes those that one looks for from placed. Of a future that best runs
 // somewhere, or better not, the store knows more.
 func (n *Notifier) hintOthers(ctx context.Context, placed Demands) {
-	hinter := n.offeredHinter()
+	hinter := n.hinter()
 	if hinter == nil {
 		return
 	}

@@ -26,11 +26,11 @@ type Notifier struct {
 	idle    map[string][]*Request
 	workers map[layout.WorkerID]*Request
 	cancels map[layout.WorkerID]chan layout.ID
-	hinter  Hinter
+	hinters []Hinter // of which the first is used
 
-	background func(func(context.Context)) // nil without
-	searching  bool                        // in the background
-	next       search                      // that follows it
+	backgrounds []*background // of which the first is used
+	searching   bool          // in the background
+	next        search        // that follows it
 }
 
 // New returns the notifier of a cluster, with its clock, and its source of random numbers below

@@ -2,8 +2,8 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"sync"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -39,27 +39,28 @@ func (s *search) share(version kv.Version, placed Demands) {
 	s.callers++
 }
 
-// OfferBackground has run called with functions to run in the background, until withdraw, unless other ones are used:
-// no caller of Wake then waits for workers of other processes, and those that come during a search share the next one.
-// run must not block.
+// background runs functions in the background. It must not block.
+type background func(func(context.Context))
+
+// OfferBackground has run called with functions to run in the background, until withdraw, while none that was offered
+// before is: no caller of Wake then waits for workers of other processes, and those that come during a search share the
+// next one. run must not block.
 func (n *Notifier) OfferBackground(run func(func(context.Context))) (withdraw func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.background != nil {
-		return func() {}
-	}
-	n.background = run
-	return sync.OnceFunc(func() {
+	offered := background(run)
+	n.backgrounds = append(n.backgrounds, &offered)
+	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.background = nil
-	})
+		n.backgrounds = slices.DeleteFunc(n.backgrounds, func(b *background) bool { return b == &offered })
+	}
 }
 
 // wakeOtherProcesses wakes idle workers of other processes, or has that done in the background.
 func (n *Notifier) wakeOtherProcesses(ctx context.Context, version kv.Version, placed Demands) {
 	n.mu.Lock()
-	if n.background == nil {
+	if len(n.backgrounds) == 0 {
 		n.mu.Unlock()
 		n.search(ctx, search{version, placed, 1})
 		return
@@ -68,20 +69,34 @@ func (n *Notifier) wakeOtherProcesses(ctx context.Context, version kv.Version, p
 	n.next.share(version, placed)
 	if !n.searching {
 		n.searching = true
-		n.background(n.searchOn)
+		n.searchBehind()
 	}
 }
 
-// searchOn searches until no caller wants it.
-func (n *Notifier) searchOn(ctx context.Context) {
+// searchBehind has searches made in the background. It is called under mu.
+func (n *Notifier) searchBehind() {
+	by := n.backgrounds[0]
+	(*by)(func(ctx context.Context) { n.searchOn(ctx, by) })
+}
+
+// searchOn searches until no caller wants it. Once what it runs by was withdrawn, another one goes on, if there is one:
+// that whose goroutine this is does not wait for what others submit.
+func (n *Notifier) searchOn(ctx context.Context, by *background) {
 	for {
 		n.mu.Lock()
 		next := n.next
-		n.next, n.searching = search{}, next.callers > 0
-		n.mu.Unlock()
-		if next.callers == 0 {
+		switch {
+		case next.callers == 0:
+			n.searching = false
+			n.mu.Unlock()
+			return
+		case len(n.backgrounds) > 0 && !slices.Contains(n.backgrounds, by):
+			n.searchBehind()
+			n.mu.Unlock()
 			return
 		}
+		n.next = search{}
+		n.mu.Unlock()
 		n.search(ctx, next)
 	}
 }
@@ -89,14 +104,19 @@ func (n *Notifier) searchOn(ctx context.Context) {
 // search wakes workers by hints, and through the store for what no worker heeds.
 func (n *Notifier) search(ctx context.Context, s search) {
 	n.hintOthers(ctx, s.placed)
-	if len(s.placed.queues()) > 0 {
-		n.wakeInRing(ctx, s)
+	if len(s.placed.queues()) == 0 {
+		return
+	}
+	if err := n.wakeInRing(ctx, s); errors.Is(err, kv.ErrTooOld) { // the process was stopped meanwhile, or is slow
+		s.version = kv.NoVersion
+		_ = n.wakeInRing(ctx, s)
 	}
 }
 
 // wakeInRing wakes workers in the ring. A worker that went idle before the version is seen here; one that went
-// idle after that version read the ready ranges at a later version and saw the futures.
-func (n *Notifier) wakeInRing(ctx context.Context, s search) {
+// idle after that version read the ready ranges at a later version and saw the futures. It returns why the ring
+// could not be read.
+func (n *Notifier) wakeInRing(ctx context.Context, s search) error {
 	tx := n.db.Begin(kv.Options{Tag: "futura-wake"})
 	defer tx.Cancel()
 	if s.version != kv.NoVersion {
@@ -112,7 +132,7 @@ func (n *Notifier) wakeInRing(ctx context.Context, s search) {
 		for queue := range s.placed.queues() {
 			more, err := n.wakeQueue(ctx, tx, queue, s.placed, sparing, limit-len(woken))
 			if err != nil {
-				return
+				return err
 			}
 			if woken = append(woken, more...); len(woken) == limit {
 				break
@@ -120,13 +140,14 @@ func (n *Notifier) wakeInRing(ctx context.Context, s search) {
 		}
 	}
 	if len(woken) == 0 {
-		return
+		return nil
 	}
 	// A hint that fails costs one poll interval; its error is not the caller's.
 	_, _ = tx.Commit(ctx)
-	if hinter := n.offeredHinter(); hinter != nil {
+	if hinter := n.hinter(); hinter != nil {
 		hinter.Met(woken)
 	}
+	return nil
 }
 
 // wakeQueue wakes up to limit workers in the ring of a queue that can run one of
