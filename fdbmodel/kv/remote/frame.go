@@ -205,9 +205,8 @@ func (o *outbox) gather() {
 func (o *outbox) write() {
 	b := o.pending
 	o.pending = o.spare[:0]
-	timeout := o.timeout
+	err := o.conn.SetWriteDeadline(time.Now().Add(o.timeout)) // with the lock: none that hurry has set is put off
 	o.mu.Unlock()
-	err := o.conn.SetWriteDeadline(time.Now().Add(timeout))
 	if err == nil {
 		_, err = o.conn.Write(b)
 	}

@@ -30,6 +30,7 @@ type peer struct {
 	running sync.WaitGroup
 	frames  atomic.Uint64
 	waiting atomic.Bool   // it is the server that keeps the client waiting
+	ponging atomic.Bool   // a sign of life is being sent
 	reads   chan struct{} // has a value for each batch that reads
 	id      string
 
@@ -256,13 +257,25 @@ func (p *peer) take(kind byte, body []byte, frame batch) (*work, error) {
 	case frameCancelWatch:
 		p.cancelWatch(d.uvarint())
 	case framePing:
-		_ = p.out.send(framePong, nil, nil)
+		p.pong()
 	case frameGoodbye:
 		p.goodbye = true
 	default:
 		return nil, fmt.Errorf("%w: a frame of kind %d", errMalformed, kind)
 	}
 	return nil, d.end()
+}
+
+// pong gives the client a sign of life, unless one is on its way. It does not wait: who writes goes on with what others
+// send meanwhile, and the next frames are not to wait for the end of that.
+func (p *peer) pong() {
+	if !p.ponging.CompareAndSwap(false, true) {
+		return
+	}
+	p.running.Go(func() {
+		defer p.ponging.Store(false)
+		_ = p.out.send(framePong, nil, nil)
+	})
 }
 
 // takeBatch passes a batch to its transaction, which gives its memory back.
@@ -372,8 +385,10 @@ func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) bool {
 		defer p.running.Done()
 		<-w.Done()
 		p.mu.Lock()
-		_, wanted := p.watches[id]
-		delete(p.watches, id)
+		wanted := p.watches[id] == w // and not another one that was given its id
+		if wanted {
+			delete(p.watches, id)
+		}
 		p.mu.Unlock()
 		if wanted {
 			p.endWatch(id, w.Err()) // waits for a client that does not read

@@ -75,7 +75,7 @@ type ServerOptions struct {
 	Grace time.Duration
 
 	// OnConnect is called when a client connects for the first time, or again after
-	// OnDisconnect was called, with the name of its Database. It must not block. Defaults to
+	// OnDisconnect has returned, with the name of its Database. It must not block. Defaults to
 	// nothing.
 	OnConnect func(connection string)
 
@@ -103,9 +103,6 @@ func (o ServerOptions) withDefaults() ServerOptions {
 	}
 	if o.OnDisconnect == nil {
 		o.OnDisconnect = func(string) {}
-	}
-	if o.OnConnect == nil {
-		o.OnConnect = func(string) {}
 	}
 	o.ReturnGrace = orDefault(o.ReturnGrace, 3*time.Second)
 	o.MaxMemory = max(orDefault(o.MaxMemory, 512<<20), 32<<20)
@@ -186,11 +183,13 @@ type server struct {
 	mu          sync.Mutex
 	connections int // that have shown their token
 	clients     map[string]*presence
+	leaving     map[string]chan struct{} // closed once OnDisconnect has returned
 }
 
 func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
 	s := &server{db: db, traits: kv.TraitsOf(db), options: o, ctx: ctx, memory: newMemory(o),
 		clients:         map[string]*presence{},
+		leaving:         map[string]chan struct{}{},
 		unauthenticated: unauthenticated{limit: max(1, min(maxUnauthenticated, connlimit.Descriptors()/8))},
 		log:             ratelog.New(o.Logger, clock.Real{})}
 	s.mu.Lock()
@@ -269,13 +268,24 @@ func (s *server) leave() {
 // can't follow its retry.
 func (s *server) come(id string, now *slot) {
 	before, known := s.takeSlot(id, now)
-	if !known {
+	if !known && s.options.OnConnect != nil {
+		s.awaitLeave(id)
 		s.options.OnConnect(id)
 	}
 	if before != nil {
 		s.options.Logger.Debug("a client reconnected while its previous connection ends", "connection", id)
 		before.peer.cancel()
 		<-before.ended
+	}
+}
+
+// awaitLeave waits until OnDisconnect, if it runs for a client, has returned: what OnConnect says is newer.
+func (s *server) awaitLeave(id string) {
+	s.mu.Lock()
+	left := s.leaving[id]
+	s.mu.Unlock()
+	if left != nil {
+		<-left
 	}
 }
 
@@ -322,11 +332,19 @@ func (s *server) miss(id string, p *presence) {
 		return
 	}
 	delete(s.clients, id)
+	left := make(chan struct{})
+	s.leaving[id] = left
 	s.running.Add(1)
 	s.mu.Unlock()
 	defer s.running.Done()
 	s.options.Logger.Debug("a client is gone", "connection", id)
 	s.options.OnDisconnect(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving[id] == left {
+		delete(s.leaving, id)
+	}
+	close(left)
 }
 
 // leaveAll stops waiting for clients to come back.
