@@ -57,6 +57,7 @@ func setting(name string, k layout.LaneKind, keep bool) (change, error) {
 		return nil, fmt.Errorf("kind of lanes %s: %w", name, err)
 	}
 	return func(was *layout.LaneKind) (layout.LaneKind, error) {
+		k := k // of this attempt: the next may find no such kind
 		switch {
 		case was != nil && keep:
 			return *was, nil

@@ -81,3 +81,19 @@ func TestUnknownResultOfTheLastKindOfLanes(t *testing.T) {
 		})
 	}
 }
+
+// TestAKindThatIsRemovedMeanwhileKeepsNoPause has a paused kind be removed before the commit of other settings: they
+// are those of a new kind, which nobody has paused.
+func TestAKindThatIsRemovedMeanwhileKeepsNoPause(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	require.NoError(t, s.L.SetKind(s.Ctx, "paused", layout.LaneKind{}))
+	require.NoError(t, s.L.PauseKind(s.Ctx, "paused", true))
+	c := s.Interrupted("futura-lanes", func() { require.NoError(t, s.L.RemoveKind(s.Ctx, "paused")) })
+	require.NoError(t, lanes.Of(c).SetKind(s.Ctx, "paused", layout.LaneKind{Width: 2}))
+	k, err := s.L.Kind(s.Ctx, "paused")
+	require.NoError(t, err)
+	require.Equal(t, 2, k.Width)
+	require.False(t, k.Paused)
+	s.check()
+}
