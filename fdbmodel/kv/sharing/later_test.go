@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,9 +67,10 @@ func TestARecordThatIsBeingWrittenHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	dir := place(t)
 	said, goOn := make(chan struct{}), make(chan struct{})
+	saidOnce := sync.OnceFunc(func() { close(said) })
 	log := slog.New(slog.NewTextHandler(writerFunc(func(line string) {
 		if strings.Contains(line, "can't be written") {
-			close(said)
+			saidOnce()
 			<-goOn
 		}
 	}), nil))
@@ -76,8 +78,10 @@ func TestARecordThatIsBeingWrittenHoldsNothingUp(t *testing.T) {
 	second := open(t, dir, sharing.Options{Wait: patience})
 	require.False(t, second.IsOwner())
 	record := filepath.Join(dir, "sharing.json")
-	require.NoError(t, os.Remove(record))
-	require.NoError(t, os.MkdirAll(filepath.Join(record, "in the way"), 0o700))
+	require.Eventually(t, func() bool { // the owner may be about to write that the second has come
+		_ = os.Remove(record)
+		return os.MkdirAll(filepath.Join(record, "in the way"), 0o700) == nil
+	}, patience, time.Millisecond)
 	require.NoError(t, second.Close()) // the owner forgets it
 	<-said
 	answered := make(chan struct{})
