@@ -77,8 +77,9 @@ COLDS  = $(shell grep -rl --include='*_test.go' 'internal/storetest"' ./fdbmodel
 # Packages with files for FoundationDB; vet has seen the others.
 FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/bank ./internal/chaos ./internal/fdbtest \
 	./internal/sim ./internal/storetest ./cmd/futura ./cmd/futura-bench
-# Tests that fail the power at every call of a workload; they run in one goroutine and print how often.
-IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages
+# What a long run has without the race detector: tests that fail the power at every call of a workload, which run in one
+# goroutine and print how often, and one that is about the time between two steps.
+IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages|TestMillionArms
 # Tests of those packages that a short run runs without the race detector: those that work in one goroutine, or in
 # processes of their own, and those that move and measure much memory.
 PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|TestCrashAtEverySync|TestCrashWithoutSyncs|$\

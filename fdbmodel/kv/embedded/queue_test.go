@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -22,10 +21,7 @@ func TestQueuesByChance(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			p := &program{t: t, chance: rand.New(rand.NewPCG(seed, 0)), want: map[string]string{},
-				options: Options{FS: vfs.NewMem(), Inline: true, SegmentSize: 64 << 10, CheckpointBytes: 1 << 40,
-					HistoryVersions: 4, Memory: memory}}
-			p.store = open(t, "store", p.options)
+			p := newProgram(t, seed, Options{SegmentSize: 64 << 10, CheckpointBytes: 1 << 40, Memory: memory})
 			var queues [3]queueByChance
 			for i := range queues {
 				queues[i].name = fmt.Sprint("q", i)

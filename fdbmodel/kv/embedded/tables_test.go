@@ -4,16 +4,19 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // tableRows returns what the tables of a store have together, without what was deleted, and
@@ -217,10 +220,7 @@ func TestTablesByChance(t *testing.T) {
 func tablesByChance(t *testing.T, memory int64) {
 	ctx, seed := context.Background(), rand.Uint64()
 	t.Logf("seed %d", seed)
-	p := &program{t: t, chance: rand.New(rand.NewPCG(seed, 0)), want: map[string]string{},
-		options: Options{FS: vfs.NewMem(), Inline: true, SegmentSize: 2 << 10, CheckpointBytes: 3 << 10, LargeValue: 200,
-			HistoryVersions: 4, Memory: memory}}
-	p.store = open(t, "store", p.options)
+	p := newProgram(t, seed, Options{SegmentSize: 2 << 10, CheckpointBytes: 3 << 10, LargeValue: 200, Memory: memory})
 	for step := range p.steps(600) {
 		p.commit()
 		switch p.chance.IntN(30) {
@@ -246,6 +246,7 @@ func tablesByChance(t *testing.T, memory int64) {
 type program struct {
 	t       *testing.T
 	chance  *rand.Rand
+	clock   *clock.Virtual
 	options Options
 	store   *Store
 	// window is where the keys begin that are written now.
@@ -256,11 +257,25 @@ type program struct {
 	before map[string]string
 }
 
-func (p *program) steps(few int) int {
+func newProgram(t *testing.T, seed uint64, o Options) *program {
+	p := &program{t: t, chance: rand.New(rand.NewPCG(seed, 0)), clock: clock.NewVirtual(time.Unix(1_900_000_000, 0)),
+		options: o, want: map[string]string{}}
+	p.options.FS, p.options.Inline, p.options.HistoryVersions, p.options.Clock = vfs.NewMem(), true, 4, p.clock
+	p.store = open(t, "store", p.options)
+	return p
+}
+
+// steps are few, or 20 times as many in a long run. The store's clock goes on by 10 ms with each, so that no
+// transaction is too old however slow the machine is.
+func (p *program) steps(few int) iter.Seq[int] {
 	if os.Getenv("FUTURA_LONG") == "1" {
-		return 20 * few
+		few *= 20
 	}
-	return few
+	return func(yield func(int) bool) {
+		for step := 0; step < few && yield(step); step++ {
+			p.clock.Advance(10 * time.Millisecond)
+		}
+	}
 }
 
 // programKeys is how many keys there are, and programWindow how many of them are written for a
