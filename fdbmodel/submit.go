@@ -61,7 +61,7 @@ type Submission struct {
 // Submitted is the answer to a Submission.
 type Submitted struct {
 	ID layout.ID
-	// Existed is set if the future existed before, by its id or key.
+	// Existed is set if the future existed before, by its id or key, or an attempt with an unknown result made it.
 	Existed bool
 	// State is the state at submit: Ready, Delayed or Blocked for a new future,
 	// Failed for one with an input that has failed, the present state for one that
