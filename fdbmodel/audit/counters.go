@@ -23,7 +23,8 @@ type comparison[K comparable] struct {
 	// By how much it is wrong does not change: what changes futures changes it alike. It is
 	// false for one that is part of a record which can't be read.
 	mend func(ctx context.Context, tx kv.Tx, key K, futures, counter int64) (bool, error)
-	// known reports whether all that a counter follows from can be read. Defaults to true.
+	// known reports whether all that a counter follows from can be read, after it was counted. One of which
+	// something can't be read is neither called wrong nor mended. Defaults to true.
 	known func(ctx context.Context, tx kv.Reader, key K) (bool, error)
 }
 
@@ -43,7 +44,7 @@ func (c comparison[K]) settle(ctx context.Context, k *checker) error {
 	}
 	var wrong map[K][2]int64
 	settled, err := k.atOneVersion(ctx, c.what, func(tx kv.Tx) (err error) {
-		if wrong, err = c.compare(ctx, tx.Snapshot()); err == nil && c.known != nil {
+		if wrong, err = c.compare(ctx, tx.Snapshot()); err == nil {
 			err = c.leaveOut(ctx, tx.Snapshot(), wrong)
 		}
 		return err
@@ -62,7 +63,7 @@ func (c comparison[K]) settle(ctx context.Context, k *checker) error {
 // leaveOut removes counters of which too little can be read to say that they are wrong.
 func (c comparison[K]) leaveOut(ctx context.Context, tx kv.Reader, wrong map[K][2]int64) error {
 	for key := range wrong {
-		known, err := c.known(ctx, tx, key)
+		known, err := c.isKnown(ctx, tx, key)
 		if err != nil {
 			return err
 		}
@@ -71,6 +72,13 @@ func (c comparison[K]) leaveOut(ctx context.Context, tx kv.Reader, wrong map[K][
 		}
 	}
 	return nil
+}
+
+func (c comparison[K]) isKnown(ctx context.Context, tx kv.Reader, key K) (bool, error) {
+	if c.known == nil {
+		return true, nil
+	}
+	return c.known(ctx, tx, key)
 }
 
 // compare returns the wrong counters: the number of futures, and what the counter says.

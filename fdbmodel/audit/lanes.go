@@ -199,8 +199,7 @@ func (k *checker) countSlots(ctx context.Context, tx kv.Reader) (map[layout.Lane
 	return slots, nil
 }
 
-// knowsKind reports whether the settings of a kind, its total and its lanes can all be read. It is asked after they
-// were counted.
+// knowsKind reports whether the settings of a kind, its total and its lanes can all be read.
 func (k *checker) knowsKind(ctx context.Context, tx kv.Reader, kind string) (bool, error) {
 	settings, err := k.readRecord(ctx, tx, k.keys.LaneKind(kind), new(layout.LaneKind))
 	if err != nil {

@@ -21,7 +21,10 @@ func (c comparison[K]) repair(ctx context.Context, k *checker) error {
 			return err
 		}
 		for key, n := range wrong {
-			done, err := c.mend(ctx, tx, key, n[0], n[1])
+			done, err := c.isKnown(ctx, tx, key)
+			if done {
+				done, err = c.mend(ctx, tx, key, n[0], n[1])
+			}
 			if err != nil {
 				return err
 			}
@@ -82,10 +85,7 @@ func (k *checker) mendLane(ctx context.Context, tx kv.Tx, lane layout.Lane, futu
 // waits for its turn.
 func (k *checker) mendTotal(ctx context.Context, tx kv.Tx, kind string, futures, _ int64) (bool, error) {
 	var total layout.LaneTotal
-	if known, err := k.knowsKind(ctx, tx, kind); err != nil || !known {
-		return false, err
-	}
-	if _, err := k.readRecord(ctx, tx, k.keys.LaneTotal(kind), &total); err != nil {
+	if readable, err := k.readRecord(ctx, tx, k.keys.LaneTotal(kind), &total); err != nil || !readable {
 		return false, err
 	}
 	first, err := tx.GetRange(kv.Prefix(k.keys.LaneTurnsOf(kind)), kv.RangeOptions{Limit: 1}).Wait(ctx)

@@ -141,7 +141,7 @@ func (p *Promises) complete(ctx context.Context, by caller, e state.Event) (alre
 			case outcome == fdbmodel.Already:
 				return nil
 			case outcome == fdbmodel.Refused:
-				answer = over(&row)
+				answer = over(&row, e.Result)
 				return nil
 			}
 			if err := p.requireStored(ctx, tx, by.id, after.Result); err != nil {
@@ -149,7 +149,7 @@ func (p *Promises) complete(ctx context.Context, by caller, e state.Event) (alre
 			}
 			w.Apply(&row, &after)
 			if after.State() == layout.Failed && after.Exception.Kind != layout.KindError {
-				answer = over(&after) // its time is over
+				answer = over(&after, nil) // its time is over
 			}
 			return nil
 		})
@@ -183,12 +183,16 @@ func (p *Promises) requireStored(ctx context.Context, tx kv.Reader, id layout.ID
 	return err
 }
 
-// over says why a promise that is over can't be completed.
-func over(row *layout.Row) error {
+// over says why a promise that is over can't be completed, by a result or, without one, by a rejection.
+func over(row *layout.Row, by *layout.Result) error {
 	if row.State() == layout.Realized {
+		value := "a value"
+		if by != nil {
+			value = "another value"
+		}
 		at := time.UnixMilli(row.Result.At).UTC().Format(time.RFC3339)
-		return fmt.Errorf("promise %s: %w: it was resolved at %s, with a value of %d bytes", row.ID, ErrConflict, at,
-			row.Result.Size)
+		return fmt.Errorf("promise %s: %w: it was resolved with %s, of %d bytes, at %s", row.ID, ErrConflict, value,
+			row.Result.Size, at)
 	}
 	x := row.Exception
 	if x == nil {

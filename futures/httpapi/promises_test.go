@@ -63,8 +63,8 @@ func TestPromiseByHoldersOfRights(t *testing.T) {
 	require.Equal(t, httpapi.Completed{ID: made.ID, State: "realized"}, done)
 	f.send("POST", at+":resolve", `{"value": {"approved":true}}`).Into(http.StatusOK, &done)
 	require.True(t, done.Already)
-	f.send("POST", at+":resolve", `{"value": 1}`).Problem(409, "promise_conflict", "it was resolved at")
-	f.send("POST", at+":reject", `{"message": "no"}`).Problem(409, "promise_conflict", "it was resolved at")
+	f.send("POST", at+":resolve", `{"value": 1}`).Problem(409, "promise_conflict", "another value")
+	f.send("POST", at+":reject", `{"message": "no"}`).Problem(409, "promise_conflict", "a value")
 	f.send("POST", at+":token", "").Problem(409, "wrong_state", "realized")
 	require.Equal(t, `{"approved":true}`, f.valueOf(made.ID))
 	rejected := f.makePromise("")
@@ -137,8 +137,8 @@ func TestPromiseByItsToken(t *testing.T) {
 		require.Equal(t, c.want, f.valueOf(made.ID), name)
 		f.stranger("POST", made.Path, c.body, c.headers...).Into(http.StatusOK, &link)
 		require.True(t, link.Already, name)
-		f.stranger("POST", made.Path, `{"paid": false}`).Problem(409, "promise_conflict", "it was resolved at")
-		f.stranger("POST", made.Path+":reject", "").Problem(409, "promise_conflict", "it was resolved at")
+		f.stranger("POST", made.Path, `{"paid": false}`).Problem(409, "promise_conflict", "another value")
+		f.stranger("POST", made.Path+":reject", "").Problem(409, "promise_conflict", "a value")
 	}
 	made := f.makePromise("")
 	for _, headers := range [][]string{nil, form, {"Content-Type", "application/json"}} {

@@ -75,7 +75,7 @@ func promiseMutants() []mutant {
 			old: "outcome == fdbmodel.Already && !tx.MaybeCommitted, nil",
 			new: "outcome == fdbmodel.Already, nil"},
 		{name: "promise: one that has expired in time is resolved", file: complete, by: room,
-			old: "answer = over(&after)",
+			old: "answer = over(&after, nil)",
 			new: "answer = nil"},
 		{name: "promise: any future is completed by its id", file: complete, by: room,
 			old: "err == nil && !row.Spec.IsPromise() {",

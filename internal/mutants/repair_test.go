@@ -29,11 +29,11 @@ func repairMutants() []mutant {
 			new: "k.repairs == nil || true || !k.repairs.uncounted"},
 		{name: "a total is written without the lanes that can't be read", file: mend,
 			by:  suites{{of: "fdbmodel/audit", run: "ATotal"}},
-			old: "k.knowsKind(ctx, tx, kind); err != nil || !known {",
-			new: "k.knowsKind(ctx, tx, kind); err != nil && !known {"},
+			old: "c.isKnown(ctx, tx, key)\n\t\t\tif done {",
+			new: "c.isKnown(ctx, tx, key)\n\t\t\tif err == nil {"},
 		{name: "lanes of a newer version are miscounted", file: "fdbmodel/audit/counters.go",
 			by:  suites{{of: "fdbmodel/audit", run: "TestCheckNotes"}},
-			old: "err == nil && c.known != nil {",
-			new: "err != nil && c.known != nil {"},
+			old: "err == nil {\n\t\t\terr = c.leaveOut(",
+			new: "err != nil {\n\t\t\terr = c.leaveOut("},
 	}
 }

@@ -201,12 +201,11 @@ func (d *Document) versions() string {
 			kinds[r.Version] = append(of, name(r.Store))
 		}
 	}
-	if len(kinds) < 2 {
-		return d.Machine.version()
-	}
-	var all []string
-	for _, version := range slices.Sorted(maps.Keys(kinds)) {
-		all = append(all, fmt.Sprintf("%s (%s)", version, strings.Join(kinds[version], ", ")))
+	all := slices.Sorted(maps.Keys(kinds))
+	for i, version := range all {
+		if len(all) > 1 {
+			all[i] = fmt.Sprintf("%s (%s)", version, strings.Join(kinds[version], ", "))
+		}
 	}
 	return strings.Join(all, "; ")
 }
