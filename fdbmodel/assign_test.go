@@ -259,6 +259,7 @@ func TestAssignedAtSubmit(t *testing.T) {
 		"too small":      func(s *fdbmodel.Submission) { s.Spec.Requirements.CPU = 9 },
 		"can't be delay": func(s *fdbmodel.Submission) { s.NotBefore = a.c.Now().Add(time.Hour) },
 		"owner of 200":   func(s *fdbmodel.Submission) { s.Spec.Owner = strings.Repeat("o", 200) },
+		"no zero byte":   func(s *fdbmodel.Submission) { s.Spec.Owner = "o\x00" },
 	} {
 		bad := sub
 		change(&bad)

@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Limits of a future, in bytes.
@@ -84,6 +85,8 @@ func (s *Spec) CheckLimits() error {
 			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)
 	case len(s.Owner) > maxQueueName:
 		return fmt.Errorf("%w: owner of %d bytes: at most %d", ErrBadSpec, len(s.Owner), maxQueueName)
+	case strings.IndexByte(s.Owner, 0) >= 0: // its keys would be among those of the owner that ends before it
+		return fmt.Errorf("%w: owner %q: it must have no zero byte", ErrBadSpec, s.Owner)
 	case checkTags(s.Tags) != nil:
 		return checkTags(s.Tags)
 	case len(s.Label) > maxLabel:
