@@ -165,7 +165,7 @@ func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *WriteSet, lane l
 		g.got.Full = true
 		return nil, nil
 	}
-	line := kv.Prefix(w.Keys.LineOf(lane))
+	line := w.Keys.InLine(lane)
 	for more := true; more && len(ids) == 0 && !g.got.Full; {
 		page, err := tx.Snapshot().GetRange(line, kv.RangeOptions{Limit: limit}).Wait(ctx)
 		if err != nil {

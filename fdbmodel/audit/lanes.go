@@ -38,7 +38,7 @@ func (p *page) checkLane(it *item) {
 		})
 	}
 	kind := p.keys.LaneKind(lane.Kind)
-	line := p.tx.GetRange(kv.Prefix(p.keys.LineOf(lane)), kv.RangeOptions{Limit: 1})
+	line := p.tx.GetRange(p.keys.InLine(lane), kv.RangeOptions{Limit: 1})
 	settings := layout.LaneKind{Width: 1}
 	p.get(kind, func(value []byte) {
 		if value != nil && layout.DecodeLaneKind(kind, value, &settings) != nil {

@@ -155,7 +155,7 @@ func failFirstMember(ctx context.Context, w *fdbmodel.WriteSet, lane layout.Lane
 	limit int64,
 	e state.Event,
 ) error {
-	page, err := w.Tx.GetRange(kv.Prefix(w.Keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
+	page, err := w.Tx.GetRange(w.Keys.InLine(lane), kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return err
 	}

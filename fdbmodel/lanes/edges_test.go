@@ -294,3 +294,32 @@ func TestAFutureWithoutALaneHasNothingOfOne(t *testing.T) {
 	require.ErrorIs(t, err, layout.ErrBadSpec)
 	require.ErrorContains(t, err, "lane")
 }
+
+// TestALaneHasNoneOfTheLineOfOneWhoseKeyGoesOnWithAZeroByte has two lanes in one shard, of which one key begins as the
+// other one: what ends in the one lets nobody start in the other.
+func TestALaneHasNoneOfTheLineOfOneWhoseKeyGoesOnWithAZeroByte(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{MaxWaiting: 2})
+	shards, longer := s.C.Config().Shards, "x\x00"
+	for layout.ShardOf(longer, shards) != layout.ShardOf("x", shards) {
+		longer += "y"
+	}
+	runs := s.submit(longer)
+	waits := []layout.ID{s.submit(longer), s.submit(longer)}
+	own := []layout.ID{s.submit("x"), s.submit("x"), s.submit("x")}
+	require.Equal(t, own[1:], s.line("x"))
+	require.Equal(t, waits, s.line(longer))
+	s.check()
+	for range own {
+		for _, f := range s.Claim(s.Worker) {
+			require.NotContains(t, waits, f.ID)
+			if f.ID != runs {
+				s.Finish(s.Worker, fdbmodel.Completion{Future: &f, Result: &layout.Result{}})
+			}
+		}
+		s.check()
+	}
+	require.Empty(t, s.Claim(s.Worker))
+	require.Equal(t, waits, s.line(longer))
+	require.Zero(t, s.open("x"))
+}

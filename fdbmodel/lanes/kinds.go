@@ -222,7 +222,7 @@ func (l *Lanes) requireNoLanes(ctx context.Context, tx kv.Reader, name, before s
 			lane := layout.Lane{Kind: name, Key: key.Text("key")}
 			line := kv.Page{} // a paused lane does not notice that its line is empty
 			if r.Empty() && r.Lined {
-				if line, err = tx.GetRange(kv.Prefix(l.keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx); err != nil {
+				if line, err = tx.GetRange(l.keys.InLine(lane), kv.RangeOptions{Limit: 1}).Wait(ctx); err != nil {
 					return nil, err
 				}
 			}

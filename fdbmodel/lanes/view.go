@@ -27,7 +27,7 @@ func (l *Lanes) View(ctx context.Context, lane layout.Lane, limit int) (View, er
 		v = View{Lane: lane}
 		key, snapshot := l.keys.Lane(lane), tx.Snapshot()
 		asked := snapshot.Get(key)
-		line := snapshot.GetRange(kv.Prefix(l.keys.LineOf(lane)), kv.RangeOptions{Limit: limit + 1})
+		line := snapshot.GetRange(l.keys.InLine(lane), kv.RangeOptions{Limit: limit + 1})
 		value, err := asked.Wait(ctx)
 		if err == nil && value != nil {
 			err = layout.Decode(key, value, &v.LaneRecord)
@@ -91,7 +91,7 @@ func (l *Lanes) seeLines(ctx context.Context, tx kv.Reader, views []View) error 
 	first := make([]kv.Pending[kv.Page], len(views))
 	for i := range views {
 		if views[i].Lined {
-			first[i] = tx.GetRange(kv.Prefix(l.keys.LineOf(views[i].Lane)), kv.RangeOptions{Limit: 1})
+			first[i] = tx.GetRange(l.keys.InLine(views[i].Lane), kv.RangeOptions{Limit: 1})
 		}
 	}
 	for i := range views {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -296,6 +297,13 @@ func (k Keyspace) Lane(l Lane) []byte { return k.ofLane(l, SubLanes) }
 
 // LineOf returns the prefix of the futures in line for a lane.
 func (k Keyspace) LineOf(l Lane) []byte { return k.ofLane(l, SubLine) }
+
+// InLine returns the range of the futures in line for a lane. It ends before those of a lane whose key goes on with a
+// zero byte, which begin with the same prefix.
+func (k Keyspace) InLine(l Lane) kv.Range {
+	prefix := k.LineOf(l)
+	return kv.Range{Begin: prefix, End: append(slices.Clip(prefix), 0xff)}
+}
 
 // LineAt returns the prefix of the places in line of a priority that were given by one
 // incarnation of the store.

@@ -260,7 +260,7 @@ func (a *admission) readLines(ctx context.Context) error {
 
 // askLine requests the first futures in line, or those from a key on.
 func (a *admission) askLine(l layout.Lane, from []byte, limit int) kv.Pending[kv.Page] {
-	line := kv.Prefix(a.Keys.LineOf(l))
+	line := a.Keys.InLine(l)
 	if from != nil {
 		line.Begin = from
 	}

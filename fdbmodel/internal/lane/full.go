@@ -64,7 +64,7 @@ func (a *admission) refuse(ctx context.Context) error {
 		case a.shared && w.was.CountedAt == int64(version):
 			w.n = w.was.Counted
 		default:
-			line := kv.Prefix(a.Keys.LineOf(w.lane))
+			line := a.Keys.InLine(w.lane)
 			w.all, w.unknown = a.Tx.GetRange(line, kv.RangeOptions{Limit: w.kind.Settings.MaxWaiting}), true
 		}
 	}
