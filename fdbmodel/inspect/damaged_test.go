@@ -52,3 +52,19 @@ func TestSecretsAreNotShownRaw(t *testing.T) {
 		require.NotContains(t, d.Fields, "hidden")
 	}
 }
+
+// TestListsOfEitherOrderLeaveOutWhatTheyCantRead: a row is read from its end in lists of the newest.
+func TestListsOfEitherOrderLeaveOutWhatTheyCantRead(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	bad, good := s.Submit(), s.Submit()
+	s.Store(s.C.Keys().State(bad, layout.StateException), []byte{layout.RecordVersion, 0xc1})
+	for name, f := range map[string]inspect.Filter{"oldest": {}, "newest": {Newest: true},
+		"newest of all shards": {Newest: true, LeftOut: new(int)}} {
+		rows, next, err := inspect.List(s.Ctx, s.C, f, nil, 10)
+		require.NoError(t, err)
+		require.Empty(t, next)
+		require.Len(t, rows, 1, name)
+		require.Equal(t, good, rows[0].ID, name)
+	}
+}

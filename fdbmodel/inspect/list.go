@@ -228,6 +228,7 @@ func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range, o
 	}
 	skip := len(c.Keys().Shard(shard, layout.SubFutures))
 	read.keys = len(items)
+	unreadable := false
 	for _, item := range items {
 		read.bytes += len(item.Value)
 		rest := tuple.NewReader(item.Key[skip:])
@@ -236,11 +237,11 @@ func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range, o
 			return nil, read, layout.ID{}, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
 		}
 		if len(rows) == 0 || rows[len(rows)-1].ID != id {
-			rows = append(rows, layout.Row{ID: id})
+			rows, unreadable = append(rows, layout.Row{ID: id}), false
 		}
 		row := &rows[len(rows)-1]
-		if row.Add(item, rest) != nil {
-			row.Spec = nil
+		if unreadable = unreadable || row.Add(item, rest) != nil; unreadable {
+			row.Spec = nil // whichever of its keys comes first
 		}
 	}
 	if more && len(rows) > 1 {
