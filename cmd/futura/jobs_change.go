@@ -100,7 +100,10 @@ func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue string, j
 		err = usageError{fmt.Errorf("line %d: %w: a job has at most %d bytes", l.number+1, fdbmodel.ErrTooLarge,
 			joblog.MaxJob)}
 	}
-	if err = errors.Join(l.flush(ctx), err); err != nil {
+	if failed := l.flush(ctx); failed != nil {
+		err = failed
+	}
+	if err != nil {
 		return a.appendedSoFar(l, err)
 	}
 	return a.say(l.result, "appended", wording.Count(l.result.Appended, "job")+";", l.result.Skipped, "were there")
@@ -129,9 +132,11 @@ func (l *lines) begin(ctx context.Context, cluster *fdbmodel.Cluster) (before in
 func (l *lines) add(ctx context.Context, line string) error {
 	if len(line) > joblog.MaxJob {
 		l.number--
-		err := errors.Join(l.flush(ctx), fmt.Errorf("line %d: %w: %d bytes, a job has at most %d", l.number+1,
-			fdbmodel.ErrTooLarge, len(line), joblog.MaxJob))
-		return usageError{err}
+		if err := l.flush(ctx); err != nil {
+			return err
+		}
+		return usageError{fmt.Errorf("line %d: %w: %d bytes, a job has at most %d", l.number+1, fdbmodel.ErrTooLarge,
+			len(line), joblog.MaxJob)}
 	}
 	if len(l.jobs) == joblog.MaxAppend || l.size+len(line) > joblog.MaxAppendBytes {
 		l.number--
@@ -246,13 +251,7 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 			"longer runs has not done its jobs: remove that one.",
 		Example: "  futura jobs remove orders --consumer old\n  futura jobs remove orders --force",
 	}, func(ctx context.Context, c *futures.Client, args []string) error {
-		logs := joblog.Of(c.Cluster())
-		if consumer != "" {
-			if err := logs.FindConsumer(ctx, joblog.Consumer{Queue: args[0], Name: consumer}); err != nil {
-				return err
-			}
-		}
-		err := logs.Drop(ctx, args[0], consumer, force)
+		err := joblog.Of(c.Cluster()).Drop(ctx, args[0], consumer, force)
 		return a.done(err, "removed", "queue", args[0], "consumer", consumer)
 	})
 	onceVar(cmd.Flags(), &consumer, "consumer", "remove this consumer alone")

@@ -138,3 +138,16 @@ func TestADamagedLeaseIsTaken(t *testing.T) {
 	takeJobs(s, joblog.Take{Observed: present})
 	require.ErrorIs(t, lost.Commit(s.Ctx, 0, 1, nil, joblog.Effects{}), joblog.ErrLeaseLost)
 }
+
+// TestALeaseThatCantBeReadIsASignOfLife: its holder may be of a newer version.
+func TestALeaseThatCantBeReadIsASignOfLife(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 1)
+	takeJobs(s, joblog.Take{})
+	newer := []byte{layout.RecordVersion + 1, 0x80}
+	s.Store(joblog.Keys(s.C.Keys()).Lease("q", "c"), newer)
+	signs, err := joblog.Of(s.C).SignsOfLife(s.Ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[string][]byte{"consumer q/c": newer}, signs)
+}

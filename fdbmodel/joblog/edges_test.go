@@ -157,3 +157,15 @@ func TestTroubleThatIsOverIsNotShown(t *testing.T) {
 		require.Equal(t, trouble.Index, q.Consumers[0].Lease.Failing)
 	}
 }
+
+func TestBoundsOfCalls(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 4)
+	for _, limit := range []int{0, -1} {
+		jobs, err := joblog.Of(s.C).Read(s.Ctx, "q", 1, limit)
+		require.NoError(t, err)
+		require.Empty(t, jobs, limit)
+	}
+	require.ErrorIs(t, joblog.Of(s.C).Drop(s.Ctx, "q", "a b", true), layout.ErrBadName)
+}

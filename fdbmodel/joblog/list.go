@@ -105,9 +105,8 @@ func (s *Logs) firstName(ctx context.Context, prefix []byte, r kv.Range) (name s
 				return err
 			}
 			left.Begin = kv.After(page.Items[0].Key)
-			if rest := tuple.NewReader(page.Items[0].Key[len(prefix):]); rest.Err() == nil {
-				name = rest.Text() // a check reports other keys
-			}
+			rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
+			name = rest.Text() // empty for other keys, which a check reports
 		}
 		return nil
 	})
@@ -186,13 +185,13 @@ func (s *Logs) addHolder(ctx context.Context, tx kv.Reader, queue string, state 
 	return err
 }
 
-// SignsOfLife returns the leases of consumers that may be alive, by their names.
+// SignsOfLife returns the leases of consumers that may be alive, by their names: those that can't be read too.
 func (s *Logs) SignsOfLife(ctx context.Context) (map[string][]byte, error) {
 	queues, err := s.List(ctx)
 	signs := map[string][]byte{}
 	for _, q := range queues {
 		for _, consumer := range q.Consumers {
-			if consumer.Lease != nil && !s.diedBefore(consumer.Lease) {
+			if consumer.sign != nil && (consumer.Lease == nil || !s.diedBefore(consumer.Lease)) {
 				signs["consumer "+q.Name+"/"+consumer.Name] = consumer.sign
 			}
 		}
@@ -207,11 +206,15 @@ func (s *Logs) SignsOfLife(ctx context.Context) (map[string][]byte, error) {
 // An unknown commit is retried: if there is nothing left then, the removal has
 // committed.
 func (s *Logs) Drop(ctx context.Context, queue, consumer string, force bool) error {
-	if err := layout.CheckName("queue", queue); err != nil {
+	err := layout.CheckName("queue", queue)
+	if consumer != "" {
+		err = Consumer{queue, consumer}.Check()
+	}
+	if err != nil {
 		return err
 	}
 	parts := []string{leasesPart, parkedPart, progressPart, retryPart}
-	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-dropjobs"}, func(tx kv.Attempt) error {
+	_, err = s.cluster.Transact(ctx, kv.Options{Tag: "futura-dropjobs"}, func(tx kv.Attempt) error {
 		all := kv.Prefix(s.keys.log(queue))
 		leases := kv.Prefix(s.keys.part(queue, leasesPart))
 		ranges := []kv.Range{all}

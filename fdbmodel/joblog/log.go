@@ -214,6 +214,9 @@ const (
 // can't be read it ends; it returns ErrNewerRecord or ErrBadRecord if that is the first.
 // It returns ErrRemoved if the job at that index was removed.
 func (s *Logs) Read(ctx context.Context, queue string, from int64, limit int) (jobs []Job, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
 	prefix := s.keys.part(queue, logPart)
 	r := kv.Range{Begin: s.keys.Job(queue, from), End: kv.AfterPrefix(prefix)}
 	err = s.cluster.View(ctx, func(tx kv.Attempt) error {

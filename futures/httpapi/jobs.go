@@ -239,10 +239,6 @@ type removeConsumerInput struct {
 }
 
 func (s *server) removeJobConsumer(ctx context.Context, in *removeConsumerInput) (*struct{}, error) {
-	k := joblog.Consumer{Queue: in.Queue, Name: in.Consumer}
-	if err := joblog.Of(s.client.Cluster()).FindConsumer(ctx, k); err != nil {
-		return nil, err
-	}
 	return nil, joblog.Of(s.client.Cluster()).Drop(ctx, in.Queue, in.Consumer, in.Force)
 }
 
