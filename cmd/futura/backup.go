@@ -64,6 +64,9 @@ func (a *app) backup(ctx context.Context, name string, force bool, o transfer.Op
 	if _, err := os.Lstat(name); err == nil && !force {
 		return usageError{fmt.Errorf("%s exists: name another file, or use --force", name)}
 	}
+	if found, err := os.Stat(name); err == nil && !found.Mode().IsRegular() {
+		return usageError{fmt.Errorf("%s is no file that a backup could replace: name another", name)}
+	}
 	if err := storeExists(a.store); err != nil {
 		return err
 	}

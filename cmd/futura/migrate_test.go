@@ -77,6 +77,8 @@ func TestBackupFromTheCommandLine(t *testing.T) {
 	require.Equal(t, report.SHA256, again.SHA256)
 	s.run(exitNotFound, "", "backup", file+"2", "--cluster", "none")
 	s.run(exitUsage, "", "backup", filepath.Join(file, "below"))
+	_, e = s.run(exitUsage, "", "backup", filepath.Dir(file), "--force")
+	require.Contains(t, e, "is no file")
 	left, err := os.ReadDir(filepath.Dir(file))
 	require.NoError(t, err)
 	require.Len(t, left, 1, "no part of a backup is left")

@@ -99,11 +99,10 @@ func (a *app) promiseResolveCommand() *cobra.Command {
 			return usageError{errors.New("the token and the value can't both be standard input: give one of them")}
 		}
 		if args[1] == "-" {
-			content, err := io.ReadAll(io.LimitReader(a.in, layout.MaxPut+1))
-			if err != nil {
+			var err error
+			if text, err = a.readInput("-", layout.MaxPut, ", the most that a promise takes"); err != nil {
 				return err
 			}
-			text = content
 		}
 		v := futures.PromiseValue{Bytes: text, Codec: futures.CodecJSON}
 		if raw {
@@ -143,6 +142,7 @@ func (a *app) complete(who string, to futures.State, byID func(futures.ID) (bool
 			return err
 		}
 		who, _, _ = strings.Cut(strings.TrimSpace(string(line)), "\n")
+		who = strings.TrimSpace(who)
 	}
 	var already bool
 	done := struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -49,7 +50,7 @@ func TestPromisesFromTheCommandLine(t *testing.T) {
 	renewed := strings.TrimSpace(s.ok("promise", "token", made.ID.String()))
 	_, e = s.run(exitNotFound, "", "promise", "reject", made.Token)
 	require.Contains(t, e, "opens no promise")
-	out, _ = s.run(exitOK, renewed+"\n", "promise", "reject", "-", "too dear", "--json")
+	out, _ = s.run(exitOK, renewed+"\r\nmore\r\n", "promise", "reject", "-", "too dear", "--json")
 	require.JSONEq(t, `{"outcome": "failed", "already": false}`, out)
 	require.Contains(t, s.ok("explain", made.ID.String()), "Retry it by hand to have it wait again")
 	require.Contains(t, s.ok("retry", made.ID.String()), "blocked")
@@ -110,6 +111,8 @@ func TestPromiseCallsThatAreWrong(t *testing.T) {
 		_, e := s.run(exitUsage, "", append([]string{"promise"}, args...)...)
 		require.Contains(t, e, says)
 	}
+	_, e := s.run(exitUsage, `"`+strings.Repeat("x", layout.MaxPut)+`"`, "promise", "resolve", none, "-")
+	require.Contains(t, e, "has more than 67108864 bytes")
 	id, _, _ := strings.Cut(s.ok("promise", "new", "--deadline", "30m"), "\n")
 	require.Regexp(t, `(?m)^deadline +20`, s.ok("get", id))
 	s.run(exitNotFound, "", "promise", "resolve", none, "1")
