@@ -102,7 +102,12 @@ func (x *exchange) answer(d *decoder) {
 
 // take reads the answer, and reports whether nothing follows.
 func (q *request) take(d *decoder) bool {
-	switch kind := d.byte(); kind {
+	kind := d.byte()
+	if kind != answerError && q.commit != (kind == answerCommitted) {
+		d.fail() // nothing else says that a commit was made
+		return true
+	}
+	switch kind {
 	case answerError:
 		q.err = d.error()
 	case answerAbsent:

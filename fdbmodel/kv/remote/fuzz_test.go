@@ -170,3 +170,34 @@ func TestErrorsTravel(t *testing.T) {
 	require.ErrorIs(t, err, kv.ErrConflict)
 	require.NoError(t, d.end())
 }
+
+// TestNoOtherAnswerIsThatOfACommit: a commit is made only if the server says so.
+func TestNoOtherAnswerIsThatOfACommit(t *testing.T) {
+	t.Parallel()
+	committed := append([]byte{answerCommitted, 2}, make([]byte, kv.StampSize)...)
+	for _, answer := range [][]byte{{answerAbsent}, {answerValue, 1, 'a'}, {answerVersion, 2}, {answerLastRows, 0, 0},
+		committed} {
+		isCommit := answer[0] == answerCommitted
+		x := &exchange{}
+		q, err := x.ask(!isCommit)
+		require.NoError(t, err)
+		x.setDoubt()
+		d := &decoder{b: append([]byte{1}, answer...)}
+		x.answer(d)
+		require.ErrorIs(t, d.end(), errMalformed, answer[0])
+		x.fail(kv.ErrUnavailable)
+		<-q.done
+		require.Equal(t, !isCommit, errors.Is(q.err, kv.ErrUnknownResult))
+		require.ErrorIs(t, q.err, kv.ErrUnavailable)
+	}
+}
+
+// TestAServerOfAnotherVersionMaySayMore, or less, behind its version and that it refuses this one.
+func TestAServerOfAnotherVersionMaySayMore(t *testing.T) {
+	t.Parallel()
+	for _, more := range [][]byte{nil, {0}, {200}, []byte("more")} {
+		w, err := decodeWelcome(frameHello, append([]byte(magic), append([]byte{0, 9, byte(refusedVersion)}, more...)...))
+		require.NoError(t, err)
+		require.ErrorIs(t, w.err(), ErrBadVersion)
+	}
+}

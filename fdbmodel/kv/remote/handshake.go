@@ -60,7 +60,7 @@ func decodeHello(kind byte, body []byte) (hello, error) {
 // frameHello is the kind of the first frame of both sides.
 const frameHello byte = 'F'
 
-// welcome is what a server answers.
+// welcome is what a server answers. All versions of the protocol begin it with magic, version and refusal.
 type welcome struct {
 	version uint16
 	refusal refusal
@@ -90,6 +90,9 @@ func decodeWelcome(kind byte, body []byte) (welcome, error) {
 		return welcome{}, errMalformed
 	}
 	w := welcome{version: binary.BigEndian.Uint16(body[len(magic):]), refusal: refusal(body[len(magic)+2])}
+	if w.refusal == refusedVersion {
+		return w, nil // what follows is in the words of another version
+	}
 	d := &decoder{b: body[len(magic)+3:]}
 	w.text = string(d.bytes())
 	w.opening = string(d.bytes())
