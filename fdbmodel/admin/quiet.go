@@ -58,7 +58,7 @@ func nameSome(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// signsOfLife returns the heartbeats of workers, sessions and others that may be alive.
+// signsOfLife returns the heartbeats of workers, sessions and others that may be alive, also those that can't be read.
 // Those of an earlier opening of a store that one process opens can't be.
 func signsOfLife(ctx context.Context, c *fdbmodel.Cluster, others []SignsOfLife) (map[string][]byte, error) {
 	members, err := c.Workers(ctx)
@@ -67,7 +67,7 @@ func signsOfLife(ctx context.Context, c *fdbmodel.Cluster, others []SignsOfLife)
 	}
 	signs, opening := map[string][]byte{}, kv.TraitsOf(c.Database()).Opening
 	for i := range members {
-		if m := &members[i]; m.Alive && (opening == "" || m.Opening == opening) {
+		if m := &members[i]; m.Alive && (opening == "" || m.Opening == opening || m.Unreadable != "") {
 			signs["worker "+string(m.ID)] = m.Beat
 		}
 	}
@@ -81,8 +81,8 @@ func signsOfLife(ctx context.Context, c *fdbmodel.Cluster, others []SignsOfLife)
 	clients, err := sessions.All(ctx, c)
 	for id, sign := range clients {
 		var record layout.SessionRecord
-		readable := sign != nil && layout.Decode(c.Keys().Session(id), sign, &record) == nil
-		if readable && (opening == "" || record.Opening == opening) {
+		readable := layout.Decode(c.Keys().Session(id), sign, &record) == nil
+		if sign != nil && (opening == "" || record.Opening == opening || !readable) {
 			signs["session "+string(id)] = sign
 		}
 	}
