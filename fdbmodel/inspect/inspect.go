@@ -249,16 +249,26 @@ func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string
 // be any keys. It returns ErrBadKey for a prefix that no key can have.
 func Prefix(ctx context.Context, c *fdbmodel.Cluster, prefix, after []byte, limit int,
 ) (found []Item, next []byte, err error) {
-	if len(prefix) == 0 || prefix[0] == 0xff || len(prefix) > kv.MaxKeySize {
-		return nil, nil, fmt.Errorf("%w: no key begins with %.80q: give 1 to %d bytes, the first below 0xff",
-			layout.ErrBadKey, layout.EscapeKey(prefix), kv.MaxKeySize)
+	if err := checkPrefix(prefix); err != nil {
+		return nil, nil, err
 	}
 	return readItems(ctx, c, []kv.Range{kv.Prefix(prefix)}, "", after, inspectLarge, limit)
 }
 
+func checkPrefix(prefix []byte) error {
+	if len(prefix) == 0 || prefix[0] == 0xff || len(prefix) > kv.MaxKeySize {
+		return fmt.Errorf("%w: no key begins with %.80q: give 1 to %d bytes, the first below 0xff", layout.ErrBadKey,
+			layout.EscapeKey(prefix), kv.MaxKeySize)
+	}
+	return nil
+}
+
 // Key returns any one key of the store. It returns ErrNotFound if the key does
-// not exist.
+// not exist, and ErrBadKey for what can be none.
 func Key(ctx context.Context, c *fdbmodel.Cluster, key []byte) (Item, error) {
+	if err := checkPrefix(key); err != nil {
+		return Item{}, err
+	}
 	var value []byte
 	err := c.View(ctx, func(tx kv.Attempt) error {
 		var err error

@@ -142,6 +142,8 @@ func TestInspectAnyKeys(t *testing.T) {
 	for _, bad := range []string{"", "\xff", strings.Repeat("x", kv.MaxKeySize+1)} {
 		_, _, err = inspect.Prefix(ctx, p.C, []byte(bad), nil, 1)
 		require.ErrorIs(t, err, layout.ErrBadKey)
+		_, err = inspect.Key(ctx, p.C, []byte(bad))
+		require.ErrorIs(t, err, layout.ErrBadKey)
 	}
 	one, err := inspect.Key(ctx, p.C, p.C.Keys().Config())
 	require.NoError(t, err)
