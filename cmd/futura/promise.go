@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -137,12 +138,11 @@ func (a *app) complete(who string, to futures.State, byID func(futures.ID) (bool
 	byToken func(string) (bool, error),
 ) error {
 	if who == "-" {
-		line, err := io.ReadAll(io.LimitReader(a.in, 1<<10))
-		if err != nil {
+		line, err := bufio.NewReader(io.LimitReader(a.in, 1<<10)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		who, _, _ = strings.Cut(strings.TrimSpace(string(line)), "\n")
-		who = strings.TrimSpace(who)
+		who = strings.TrimSpace(line)
 	}
 	var already bool
 	done := struct {

@@ -2,15 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
 // TestPromisesFromTheCommandLine makes promises, and completes them by id and by token.
@@ -85,6 +89,18 @@ func TestPromiseOptionsFromTheCommandLine(t *testing.T) {
 	both := first + s.ok("promise", "list", "--limit", "1", "--cursor", strings.Trim(cursor, "'"))
 	require.Contains(t, both, other)
 	require.Contains(t, both, made.ID.String())
+}
+
+// TestATokenIsOneLine: who types it ends it with that line, and not with the end of the input.
+func TestATokenIsOneLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	_, token, _ := strings.Cut(s.ok("promise", "new"), "\n")
+	in := io.MultiReader(strings.NewReader(token+"\n"), iotest.ErrReader(errors.New("more is read")))
+	var out, e stacktest.Buffer
+	code := run(t.Context(), []string{"promise", "resolve", "-", "1", "--store", s.store}, in, &out, &e)
+	require.Equal(t, exitOK, code, &e)
+	require.Equal(t, "realized\n", out.String())
 }
 
 // TestRefusalsAreUsage have one exit code, those of promises and those of forks.
