@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -149,11 +150,11 @@ func (a *app) readJobs(ctx context.Context, c *futures.Client, queue string, fro
 	}
 	forms, rows := []jobForm{}, [][]string{}
 	for at := max(from, q.First, 1); len(forms) < limit; {
-		jobs, err := joblog.Of(c.Cluster()).Read(ctx, queue, at, limit-len(forms))
-		if err != nil {
+		var jobs []joblog.Job
+		if jobs, err = joblog.Of(c.Cluster()).Read(ctx, queue, at, limit-len(forms)); err != nil && len(forms) == 0 {
 			return err
 		}
-		if len(jobs) == 0 {
+		if err != nil || len(jobs) == 0 {
 			break
 		}
 		for i := range jobs {
@@ -164,7 +165,7 @@ func (a *app) readJobs(ctx context.Context, c *futures.Client, queue string, fro
 			at = form.Index + 1
 		}
 	}
-	return a.show(map[string]any{"jobs": forms}, rows)
+	return errors.Join(a.show(map[string]any{"jobs": forms}, rows), err)
 }
 
 // consumerArgs are the arguments QUEUE CONSUMER.

@@ -11,7 +11,10 @@ import (
 
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -85,6 +88,31 @@ func TestJobsFromTheCommandLine(t *testing.T) {
 	}
 	require.Equal(t, "removed orders", s.ok("jobs", "remove", "orders"))
 	require.JSONEq(t, `{"logs":[]}`, s.ok("jobs", "list", "--json"))
+}
+
+// TestJobsBeforeOneThatCantBeReadAreShown has the third job of a log in the words of a newer version.
+func TestJobsBeforeOneThatCantBeReadAreShown(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.ok("jobs", "append", "orders", "one", "two", "three", "four")
+	db, err := kvopen.Open(t.Context(), s.store, kvopen.Options{})
+	require.NoError(t, err)
+	c, err := fdbmodel.Open(t.Context(), db, "default", fdbmodel.Options{})
+	require.NoError(t, err)
+	_, err = c.Transact(t.Context(), kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(joblog.Keys(c.Keys()).Job("orders", 3), []byte{layout.RecordVersion + 1, 0x80})
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	out, e := s.run(exitUnreadable, "", "jobs", "read", "orders")
+	require.Regexp(t, `(?m)^2 .* +two$`, out)
+	require.Contains(t, e, "newer version")
+	out, _ = s.run(exitUnreadable, "", "jobs", "read", "orders", "--json")
+	require.Len(t, listed[jobForm](t, "jobs", out), 2)
+	out, _ = s.run(exitUnreadable, "", "jobs", "read", "orders", "--from", "3")
+	require.Empty(t, out)
+	require.Contains(t, s.ok("jobs", "read", "orders", "--from", "4"), "four")
 }
 
 // TestJobsAreAppendedOnce repeats an append of a file that grows.
