@@ -74,7 +74,7 @@ func globalKinds() []KeyKind {
 		{"lane total", SubLaneTotals, false, in(Text("kind")), FormatRecord, RecordOf[LaneTotal], "", carried,
 			"how many futures are admitted over all lanes of a kind with a total width", "every admission, and end of one"},
 		{KeyLaneTurn, SubLaneTurns, false, in(Text("kind"), Number("incarnation"), Versionstamp(), Number("order")),
-			FormatText, nil, "key", carried, "a lane with room that waits for its turn among those of its kind",
+			FormatData, nil, "key", carried, "a lane with room that waits for its turn among those of its kind",
 			"the transaction that finds no room in the total width; cleared by the one that admits"},
 	}
 }

@@ -24,7 +24,7 @@ var laneKinds = map[string][]layout.LaneKind{
 // The names of the kinds, in an order, and the keys of their lanes.
 var (
 	laneNames = []string{"narrow", "aside", "turns", "rated", "bundle"}
-	laneKeys  = []string{"a", "b", "c"}
+	laneKeys  = []string{"a", "b", "a\x00e"} // of one shard, and the last one goes on as the first with a zero byte
 )
 
 // setLanes sets the kinds that are not set yet.
