@@ -52,21 +52,25 @@ type begun struct {
 func (d *driver) balance(ctx context.Context, mover batch.Mover, b *batch.Batch, loads []batch.Load,
 ) (next time.Time, err error) {
 	m, now, patience := &d.moves, d.head.now(), d.head.options.MoveAfter
+	if patience < 0 {
+		return time.Time{}, nil
+	}
 	m.see(loads, now, patience)
 	room := roomFor(b, len(loads))
 	from := slices.DeleteFunc(slices.Clone(loads), func(l batch.Load) bool { return now.Before(m.begun[l.Worker].until) })
-	if room == 0 || len(from) == 0 || patience < 0 {
+	if room == 0 || len(from) == 0 {
 		return time.Time{}, nil
 	}
 	if now.Before(m.at) {
 		return m.at, nil
 	}
-	done := m.done
-	m.at, m.done = now.Add(lookForRoom*patience), nil
+	m.at = now.Add(lookForRoom * patience)
 	workers, err := d.head.options.Dispatcher.RollCall(ctx, &b.Template)
 	if err != nil {
 		return m.at, err
 	}
+	done := m.done
+	m.done = nil
 	d.head.ledger.rank(workers, d.id)
 	workers = slices.DeleteFunc(workers, func(w Candidate) bool {
 		// The heartbeat of one that is done may say so only later.
@@ -90,6 +94,7 @@ func (m *balance) see(loads []batch.Load, now time.Time, patience time.Duration)
 		busy[i] = load.Worker
 	}
 	done := slices.DeleteFunc(m.busy, func(w string) bool { return slices.Contains(busy, w) })
+	m.done = slices.DeleteFunc(m.done, func(w string) bool { return slices.Contains(done, w) })
 	m.busy, m.done = busy, append(m.done, done...)
 	switch soon := now.Add(patience / 4); {
 	case m.at.IsZero():

@@ -80,12 +80,14 @@ func (d *driver) run(ctx context.Context) {
 
 // watch looks at the batch whenever something changes.
 func (d *driver) watch(ctx context.Context) {
-	store, log := d.head.options.Store, d.head.options.Logger
-	changed, stop, ok, err := store.Watch(ctx, d.id)
-	if err == nil && ok {
-		defer stop()
-	}
+	log := d.head.options.Logger
+	var changed <-chan struct{}
+	stop, watches := func() {}, false
+	defer func() { stop() }()
 	for {
+		if !watches {
+			changed, stop, watches = d.changes(ctx)
+		}
 		next, over, err := d.step(ctx)
 		switch {
 		case ctx.Err() != nil || over:
@@ -106,6 +108,20 @@ func (d *driver) watch(ctx context.Context) {
 		}
 		look.Stop()
 	}
+}
+
+// changes is Watch of the store. done is false if the store has not answered: then the batch is looked at no earlier
+// than the head would look anyway.
+func (d *driver) changes(ctx context.Context) (changed <-chan struct{}, stop func(), done bool) {
+	changed, stop, ok, err := d.head.options.Store.Watch(ctx, d.id)
+	switch {
+	case err == nil && ok:
+		return changed, stop, true
+	case err != nil && ctx.Err() == nil && !errors.Is(err, batch.ErrNotFound):
+		d.head.options.Logger.Warn("changes of a batch are not reported; trying again with the next look", "batch", d.id,
+			"error", err)
+	}
+	return nil, func() {}, err == nil
 }
 
 // step does what there is to do for the batch, and returns when to look again at

@@ -25,6 +25,8 @@ type outage struct {
 	batch.Recorder
 	lost                                         bool // Run loses its worker once it answers
 	runs, releases, list, chunks, items, cancels atomic.Int32
+	watches                                      atomic.Int32 // calls of Watch that fail
+	settles                                      atomic.Int32 // calls of Settle
 	ran                                          atomic.Int32
 	// cancelled is closed by the first Cancel that succeeds, if set. Run has the batch cancelled then, and waits for it.
 	cancelled chan struct{}
@@ -63,6 +65,18 @@ func (o *outage) Release(ctx context.Context, id, chunk string) (int, error) {
 		return 0, err
 	}
 	return o.Recorder.Release(ctx, id, chunk)
+}
+
+func (o *outage) Watch(ctx context.Context, id string) (<-chan struct{}, func(), bool, error) {
+	if err := fails(&o.watches); err != nil {
+		return nil, nil, false, err
+	}
+	return o.Recorder.Watch(ctx, id)
+}
+
+func (o *outage) Settle(ctx context.Context, id string, now time.Time) (batch.Batch, error) {
+	o.settles.Add(1)
+	return o.Recorder.Settle(ctx, id, now)
 }
 
 // reach is the outage's dispatcher.
@@ -287,4 +301,32 @@ func TestTheOperatorsLimitOfAttemptsHolds(t *testing.T) {
 		}
 	}
 	require.NoError(t, store.Close(t.Context()))
+}
+
+// TestAWatchThatFailsIsTriedAgain has a store not watch a batch at first. Once it does, another process cancels the
+// batch: the head does not wait until it looks again.
+func TestAWatchThatFailsIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		o := &outage{Recorder: store}
+		o.watches.Store(1)
+		b := &batch.Batch{ID: "b", MaxAttempts: 1, CreatedAt: time.Now(), Template: batch.Template{FunctionID: "f"}}
+		b.Template.Config.Nodes = 2 // there is one
+		require.NoError(t, store.Create(t.Context(), b, [][]string{{"a"}, {"b"}}))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		h := head.New(head.Options{Store: o, Dispatcher: reach{o}, Look: time.Minute, WorkerWait: time.Hour,
+			BootDelay: time.Hour})
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		time.Sleep(90 * time.Second)
+		settled := o.settles.Load()
+		require.NoError(t, store.Cancel(t.Context(), "b", "no more", time.Now()))
+		time.Sleep(time.Second)
+		require.Greater(t, o.settles.Load(), settled)
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, store.Close(context.Background()))
+	})
 }
