@@ -26,15 +26,21 @@ type lineKey struct {
 	ram   int64
 }
 
-// line is a heap. Items that no longer wait leave it when they come to its head.
+// line is a heap of items that wait.
 type line []*attempt
 
 func (l line) Len() int           { return len(l) }
 func (l line) Less(i, j int) bool { return l[i].before(l[j]) }
-func (l line) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l line) Swap(i, j int) {
+	l[i], l[j] = l[j], l[i]
+	l[i].at, l[j].at = i, j
+}
 
 // Push implements heap.Interface.
-func (l *line) Push(x any) { *l = append(*l, x.(*attempt)) }
+func (l *line) Push(x any) {
+	x.(*attempt).at = len(*l)
+	*l = append(*l, x.(*attempt))
+}
 
 // Pop implements heap.Interface.
 func (l *line) Pop() any {
@@ -75,15 +81,19 @@ func (l *lines) add(x *attempt) {
 		of = &line{}
 		l.by[x.line()] = of
 	}
-	if x.state = runWaits; !x.inLine {
-		x.inLine = true
-		heap.Push(of, x)
-	}
+	x.state = runWaits
+	heap.Push(of, x)
 	l.n++
 }
 
 // leave has an item wait no longer.
 func (l *lines) leave(x *attempt, state runState) {
+	key := x.line()
+	of := l.by[key]
+	heap.Remove(of, x.at)
+	if len(*of) == 0 {
+		delete(l.by, key)
+	}
 	x.state = state
 	l.n--
 }
@@ -112,8 +122,7 @@ func (l *lines) comes(x, before *attempt) bool {
 func (l *lines) take(request *fdbmodel.ClaimRequest, full map[string]bool) (taken []*attempt) {
 	heads := make(map[lineKey]*line, len(l.by))
 	for key, of := range l.by {
-		l.clean(key, of)
-		if len(*of) > 0 && !full[key.head] && (key.owner == "" || request.Skip == nil || !request.Skip(key.owner)) {
+		if !full[key.head] && (key.owner == "" || request.Skip == nil || !request.Skip(key.owner)) {
 			heads[key] = of
 		}
 	}
@@ -132,9 +141,6 @@ func (l *lines) take(request *fdbmodel.ClaimRequest, full map[string]bool) (take
 			break
 		}
 		key := next.line()
-		of := heads[key]
-		heap.Pop(of)
-		next.inLine = false
 		l.leave(next, runTaken)
 		if l.runs == nil {
 			l.runs = map[string]int{}
@@ -146,21 +152,11 @@ func (l *lines) take(request *fdbmodel.ClaimRequest, full map[string]bool) (take
 		if key.owner != "" {
 			given[key.owner]++
 		}
-		if l.clean(key, of); len(*of) == 0 {
+		if len(*heads[key]) == 0 {
 			delete(heads, key)
 		}
 	}
 	return taken
-}
-
-// clean removes what no longer waits from the head of a line, and lines without items.
-func (l *lines) clean(key lineKey, of *line) {
-	for len(*of) > 0 && (*of)[0].state != runWaits {
-		heap.Pop(of).(*attempt).inLine = false
-	}
-	if len(*of) == 0 {
-		delete(l.by, key)
-	}
 }
 
 // claimed is an item as the worker takes it.

@@ -56,6 +56,11 @@ func TestLines(t *testing.T) {
 				taken = append(taken, got...)
 			}
 			require.Equal(t, len(waits), l.n)
+			inLines := 0
+			for _, of := range l.by {
+				inLines += len(*of)
+			}
+			require.Equal(t, len(waits), inLines, "nothing is kept that does not wait")
 		}
 	})
 }

@@ -52,13 +52,16 @@ type attempt struct {
 	args   []byte
 	number uint64 // says whose turn comes first; 0 before it waits
 	state  runState
-	inLine bool
+	at     int  // where in its line, while it waits
 	counts bool // among those of its head that run; see lines
 	// cancelled is why it is to stop, nil if it is not.
 	cancelled *string
 	// next is the same attempt as an order after the cancel has it: it begins once this
 	// one has stopped. Nil without such an order.
-	next      *attempt
+	next *attempt
+	// forgotten says that no chunk has it: it only has to stop. The worker knows what runs by the id alone, so it
+	// stays here until then.
+	forgotten bool
 	outcome   protocol.Outcome // without its place
 	discarded bool             // the outcome answers no other order of the item
 	size      int64            // of the result
@@ -115,6 +118,7 @@ func (r *runner) hold(c *chunk, subs []fdbmodel.Submission) {
 			x.chunk = c
 			over = append(over, x.endedAt(i))
 		default:
+			x.forgotten = false
 			if x.chunk = c; x.cancelled != nil {
 				x.next = fresh
 			}
@@ -212,9 +216,17 @@ func (r *runner) End(c fdbmodel.Completion) {
 func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, discarded bool) {
 	blob := outcome.Blob
 	r.mu.Lock()
-	c, forgotten := x.chunk, r.items[x.id] != x
-	if next := x.next; discarded && next != nil && !forgotten {
-		r.lines.free(x)
+	c := x.chunk
+	r.lines.free(x)
+	if x.forgotten {
+		delete(r.items, x.id)
+		r.mu.Unlock()
+		if blob != nil {
+			r.worker.blobs.drop(blobName{x.head, blob.ID}, x.id)
+		}
+		return
+	}
+	if next := x.next; discarded && next != nil {
 		if r.items[x.id] = next; next.chunk.started {
 			r.lines.add(next)
 		}
@@ -226,9 +238,8 @@ func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, discarde
 		outcome, size = c.fit(outcome, size)
 	}
 	x.end(outcome, size, discarded)
-	r.lines.free(x)
 	r.mu.Unlock()
-	if blob != nil && (forgotten || outcome.Blob == nil) {
+	if blob != nil && outcome.Blob == nil {
 		r.worker.blobs.drop(blobName{x.head, blob.ID}, x.id)
 	}
 	r.tell(x, c)
@@ -330,7 +341,12 @@ func (r *runner) forget(c *chunk, ids []layout.ID) {
 			r.leave(x, runOver)
 		case x.state == runTaken:
 			r.lines.free(x)
+			x.forgotten, x.next = true, nil
+			if x.cancelled == nil {
+				x.cancelled = new(string)
+			}
 			stop = append(stop, id)
+			continue
 		case x.outcome.Blob != nil:
 			r.worker.blobs.drop(blobName{x.head, x.outcome.Blob.ID}, id)
 		}
