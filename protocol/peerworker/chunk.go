@@ -91,6 +91,7 @@ type chunk struct {
 	done      []int
 	doneBytes int64
 	bytes     int64 // of arguments and results that it is charged with
+	ordered   int64 // of them, those of the order; set once the worker has the chunk
 	output    int64 // of results, for an order of b7s's
 	wait      time.Duration
 	again     time.Time // when what the head has not taken is sent again

@@ -25,7 +25,7 @@ func (w *Worker) admit(c *chunk, size int64) bool {
 	}
 	w.numbered = max(w.numbered, c.number)
 	w.account(c, use{chunks: 1, items: len(c.ids), bytes: size})
-	c.bytes = size
+	c.bytes, c.ordered = size, size
 	for i, id := range c.ids {
 		if at, found := w.places[id]; found {
 			c.moved = append(c.moved, at)
@@ -61,7 +61,7 @@ func (w *Worker) remove(c *chunk) {
 		return
 	}
 	delete(w.chunks, c.name)
-	w.account(c, use{chunks: -1, items: -len(c.ids), bytes: -size})
+	w.account(c, use{chunks: -1, items: -len(c.ids), bytes: -size, results: c.ordered - size})
 	w.forgetUse(c.name.head, w.options.clock.Now())
 	for _, id := range c.ids {
 		if w.places[id].chunk == c {
@@ -80,6 +80,6 @@ func (c *chunk) charge(size int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.chunks[c.name] == c { // else remove has given back what was charged
-		w.account(c, use{bytes: size})
+		w.account(c, use{bytes: size, results: size})
 	}
 }

@@ -28,14 +28,15 @@ const (
 type use struct {
 	chunks, items int
 	bytes         int64
-	unsent        int64     // bytes of what a head may take at any time
+	unsent        int64     // bytes of what a head may take at any time, with those of its orders
+	results       int64     // those of them that results have
 	asked         time.Time // when it was last refused; zero once it was not
 	refused       int64     // orders that had no room
 }
 
 func (u *use) add(v use) {
 	u.chunks, u.items, u.bytes = u.chunks+v.chunks, u.items+v.items, u.bytes+v.bytes
-	u.unsent, u.refused = u.unsent+v.unsent, u.refused+v.refused
+	u.unsent, u.results, u.refused = u.unsent+v.unsent, u.results+v.results, u.refused+v.refused
 }
 
 // within reports whether a part of some bounds takes a use.
@@ -227,14 +228,17 @@ func (w *Worker) bytesShare(head string, most int64) int64 {
 }
 
 // fullHeads are those whose items don't begin: once what waits for heads is as much as the worker
-// keeps, those with more than their shares of it, and beyond maxOvercommit times that all.
+// keeps, those with more than their shares of it, and beyond maxOvercommit times that all. A head that has all of its
+// results is none: what it has are orders, of which there are fewer once they run.
 func (w *Worker) fullHeads() (full map[string]bool) {
 	most := w.options.MaxBytes
 	w.mu.Lock()
 	unsent, by := w.has.unsent, map[string]int64{}
 	if unsent > most {
 		for head, u := range w.uses {
-			by[head] = u.unsent
+			if u.results > 0 {
+				by[head] = u.unsent
+			}
 		}
 	}
 	w.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -303,4 +304,37 @@ func TestModulesOfAHeadThatHasMostGoFirst(t *testing.T) {
 	}
 	require.True(t, found)
 	require.LessOrEqual(t, len(stored), 4)
+}
+
+// TestOrdersThatWaitDoNotStopTheirHead has a head order nearly all that the worker takes, and another one as much as its
+// share, which runs on. What the first one has are arguments alone: they become fewer once they run.
+func TestOrdersThatWaitDoNotStopTheirHead(t *testing.T) {
+	t.Parallel()
+	everyState(t, func(t *testing.T, n *memory, o Options) {
+		first, second := newHead(t, n, headID), newHead(t, n, "12D3KooWOther")
+		o.Heads = append(o.Heads, "/ip4/127.0.0.1/tcp/2/p2p/12D3KooWOther")
+		o.Slots, o.MaxBytes = 2, 100<<10
+		made, err := New(o)
+		require.NoError(t, err)
+		begin, end := make(chan struct{}), make(chan struct{})
+		require.NoError(t, made.Register("first", func(context.Context, []byte) ([]byte, error) {
+			<-begin
+			return nil, nil
+		}))
+		require.NoError(t, made.Register("second", func(context.Context, []byte) ([]byte, error) {
+			<-end
+			return nil, nil
+		}))
+		w := start(t, made, n)
+		many := goOrder("first", slices.Repeat([]string{strings.Repeat("x", 100)}, 300)...)
+		require.Equal(t, protocol.CodeAccepted, first.order(many).Code)
+		one := goOrder("second", strings.Repeat("x", 40<<10))
+		require.Equal(t, protocol.CodeAccepted, second.order(one).Code)
+		require.Greater(t, w.Stats().Bytes, o.MaxBytes)
+		close(begin)
+		first.all(many.ChunkID, 300)
+		close(end)
+		second.all(one.ChunkID, 1)
+		w.idle()
+	})
 }
