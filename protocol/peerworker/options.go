@@ -71,8 +71,8 @@ type Options struct {
 	Middleware    []workers.Middleware
 	StreamsOutput bool
 
-	// MaxChunk is how many items a chunk may have. Defaults to 1,000. A chunk of a head
-	// of b7s may have MaxItems.
+	// MaxChunk is how many items a chunk may have, and MaxItems at most. Defaults to 1,000. A chunk
+	// of a head of b7s may have MaxItems.
 	MaxChunk int
 	// MaxChunks, MaxItems and MaxBytes are the most chunks, items, and bytes of
 	// arguments and results that the worker has at a time, until they are
@@ -155,6 +155,7 @@ func (o Options) complete() (Options, error) {
 	if o.AllowAnyHead && len(o.Heads) == 0 && o.Network == nil && len(o.Listen) == 0 && o.Discover == "" {
 		return o, fmt.Errorf("%w: no head to dial and no address to listen on: no head can reach the worker", ErrOptions)
 	}
+	o.MaxChunk = min(o.MaxChunk, o.MaxItems) // heads would send again and again what never has room
 	o.RedialMax = max(o.RedialMax, o.RedialMin)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

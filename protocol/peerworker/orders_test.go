@@ -180,6 +180,9 @@ func TestABusyWorkerTakesNoMore(t *testing.T) {
 	o := options(n)
 	o.MaxChunks, o.MaxItems = 2, 3
 	w := run(t, o)
+	w.awaitHead()
+	require.Equal(t, 3, h.hellos[0].MaxChunk, "a head does not send what never has room")
+	require.Equal(t, protocol.CodeInvalid, h.order(goOrder("double", "a", "b", "c", "d")).Code)
 	first := goOrder("wait", "a", "b")
 	require.Equal(t, protocol.CodeAccepted, h.order(first).Code)
 	require.Equal(t, protocol.CodeUnavailable, h.order(goOrder("double", "a", "b")).Code)
