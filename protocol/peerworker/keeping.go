@@ -33,6 +33,7 @@ func (w *Worker) keepLoop(ctx context.Context) {
 		}
 		w.giveUpAsked()
 		w.dropAway()
+		w.modules.cut.tidy()
 		if err == nil {
 			err = w.tidy(ctx)
 		}

@@ -27,7 +27,10 @@ const (
 // moduleCache is the modules of the worker's own cluster.
 type moduleCache struct {
 	worker *Worker
-	mu     sync.Mutex
+	// removing is held while a module is removed, or looked for in the cluster: one that is found stays for
+	// the chunk that looks for it.
+	removing sync.Mutex
+	mu       sync.Mutex
 	// fetching are those on their way, each from the head that names it: no head waits for
 	// what another one sends.
 	fetching map[blobName]*fetching
@@ -56,15 +59,19 @@ func newModules(w *Worker) *moduleCache {
 		cut:       spools{clock: w.options.clock, by: map[blobName]cutSpool{}}}
 }
 
-// isHere reports whether a module is in the cluster.
+// isHere reports whether a module is in the cluster, where it stays while the worker has a chunk that names it.
 func (m *moduleCache) isHere(ctx context.Context, head, cid string) (bool, error) {
 	m.mu.Lock()
 	_, here := m.here[cid]
+	if here { // used before it could be removed
+		m.here[cid] = lastUse{m.worker.options.clock.Now(), m.worker.party(head)}
+	}
 	m.mu.Unlock()
 	if here {
-		m.use(head, cid)
 		return true, nil
 	}
+	m.removing.Lock()
+	defer m.removing.Unlock()
 	stored, err := modules.Of(m.worker.node.cluster).List(ctx)
 	if err != nil {
 		return false, err
@@ -114,24 +121,39 @@ func (m *moduleCache) fetch(ctx context.Context, head, cid string) error {
 func (m *moduleCache) fetchOne(ctx context.Context, head, cid string) error {
 	waiting, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	for _, turns := range []chan struct{}{m.turnsOf(head), m.turns} {
+	wait := func(turns chan struct{}) error {
 		select {
 		case turns <- struct{}{}:
+			return nil
 		case <-waiting.Done():
 			return fmt.Errorf("module %s: too many others are fetched: %w", cid, waiting.Err())
 		}
-		defer func() { <-turns }()
 	}
+	own := m.turnsOf(head)
+	if err := wait(own); err != nil {
+		return err
+	}
+	defer func() { <-own }()
 	if err := m.awaitRoom(waiting, head, cid); err != nil {
 		return fmt.Errorf("module %s: %w", cid, err)
 	}
+	if err := wait(m.turns); err != nil { // which one that waits for room does not take from others
+		return err
+	}
+	defer func() { <-m.turns }()
 	size, err := m.download(ctx, blobName{head, cid})
 	if err != nil {
 		return fmt.Errorf("module %s: %w", cid, err)
 	}
 	m.worker.log.Info("fetched a module", "module", cid, "bytes", size, "head", head)
 	m.worker.counts.fetched.Add(1)
-	m.use(head, cid)
+	here, err := m.isHere(ctx, head, cid)
+	if err == nil && !here {
+		err = fmt.Errorf("module %s was removed again: no order needed it then", cid)
+	}
+	if err != nil {
+		return err
+	}
 	return m.evict(ctx, cid)
 }
 
@@ -236,17 +258,33 @@ func (m *moduleCache) evict(ctx context.Context, but string) error {
 	used := m.used()
 	used[but] = map[string]bool{}
 	for _, s := range m.surplus(stored, used) {
-		m.mu.Lock()
-		delete(m.here, s.CID)
-		m.mu.Unlock()
-		_, err := modules.Of(m.worker.node.cluster).Remove(ctx, s.CID, false)
-		switch {
-		case err == nil:
-			m.worker.log.Info("removed a module that was not used for the longest time", "module", s.CID, "bytes", s.Size)
-		case !errors.Is(err, fdbmodel.ErrInUse) && !errors.Is(err, fdbmodel.ErrNotFound) &&
-			!errors.Is(err, fdbmodel.ErrTransition):
+		if err := m.remove(ctx, s); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// remove removes a module, unless a chunk has come that uses it.
+func (m *moduleCache) remove(ctx context.Context, s layout.Module) error {
+	m.removing.Lock()
+	defer m.removing.Unlock()
+	m.mu.Lock()
+	_, used := m.used()[s.CID]
+	if !used {
+		delete(m.here, s.CID)
+	}
+	m.mu.Unlock()
+	if used {
+		return nil
+	}
+	_, err := modules.Of(m.worker.node.cluster).Remove(ctx, s.CID, false)
+	switch {
+	case err == nil:
+		m.worker.log.Info("removed a module that was not used for the longest time", "module", s.CID, "bytes", s.Size)
+	case !errors.Is(err, fdbmodel.ErrInUse) && !errors.Is(err, fdbmodel.ErrNotFound) &&
+		!errors.Is(err, fdbmodel.ErrTransition):
+		return err
 	}
 	return nil
 }

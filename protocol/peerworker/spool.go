@@ -111,25 +111,34 @@ func (s *spools) take(name blobName) (*spool, error) {
 
 // put keeps what has come, instead of the oldest if there are too many.
 func (s *spools) put(name blobName, one *spool) {
-	now := s.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before, twice := s.by[name]; twice {
 		before.close()
 	}
-	s.by[name] = cutSpool{one, now}
+	s.by[name] = cutSpool{one, s.clock.Now()}
 	oldest := name
 	for n, other := range s.by {
-		if now.Sub(other.at) >= spoolFor {
-			other.close()
-			delete(s.by, n)
-		} else if other.at.Before(s.by[oldest].at) {
+		if other.at.Before(s.by[oldest].at) {
 			oldest = n
 		}
 	}
 	if len(s.by) > maxSpools {
 		s.by[oldest].close()
 		delete(s.by, oldest)
+	}
+}
+
+// tidy gives up what no order has asked for within spoolFor.
+func (s *spools) tidy() {
+	now := s.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, one := range s.by {
+		if now.Sub(one.at) >= spoolFor {
+			one.close()
+			delete(s.by, name)
+		}
 	}
 }
 
