@@ -215,8 +215,12 @@ func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 	if err := w.runner.checkAll(subs); err != nil {
 		return refusalOf(err)
 	}
-	if !w.admit(c, size) {
+	switch {
+	case w.admit(c, size):
+	case w.chunk(c.name) != nil:
 		return nil // it came twice
+	default:
+		return refuse(protocol.CodeUnavailable, "%s", noRoom)
 	}
 	w.runner.hold(c, subs)
 	c.keep()

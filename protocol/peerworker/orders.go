@@ -169,8 +169,12 @@ func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 		return refusalOf(err)
 	}
 	c.release() // the head wants it
-	if !w.admit(c, o.size) {
+	switch {
+	case w.admit(c, o.size):
+	case w.chunk(o.name) != nil:
 		return refuse(protocol.CodeConflict, "the chunk is here")
+	default:
+		return refuse(protocol.CodeUnavailable, "%s", noRoom)
 	}
 	w.runner.hold(c, subs)
 	err := w.journal.begin(ctx, c, o.message)

@@ -11,11 +11,12 @@ func (w *Worker) isCrowded() bool {
 	return w.has.chunks >= most.chunks || w.has.items > most.items || w.has.bytes > most.bytes
 }
 
-// admit adds a chunk unless there is one of its name. Items that other chunks have
-// go to the new one.
+// admit adds a chunk unless there is one of its name, or other orders that came at once have taken the room for it,
+// which a chunk that was here before has anyway. Items that other chunks have go to the new one.
 func (w *Worker) admit(c *chunk, size int64) bool {
+	takes := use{chunks: 1, items: len(c.ids), bytes: size}
 	w.mu.Lock()
-	if w.chunks[c.name] != nil {
+	if w.chunks[c.name] != nil || !c.kept && !w.takes(c.name.head, takes) {
 		w.mu.Unlock()
 		return false
 	}
@@ -24,7 +25,7 @@ func (w *Worker) admit(c *chunk, size int64) bool {
 		c.number = w.numbered + 1
 	}
 	w.numbered = max(w.numbered, c.number)
-	w.account(c, use{chunks: 1, items: len(c.ids), bytes: size})
+	w.account(c, takes)
 	c.bytes, c.ordered = size, size
 	for i, id := range c.ids {
 		if at, found := w.places[id]; found {

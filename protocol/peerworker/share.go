@@ -115,10 +115,15 @@ func (w *Worker) couldTake(head string) bool {
 // hasRoom reports whether a head may give an order of so many items and bytes of arguments, and
 // remembers that it asks if not.
 func (w *Worker) hasRoom(head string, items int, size int64) bool {
-	now := w.options.clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	may := w.mayTake(head, use{chunks: 1, items: items, bytes: size}, now)
+	return w.takes(head, use{chunks: 1, items: items, bytes: size})
+}
+
+// takes is hasRoom, under mu.
+func (w *Worker) takes(head string, order use) bool {
+	now := w.options.clock.Now()
+	may := w.mayTake(head, order, now)
 	u := w.useOf(head)
 	if may {
 		u.asked = time.Time{}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
@@ -337,4 +338,23 @@ func TestOrdersThatWaitDoNotStopTheirHead(t *testing.T) {
 		second.all(one.ChunkID, 1)
 		w.idle()
 	})
+}
+
+// TestOrdersAtOnceShareTheRoom has two orders come at once, for one of which there is room.
+func TestOrdersAtOnceShareTheRoom(t *testing.T) {
+	t.Parallel()
+	w := sharing(t, use{chunks: 1, items: 10, bytes: 1000}, headID)
+	orders := []*protocol.WorkOrderBatch{goOrder("f", "a"), goOrder("f", "b")}
+	for range orders {
+		require.True(t, w.hasRoom(headID, 1, 1))
+	}
+	admit := func(m *protocol.WorkOrderBatch, kept bool) bool {
+		c := newChunk(w, chunkName{headID, m.ChunkID}, m, 1, []item{{layout.KeyedID(m.ChunkID, ""), 1}})
+		c.kept = kept
+		return w.admit(c, 1)
+	}
+	require.True(t, admit(orders[0], false))
+	require.False(t, admit(orders[1], false))
+	require.Equal(t, use{chunks: 1, items: 1, bytes: 1, unsent: 1}, w.has)
+	require.True(t, admit(orders[1], true), "it was here before a restart")
 }
