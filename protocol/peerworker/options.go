@@ -81,9 +81,9 @@ type Options struct {
 	// Heads share them, and have up to twice as much together; see the package comment.
 	MaxChunks, MaxItems int
 	MaxBytes            int64
-	// ModuleCache is how many bytes of modules are kept that no chunk uses: beyond it
-	// those that were used the longest ago are removed, first of the head that has the most.
-	// Defaults to 512 MiB.
+	// ModuleCache is how many bytes of modules are kept: beyond it those that no chunk uses are
+	// removed, the longest ago used first, and first of the head that has the most. Chunks may use
+	// more: a module waits for room then, unless its head has less than its share. Defaults to 512 MiB.
 	ModuleCache int64
 	// CheckModule returns an error for a module that can't run, before it is installed for
 	// heads of b7s. Defaults to none: its runs fail then.

@@ -307,8 +307,8 @@ func TestModulesOfAHeadThatHasMostGoFirst(t *testing.T) {
 	require.LessOrEqual(t, len(stored), 4)
 }
 
-// TestOrdersThatWaitDoNotStopTheirHead has a head order nearly all that the worker takes, and another one as much as its
-// share, which runs on. What the first one has are arguments alone: they become fewer once they run.
+// TestOrdersThatWaitDoNotStopTheirHead has a head order nearly all that the worker takes, and another one as much as
+// its share, which runs on. What the first one has are arguments alone: they become fewer once they run.
 func TestOrdersThatWaitDoNotStopTheirHead(t *testing.T) {
 	t.Parallel()
 	everyState(t, func(t *testing.T, n *memory, o Options) {
