@@ -97,7 +97,8 @@ func TestLargeResultsAreDeliveredInParts(t *testing.T) {
 	require.NoError(t, err)
 	w, err := workers.FromCluster(cluster, workers.Options{})
 	require.NoError(t, err)
-	require.NoError(t, w.Register("run", func(context.Context, []byte) ([]byte, error) { return make([]byte, 6<<20), nil }))
+	large := make([]byte, 6<<20)
+	require.NoError(t, w.Register("run", func(context.Context, []byte) ([]byte, error) { return large, nil }))
 	storetest.Background(t, w.Run)
 	<-w.Ready()
 	of := batch.Template{FunctionID: "go:run"}

@@ -49,13 +49,13 @@ func TestAWorkerThatIsDoneIsRemembered(t *testing.T) {
 		look := func(loads ...batch.Load) error {
 			next, err := d.balance(t.Context(), store, b, loads)
 			if !next.IsZero() {
-				time.Sleep(time.Until(next))
+				<-time.After(time.Until(next))
 			}
 			return err
 		}
 		has := batch.Load{Worker: "has", Items: 9}
 		require.NoError(t, look(has, batch.Load{Worker: "done", Items: 1}))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		require.Error(t, look(has))
 		require.NoError(t, look(has))
 		require.Equal(t, []string{"done"}, store.to)
