@@ -343,7 +343,8 @@ func (r *runner) forget(c *chunk, ids []layout.ID) {
 			r.lines.free(x)
 			x.forgotten, x.next = true, nil
 			if x.cancelled == nil {
-				x.cancelled = new(string)
+				why := unwanted
+				x.cancelled = &why
 			}
 			stop = append(stop, id)
 			continue
