@@ -153,6 +153,10 @@ func (m *member) placeB7S(o *order, data []byte) {
 		if err == nil || m.ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, p2p.ErrTooLarge) {
+			m.divide(o, err)
+			return
+		}
 		h.options.Logger.Debug("a node of b7s can't be reached; retrying", "peer", m.peer.id, "error", err)
 		if o.open() == 0 || clock.Sleep(m.ctx, h.clock, wait) != nil {
 			m.remove(o)

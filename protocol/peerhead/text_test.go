@@ -53,6 +53,39 @@ func (n narrow) Call(ctx context.Context, to peerhead.PeerID, message []byte) ([
 	return n.world.Call(ctx, to, message)
 }
 
+// Send implements peerhead.Network.
+func (n narrow) Send(ctx context.Context, to peerhead.PeerID, message []byte) error {
+	m, err := protocol.Decode(message)
+	if err != nil {
+		return err
+	}
+	if o, ok := m.(*protocol.WorkOrderBatch); ok && len(o.Arguments) > 1 {
+		return fmt.Errorf("%w: %w", p2p.ErrNotSent, p2p.ErrTooLarge)
+	}
+	return n.world.Send(ctx, to, message)
+}
+
+// TestOrdersThatAreTooLargeForNodesOfB7S has them get smaller ones too, and none of them be lost.
+func TestOrdersThatAreTooLargeForNodesOfB7S(t *testing.T) {
+	inWorld(t, peerhead.Options{Manifest: manifestOf}, func(w *world) {
+		w.stop()
+		w.network = narrow{w}
+		w.start(peerhead.Options{Manifest: manifestOf})
+		n := w.node("node", protocol.DialectChunk)
+		w.submitModules(0, "first")
+		w.settle(2 * time.Minute)
+		w.head.Prove(n.id)
+		before := w.head.Peers()[0].Worker
+		ids := w.submitModules(0, "a", "b", "c", "d", "e", "f", "g", "h")
+		w.settle(2 * time.Minute)
+		for _, id := range ids {
+			require.Equal(w, layout.Realized, w.stateOf(id))
+		}
+		require.Equal(w, before, w.head.Peers()[0].Worker)
+		require.Zero(w, w.rows(ids)[0].Attempts.Deaths.Len())
+	})
+}
+
 // TestOrdersThatAreTooLargeForTheNetwork has a network carry less than orders have. Peers get smaller ones.
 func TestOrdersThatAreTooLargeForTheNetwork(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
