@@ -48,6 +48,9 @@ type Config struct {
 	Threshold float64 `json:"threshold,omitempty"`
 }
 
+// MemoryPage is the unit of Runtime.Memory in orders of b7s, in bytes.
+const MemoryPage = 64 << 10
+
 // Runtime configures b7s's runtime.
 type Runtime struct {
 	// Entry is the exported function that is called.
@@ -58,7 +61,7 @@ type Runtime struct {
 	Debug bool `json:"debug_info,omitempty"`
 	// Fuel bounds the instructions of a run.
 	Fuel uint64 `json:"limited_fuel,omitempty"`
-	// Memory bounds the memory of a run.
+	// Memory bounds the memory of a run: in pages of 64 KiB, and in DialectFutura in bytes.
 	Memory uint64 `json:"limited_memory,omitempty"`
 	// Logger is where the runtime logs to.
 	Logger string `json:"runtime_logger,omitempty"`

@@ -242,6 +242,25 @@ func TestWhatANodeCantBeSentRunsElsewhere(t *testing.T) {
 	})
 }
 
+// TestMemoryIsInPagesForNodesOfB7S has a future require some bytes of memory, of which the last begins a page.
+func TestMemoryIsInPagesForNodesOfB7S(t *testing.T) {
+	inWorld(t, peerhead.Options{Manifest: manifestOf}, func(w *world) {
+		n := w.node("node", protocol.DialectChunk)
+		w.submitModules(0, "first")
+		w.settle(2 * time.Minute)
+		require.Nil(w, n.got[0].Template.Config.Runtime)
+		m, err := modules.Of(w.cluster).List(context.Background())
+		require.NoError(w, err)
+		_, err = w.cluster.Submit(context.Background(), []fdbmodel.Submission{{Spec: layout.Spec{
+			Function: "wasm:" + m[0].CID, Argv: []string{"a"},
+			Requirements: layout.Requirements{RAM: 20*protocol.MemoryPage + 1},
+		}}})
+		require.NoError(w, err)
+		w.settle(2 * time.Minute)
+		require.EqualValues(w, 21, n.got[1].Template.Config.Runtime.Memory)
+	})
+}
+
 // TestLongTimeoutsOfAnOrder has a node of b7s be given items that may take 100 years each: it is not overdue at once.
 func TestLongTimeoutsOfAnOrder(t *testing.T) {
 	inWorld(t, peerhead.Options{Manifest: manifestOf}, func(w *world) {

@@ -175,6 +175,9 @@ func (c *call) template(d protocol.Dialect) protocol.Template {
 	}
 	t.Method = b7sMethod
 	t.Config.Stdin, t.Config.Timeout = c.group.stdin, c.group.seconds
+	if t.Config.Runtime != nil {
+		t.Config.Runtime.Memory = (t.Config.Runtime.Memory-1)/protocol.MemoryPage + 1
+	}
 	if method != "" {
 		if t.Config.Runtime == nil {
 			t.Config.Runtime = &protocol.Runtime{}

@@ -208,7 +208,7 @@ func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 	for i := range subs {
 		sub := futurestore.Submission(&template, function, c.order.Arguments[i])
 		sub.ID, sub.Spec.Parallel = c.ids[i], 0 // as many as there are slots; workers of b7s only log what an order says
-		sub.Spec.Requirements.RAM = memoryOf(&c.order.Template.Config)
+		sub.Spec.Requirements.RAM = memoryOf(&c.order.Template.Config, protocol.MemoryPage)
 		setTrace(&sub.Spec, c.order.Carrier)
 		subs[i] = sub
 	}
@@ -242,10 +242,20 @@ func (w *Worker) runsHere(function string) bool {
 // template is what the items have in common, as package batch has it.
 func (o *b7sOrder) template() batch.Template {
 	config := &o.Template.Config
-	return batch.Template{FunctionID: o.Template.FunctionID, Method: o.Template.Method, Config: batch.Config{
+	t := batch.Template{FunctionID: o.Template.FunctionID, Method: o.Template.Method, Config: batch.Config{
 		Stdin: config.Stdin, Environment: config.Environment, Timeout: config.Timeout,
 	}}
+	if r := config.Runtime; r != nil {
+		t.Config.RunTime = int64(min(r.RunTime, uint64(protocol.MaxTime.Milliseconds())))
+		if r.Entry != startEntry {
+			t.Config.Entry = r.Entry
+		}
+	}
+	return t
 }
+
+// startEntry is the export that b7s calls where an order names none.
+const startEntry = "_start"
 
 // refused are the outcomes of an order that is not taken.
 func (o *b7sOrder) refused(why *refusal) []ended {

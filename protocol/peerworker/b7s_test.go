@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,6 +40,10 @@ func (slugRunner) RunModule(ctx context.Context, call workers.ModuleCall) (worke
 		switch call.Argv[1] {
 		case "large":
 			out = strings.Repeat("x", 3<<20)
+		case "memory":
+			out = fmt.Sprint(call.MemoryLimit)
+		case "method":
+			out = call.Method
 		case "env":
 			out = fmt.Sprint(call.Env, string(call.Stdin))
 		default:
@@ -194,6 +199,32 @@ func (h *b7sHead) answer(o *protocol.WorkOrderBatch) []protocol.ItemResult {
 		require.Equal(h.t, arguments, results[i].Arguments)
 	}
 	return results
+}
+
+// TestMemoryIsInPagesForHeadsOfB7S has heads bound the memory of a run as b7s's runtime does.
+func TestMemoryIsInPagesForHeadsOfB7S(t *testing.T) {
+	t.Parallel()
+	_, h := runB7S(t, nil)
+	order := b7sOrderOf(t, []string{"a", "memory"})
+	order.Template.Config.Runtime = &protocol.Runtime{Memory: 30}
+	require.Equal(t, fmt.Sprint(30*protocol.MemoryPage), h.answer(order)[0].Result.Stdout)
+	require.EqualValues(t, math.MaxInt64/protocol.MemoryPage*protocol.MemoryPage,
+		memoryOf(&protocol.Config{Runtime: &protocol.Runtime{Memory: math.MaxUint64}}, protocol.MemoryPage))
+}
+
+// TestRuntimeOfHeadsOfB7S has heads name the export that is called, and bound a run in milliseconds.
+func TestRuntimeOfHeadsOfB7S(t *testing.T) {
+	t.Parallel()
+	_, h := runB7S(t, nil)
+	for entry, method := range map[string]string{"": "", "_start": "", "second": "second"} {
+		order := b7sOrderOf(t, []string{"a", "method"})
+		order.Template.Config.Runtime = &protocol.Runtime{Entry: entry, RunTime: math.MaxUint64}
+		require.Equal(t, method, h.answer(order)[0].Result.Stdout, entry)
+	}
+	order := b7sOrderOf(t, []string{"a"})
+	order.Template = protocol.Template{FunctionID: "go:wait"}
+	order.Template.Config.Runtime = &protocol.Runtime{RunTime: 1}
+	require.Contains(t, h.answer(order)[0].Result.Stderr, "timeout")
 }
 
 func TestResultsForHeadsOfB7S(t *testing.T) {

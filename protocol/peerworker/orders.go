@@ -286,7 +286,7 @@ func (o *order) submission(i int) fdbmodel.Submission {
 		Function: o.function, Codec: it.Codec, Argv: o.Arguments[i], Priority: uint8(o.Priority),
 		Timeout: time.Duration(min(it.TimeoutMS, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
 	}}
-	sub.Spec.Requirements.RAM = memoryOf(config)
+	sub.Spec.Requirements.RAM = memoryOf(config, 1)
 	switch {
 	case it.Codec == layout.CodecInputs:
 		sub.Spec.Codec = layout.CodecRaw // the head has put them together
@@ -300,12 +300,12 @@ func (o *order) submission(i int) fdbmodel.Submission {
 	return sub
 }
 
-// memoryOf is the most memory of an order's modules, in bytes, 0 for none.
-func memoryOf(config *protocol.Config) int64 {
+// memoryOf is the most memory of an order's modules in bytes, 0 for none. The order counts it in units.
+func memoryOf(config *protocol.Config, unit uint64) int64 {
 	if config.Runtime == nil {
 		return 0
 	}
-	return int64(min(config.Runtime.Memory, math.MaxInt64))
+	return int64(min(config.Runtime.Memory, math.MaxInt64/unit) * unit)
 }
 
 // environment is that of an order's items. Nothing of the process's is in it.
