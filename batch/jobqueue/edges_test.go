@@ -262,6 +262,41 @@ func TestAParkedJobWhoseEffectFindsNothingFailsAgain(t *testing.T) {
 	})
 }
 
+// TestARetryAsksForItsJobByItself has jobs from elsewhere be asked for where they end while a parked one is tried again.
+func TestARetryAsksForItsJobByItself(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var jobs source
+		var runs atomic.Int64
+		s, err := jobqueue.NewStage(w.cluster, &jobs, "stage",
+			func(context.Context, jobqueue.Job[uint64], *jobqueue.Output) error {
+				if runs.Add(1) == 1 {
+					return errPoison
+				}
+				return nil
+			}, jobqueue.StageOptions{Queue: "chain", Options: jobqueue.Options{OnFailure: jobqueue.Park, MaxAttempts: 1}})
+		require.NoError(w, err)
+		require.NoError(w, s.Start())
+		jobs.push(1)
+		s.Check()
+		w.settle(time.Minute)
+		gate := make(chan struct{})
+		jobs.mu.Lock()
+		jobs.gate = gate
+		jobs.mu.Unlock()
+		w.settle(time.Minute)
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, joblog.Consumer{Queue: "chain", Name: "stage"}, 1))
+		w.settle(time.Minute)
+		jobs.mu.Lock()
+		require.Equal(w, []uint64{1}, jobs.reads)
+		jobs.gate = nil
+		jobs.mu.Unlock()
+		close(gate)
+		w.settle(time.Minute)
+		require.EqualValues(w, 2, runs.Load())
+		require.NoError(w, s.Stop(w.ctx))
+	})
+}
+
 // TestTroubleOfTheProgressIsOver once it is stored.
 func TestTroubleOfTheProgressIsOver(t *testing.T) {
 	t.Parallel()

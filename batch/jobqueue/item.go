@@ -21,10 +21,25 @@ func (s *Stage[J]) items() Jobs[item[J]] {
 	case s.log != nil:
 		return logItems[J]{s.log}
 	case ok:
-		return itemRange[J]{itemsOf[J]{s.source}, many}
+		return itemRange[J]{itemsOf[J]{s.source, s.asked}, many}
 	}
-	return itemsOf[J]{s.source}
+	return itemsOf[J]{s.source, s.asked}
 }
+
+// asked has those that ask for jobs from elsewhere do so one at a time, as Jobs says.
+type asked chan struct{}
+
+// take waits until nobody else asks. The caller calls give unless ctx has ended.
+func (a asked) take(ctx context.Context) error {
+	select {
+	case a <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a asked) give() { <-a }
 
 // logItems are the jobs of a log.
 type logItems[J any] struct{ *Log[J] }
@@ -67,16 +82,29 @@ func (l *Log[J]) decode(raw []byte) item[J] {
 }
 
 // itemsOf are jobs from elsewhere.
-type itemsOf[J any] struct{ jobs Jobs[J] }
+type itemsOf[J any] struct {
+	jobs  Jobs[J]
+	asked asked
+}
 
 // AtIndex implements Jobs.
 func (i itemsOf[J]) AtIndex(ctx context.Context, index uint64) (item[J], error) {
+	if err := i.asked.take(ctx); err != nil {
+		return item[J]{}, err
+	}
+	defer i.asked.give()
 	value, err := i.jobs.AtIndex(ctx, index)
 	return item[J]{value: value}, err
 }
 
 // Head implements Jobs.
-func (i itemsOf[J]) Head(ctx context.Context) (uint64, error) { return i.jobs.Head(ctx) }
+func (i itemsOf[J]) Head(ctx context.Context) (uint64, error) {
+	if err := i.asked.take(ctx); err != nil {
+		return 0, err
+	}
+	defer i.asked.give()
+	return i.jobs.Head(ctx)
+}
 
 // itemRange are jobs from elsewhere that are found many at once.
 type itemRange[J any] struct {
@@ -86,6 +114,10 @@ type itemRange[J any] struct {
 
 // Range implements JobRange.
 func (i itemRange[J]) Range(ctx context.Context, from uint64, limit int) ([]item[J], error) {
+	if err := i.asked.take(ctx); err != nil {
+		return nil, err
+	}
+	defer i.asked.give()
 	jobs, err := i.many.Range(ctx, from, limit)
 	items := make([]item[J], len(jobs))
 	for n := range jobs {

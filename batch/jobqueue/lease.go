@@ -346,7 +346,9 @@ func (s *Stage[J]) parkedJob(ctx context.Context, parked joblog.ParkedJob) (job 
 	if s.log != nil {
 		job.Value, err = s.log.options.Codec.Decode(parked.Value)
 	} else {
-		job.Value, err = s.source.AtIndex(ctx, job.Index)
+		var found item[J]
+		found, err = itemsOf[J]{s.source, s.asked}.AtIndex(ctx, job.Index)
+		job.Value = found.value
 	}
 	return job, err
 }

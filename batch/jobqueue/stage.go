@@ -39,6 +39,7 @@ type Stage[J any] struct {
 	cluster  *fdbmodel.Cluster
 	consumer joblog.Consumer
 	source   Jobs[J]
+	asked    asked
 	log      *Log[J] // nil for jobs that are elsewhere
 	handle   Handler[J]
 	options  StageOptions
@@ -74,7 +75,7 @@ func NewStage[J any](cluster *fdbmodel.Cluster, jobs Jobs[J], name string, handl
 	if o.Options, err = o.Options.complete(); err != nil {
 		return nil, err
 	}
-	s := &Stage[J]{cluster: cluster, source: jobs, handle: handle, ready: make(chan struct{}),
+	s := &Stage[J]{cluster: cluster, source: jobs, asked: make(asked, 1), handle: handle, ready: make(chan struct{}),
 		stopping: make(chan struct{}), done: make(chan struct{})}
 	var isLog bool
 	if s.log, isLog = jobs.(*Log[J]); isLog {
