@@ -84,6 +84,8 @@ func TestValidate(t *testing.T) {
 		"concurrency":     func(t *batch.Template, _ *[][]string) { t.Config.Concurrency = math.MaxInt },
 		"is NaN":          func(t *batch.Template, _ *[][]string) { t.Config.RatePerHost = math.NaN() },
 		"is +Inf":         func(t *batch.Template, _ *[][]string) { t.Config.RatePerHost = math.Inf(1) },
+		"4294967296":      func(t *batch.Template, _ *[][]string) { t.Config.Timeout = math.MaxInt },
+		"run_time 9":      func(t *batch.Template, _ *[][]string) { t.Config.RunTime = math.MaxInt64 },
 		"negative":        func(t *batch.Template, _ *[][]string) { t.Config.Timeout = -1 },
 		"arguments[1]": func(_ *batch.Template, a *[][]string) {
 			(*a)[1] = []string{strings.Repeat("x", batch.MaxArguments), "y"}

@@ -6,8 +6,12 @@ import (
 	"strings"
 )
 
-// maxQueueName is the longest name of a queue.
-const maxQueueName = 64
+const (
+	// maxQueueName is the longest name of a queue.
+	maxQueueName = 64
+	// maxTimeout keeps a timeout within what a time.Duration counts, in seconds.
+	maxTimeout = int64(1) << 32
+)
 
 // Validate returns ErrBadBatch for an invalid template or invalid arguments. It names
 // all that is wrong with the template, and the first list of arguments that is.
@@ -43,6 +47,8 @@ func (t *Template) mistakes() (wrong []string) {
 	bad(math.IsNaN(c.RatePerHost) || math.IsInf(c.RatePerHost, 1), "rate_per_host is %v: use a number, or 0 for no limit",
 		c.RatePerHost)
 	bad(c.RunTime < 0 || c.Memory < 0, "run_time and memory must not be negative")
+	bad(int64(c.Timeout) > maxTimeout || c.RunTime > 1000*maxTimeout,
+		"timeout is %d seconds, run_time %d milliseconds: at most %d seconds", c.Timeout, c.RunTime, maxTimeout)
 	bad(len(c.Queue) > maxQueueName, "the queue's name has %d bytes: at most %d", len(c.Queue), maxQueueName)
 	bad(c.Entry != "" && strings.HasPrefix(t.FunctionID, goPrefix),
 		"entry is %.80q: a Go function has no exports, leave it out", c.Entry)
