@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
@@ -28,7 +29,8 @@ func (s *server) registerJobs() {
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, jobLogPath, "get-jobs", "Get a log of jobs",
 		"With the progress of its consumers."), s.getJobs)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, jobLogPath+"/log", "read-jobs", "Read jobs of a log",
-		"From an index on, up to limit and to about 1 MiB. The next page begins after the last index of this one."),
+		"From an index on, up to limit and to about 1 MiB, or to one that can't be read: unreadable says why. The next page "+
+			"begins after the last index of this one."),
 		s.readJobs)
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, jobLogPath+":append", "append-jobs", "Append jobs",
 		"All or none. The log is made by its first job. With producer and sequence the request can be repeated."),
@@ -76,18 +78,27 @@ type readJobsInput struct {
 }
 
 type jobsOutputBody struct {
-	Jobs []Job `json:"jobs"`
+	Jobs       []Job  `json:"jobs"`
+	Unreadable string `json:"unreadable,omitempty" doc:"Why the job behind these can't be read. Others may follow it"`
 }
 
 func (s *server) readJobs(ctx context.Context, in *readJobsInput) (*body[jobsOutputBody], error) {
-	q, err := joblog.Of(s.client.Cluster()).Get(ctx, in.Queue)
+	logs := joblog.Of(s.client.Cluster())
+	q, err := logs.Get(ctx, in.Queue)
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := joblog.Of(s.client.Cluster()).Read(ctx, in.Queue, max(in.From, q.First), in.Limit)
-	return answerWith(jobsOutputBody{viewsOf(jobs, func(j *joblog.Job) Job {
+	jobs, err := logs.Read(ctx, in.Queue, max(in.From, q.First), in.Limit)
+	page := jobsOutputBody{Jobs: viewsOf(jobs, func(j *joblog.Job) Job {
 		return Job{j.Index, bytesOf(j.Value), timeOf(j.At)}
-	})}, err)
+	})}
+	if n := len(jobs); err == nil && 0 < n && n < in.Limit {
+		_, behind := logs.Read(ctx, in.Queue, jobs[n-1].Index+1, 1)
+		if errors.Is(behind, layout.ErrNewerRecord) || errors.Is(behind, layout.ErrBadRecord) {
+			page.Unreadable = behind.Error()
+		}
+	}
+	return answerWith(page, err)
 }
 
 // AppendJobs are jobs to append to a log.

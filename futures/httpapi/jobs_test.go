@@ -12,6 +12,8 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -93,6 +95,35 @@ func TestJobsOverHTTP(t *testing.T) {
 	require.EqualValues(t, 4, read.Jobs[0].Index)
 	require.Equal(t, http.StatusNoContent, f.send("DELETE", log+"?force=true", "").Status)
 	f.send("GET", log, "").Problem(http.StatusNotFound, "not_found", "orders")
+}
+
+// TestJobsBeforeOneThatCantBeReadOverHTTP has the third job of a log in the words of a newer version.
+func TestJobsBeforeOneThatCantBeReadOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.send("POST", jobs+"/orders:append", `{"values":["one","two","three","four"]}`).
+		Into(http.StatusOK, new(httpapi.Appended))
+	c := f.client.Cluster()
+	_, err := c.Transact(t.Context(), kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(joblog.Keys(c.Keys()).Job("orders", 3), []byte{layout.RecordVersion + 1, 0x80})
+		return nil
+	})
+	require.NoError(t, err)
+	type answer struct {
+		Jobs       []httpapi.Job
+		Unreadable string
+	}
+	var read answer
+	f.send("GET", jobs+"/orders/log", "").Into(http.StatusOK, &read)
+	require.Len(t, read.Jobs, 2)
+	require.Contains(t, read.Unreadable, "newer version")
+	for query, n := range map[string]int{"limit=2": 2, "from=4": 1} {
+		read = answer{}
+		f.send("GET", jobs+"/orders/log?"+query, "").Into(http.StatusOK, &read)
+		require.Len(t, read.Jobs, n, query)
+		require.Empty(t, read.Unreadable, query)
+	}
+	f.send("GET", jobs+"/orders/log?from=3", "").Problem(http.StatusInternalServerError, "newer_record", "newer version")
 }
 
 func testParkedOverHTTP(t *testing.T, f *fixture) {

@@ -27,9 +27,9 @@ export const joblog = {
     const from = query.from || Math.max(log.first, log.last - 49);
     const [page, ...parked] = await Promise.all([get(["jobs", path[1], "log"], { from, limit: 50 }, signal),
       ...(log.consumers ?? []).map((c) => (c.parked ? orNull(get(["jobs", path[1], "consumers", c.name, "parked"], { limit: 50 }, signal)) : null))]);
-    return { log, from: Number(from), jobs: page.jobs ?? [], parked };
+    return { log, from: Number(from), jobs: page.jobs ?? [], unreadable: page.unreadable, parked };
   },
-  draw: ({ log, from, jobs: list, parked }, { path }) => [
+  draw: ({ log, from, jobs: list, unreadable, parked }, { path }) => [
     facts([["First job", log.last ? number(log.first) : ""], ["Last job", number(log.last)]]),
     section("Consumers", table([
       ["Consumer", (c) => c.name], ["Done up to", (c) => number(c.processed), "number"], ["Behind", behind, "number"],
@@ -46,7 +46,8 @@ export const joblog = {
       ["Job", (j) => number(j.index), "number"], ["Appended", (j) => when(j.at)], ["Value", (j) => cut(j.value?.data, 300), "wide"],
     ], list, { key: (j) => j.index, empty: "There are none.", caption: "Jobs" }),
     h("p", { class: "pager" }, from > log.first && link(path, "Older", { from: Math.max(log.first, from - 50) }), " ",
-      list.length === 50 && link(path, "Newer", { from: list.at(-1).index + 1 }))),
+      (list.length === 50 || unreadable) && link(path, "Newer", { from: list.at(-1).index + (unreadable ? 2 : 1) })),
+    unreadable && h("p", { class: "bad" }, `Job ${number(list.at(-1).index + 1)} can't be read: ${unreadable}`)),
   ],
 };
 
