@@ -133,9 +133,17 @@ func (c *configBody) attributeComplaints(prefix string) (wrong []complaint) {
 	case len(attributes.Values) == 0 && !isNothing(c.Attributes):
 		wrong = append(wrong, refusal(prefix+"attributes", "use values"))
 	}
-	for i, v := range attributes.Values[:min(len(attributes.Values), maxComplaints)] {
-		if err := layout.CheckLabel(v.Name, v.Value); err != nil {
-			wrong = append(wrong, mistake(fmt.Sprintf("%sattributes.values[%d]", prefix, i), "%v", err))
+	asked := map[string]string{}
+	for i, v := range attributes.Values {
+		location := fmt.Sprintf("%sattributes.values[%d]", prefix, i)
+		if other, twice := asked[v.Name]; twice && other != v.Value {
+			wrong = append(wrong, mistake(location, "%.80q is there with another value too: no worker has both", v.Name))
+		} else if err := layout.CheckLabel(v.Name, v.Value); err != nil {
+			wrong = append(wrong, mistake(location, "%v", err))
+		}
+		asked[v.Name] = v.Value
+		if len(wrong) == maxComplaints {
+			break
 		}
 	}
 	return wrong

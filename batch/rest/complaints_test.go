@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,24 @@ func TestAllThatIsWrongIsSaidAtOnce(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, len(problem.Errors), 11)
 	}
+}
+
+// TestAttributesThatNoWorkerHas asks for two values of one label, behind many that agree.
+func TestAttributesThatNoWorkerHas(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{Client: newClient(t)})
+	same := strings.Repeat(`{"name":"zone","value":"eu"},`, 200)
+	for last, says := range map[string]string{
+		`{"name":"zone","value":"us"}`: `"zone" is there with another value too`, `{"name":"a b"}`: "values[200]",
+	} {
+		config := `"config":{"attributes":{"values":[` + same + last + `]}}`
+		f.send("POST", submitPath, `{"template":{"function_id":"f",`+config+`},"arguments":[["a"]]}`).
+			Problem(400, "bad_batch", says)
+		f.send("POST", executePath, `{"function_id":"f",`+config+`}`).Problem(400, "bad_batch", says)
+	}
+	f.send("POST", submitPath, `{"template":{"function_id":"f","config":{"attributes":{"values":[`+
+		strings.TrimSuffix(same, ",")+`]}}},"arguments":[["a"]]}`)
+	require.Equal(t, map[string]string{"zone": "eu"}, f.head.request().Template.Config.Labels)
 }
 
 // TestTopicsAreQueues goes through the forms of a topic.
