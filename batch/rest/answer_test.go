@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -76,6 +77,28 @@ func TestABatchThatIsNotOverInTimeIsAnsweredAsFarAsItIs(t *testing.T) {
 	f.send("POST", submitPath+"?answer=chunks", twoItems, "Idempotency-Key", "k").Into(200, &w)
 	require.Equal(t, "202", w.Code)
 	require.Equal(t, id, w.RequestID)
+}
+
+// blind is a store that makes and changes batches, and can't count their items.
+type blind struct{ batch.Store }
+
+func (blind) Progress(context.Context, string) (batch.Progress, error) {
+	return nil, batch.ErrUnavailable
+}
+
+// TestWhatWasDoneIsSaidThoughItCantBeShown has the store fail once a request has changed something.
+func TestWhatWasDoneIsSaidThoughItCantBeShown(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	f.head.store = blind{f.head.store}
+	made := f.send("POST", submitPath+"?answer=chunks", twoItems)
+	require.Equal(t, 503, made.Status)
+	list, err := f.head.store.List(t.Context(), false, "", 2)
+	require.NoError(t, err)
+	require.Contains(t, string(made.Body), "batch "+list[0].ID+" was made")
+	at := batchesPath + "/" + list[0].ID
+	f.send("POST", at+":cancel", "").Problem(503, "store_unavailable", "was cancelled")
+	f.send("POST", at+":retry", "").Problem(503, "store_unavailable", "2 items of batch "+list[0].ID+" run again")
 }
 
 func TestAnswersThatThereAreNot(t *testing.T) {

@@ -259,7 +259,7 @@ func (s *server) cancelBatch(w http.ResponseWriter, r *http.Request, id string) 
 	}
 	v, err := s.view(r.Context(), id)
 	if err != nil {
-		return err
+		return stack.Prefix(err, "batch %s was cancelled, and then", id)
 	}
 	return stack.WriteJSON(w, http.StatusOK, v)
 }
@@ -277,7 +277,7 @@ func (s *server) retryBatch(w http.ResponseWriter, r *http.Request, id string) e
 	}
 	v, err := s.view(r.Context(), id)
 	if err != nil {
-		return err
+		return stack.Prefix(err, "%d items of batch %s run again, and then", n, id)
 	}
 	return stack.WriteJSON(w, http.StatusOK, retried{n, v})
 }

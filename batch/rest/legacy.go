@@ -41,7 +41,11 @@ func (s *server) submitBatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	if answer != AnswerID {
 		request.Arguments = nil
-		return s.answerWithResults(w, r, b.ID, answer, wait)
+		err := s.answerWithResults(w, r, b.ID, answer, wait)
+		if err != nil && !errors.Is(err, stack.ErrCut) {
+			err = stack.Prefix(err, "batch %s was made, whose results %s/execute/batch/result has, and then", b.ID, functionsPath)
+		}
+		return err
 	}
 	return stack.WriteJSON(w, http.StatusOK, batchMade{RequestID: b.ID})
 }

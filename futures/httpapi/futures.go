@@ -223,7 +223,7 @@ func (s *server) submitOne(ctx context.Context, in *SubmitParameters, path, key 
 	}
 	out, err := s.answer(ctx, f.ID(), wait)
 	if err != nil {
-		return nil, err
+		return nil, stack.Prefix(err, "future %s was submitted, and then", f.ID())
 	}
 	out.Status, out.Location, out.Body.Unlike = statusOf(f.Existed()), path+"/"+f.ID().String(), f.Differs()
 	return out, nil
@@ -312,7 +312,7 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*body[sub
 	for i := range in.Body.Futures {
 		t, err := in.Body.Futures[i].task()
 		if err != nil {
-			return nil, fmt.Errorf("futures[%d]: %w", i, err)
+			return nil, stack.Prefix(err, "futures[%d]", i)
 		}
 		t.NoNotify = true
 		tasks[i] = t

@@ -405,3 +405,14 @@ func TestWholeNumbersWithAPointAreIntegers(t *testing.T) {
 	require.Equal(t, `{"n":1.0}`, string(f.send("GET", path+"/"+made.ID.String()+"/arguments", "").Body))
 	f.send("POST", path, `{"function":"go:nobody","priority":1.5}`).Problem(422, "bad_request", "expected integer")
 }
+
+// TestManyFuturesNameTheOneThatIsWrong has the second of three be invalid in its own way.
+func TestManyFuturesNameTheOneThatIsWrong(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	for _, wrong := range []string{`"args":"?","encoding":"base64"`, `"near":"00000000-0000-0000-0000-00000000000"`,
+		`"input":1,"args":"x"`, `"id":"00000000-0000-0000-0000-000000000000"`} {
+		body := `{"futures":[{"function":"go:f"},{"function":"go:f",` + wrong + `},{"function":"go:f"}]}`
+		require.Contains(t, string(f.send("POST", path+":submit", body).Body), "futures[1]", wrong)
+	}
+}

@@ -1,11 +1,14 @@
 package httpapi_test
 
 import (
+	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -39,4 +42,47 @@ func TestIdempotencyKeysOfManyAtOnce(t *testing.T) {
 		Into(http.StatusOK, new(httpapi.Schedule))
 	f.send("POST", schedules+"/s:trigger", "", key, "k").
 		Problem(http.StatusBadRequest, "bad_request", "can't be repeated")
+}
+
+// deaf is a store that fails once a submit has committed since it was armed.
+type deaf struct {
+	kv.Database
+	closed      kv.Database
+	armed, over atomic.Bool
+}
+
+func (d *deaf) Begin(o kv.Options) kv.Tx {
+	switch {
+	case d.over.Load():
+		return d.closed.Begin(o)
+	case o.Tag == "futura-submit":
+		return &deafTx{d.Database.Begin(o), d}
+	}
+	return d.Database.Begin(o)
+}
+
+type deafTx struct {
+	kv.Tx
+	of *deaf
+}
+
+func (t *deafTx) Commit(ctx context.Context) (kv.Committed, error) {
+	done, err := t.Tx.Commit(ctx)
+	t.of.over.Store(err == nil && t.of.armed.Load())
+	return done, err
+}
+
+// TestASubmitThatCantBeShownNamesItsFuture has the store fail right behind it.
+func TestASubmitThatCantBeShownNamesItsFuture(t *testing.T) {
+	t.Parallel()
+	d := &deaf{Database: newMemory(t), closed: newMemory(t)}
+	require.NoError(t, d.closed.Close())
+	f := newFixtureOn(t, d, httpapi.Options{})
+	d.armed.Store(true)
+	const id = "5a3c4f6e-0d7b-4a51-8a47-3c8d7b1f2e90"
+	f.send("POST", path, `{"function":"go:f","id":"`+id+`"}`).
+		Problem(http.StatusServiceUnavailable, "stopping", "future "+id+" was submitted, and then")
+	d.armed.Store(false)
+	d.over.Store(false)
+	f.send("GET", path+"/"+id, "").Into(http.StatusOK, new(httpapi.Future))
 }

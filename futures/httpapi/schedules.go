@@ -237,8 +237,9 @@ func (s *server) triggerSchedule(ctx context.Context, in *triggerScheduleInput) 
 		return nil, err
 	}
 	out, err := s.answer(ctx, f.ID(), 0)
-	if err == nil {
-		out.Status, out.Location = http.StatusCreated, futuresPath+"/"+f.ID().String()
+	if err != nil {
+		return nil, stack.Prefix(err, "future %s was submitted, and then", f.ID())
 	}
-	return out, err
+	out.Status, out.Location = http.StatusCreated, futuresPath+"/"+f.ID().String()
+	return out, nil
 }

@@ -173,7 +173,7 @@ func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*body[s
 	all := make([]futures.Task, len(in.Body.Tasks))
 	for i := range in.Body.Tasks {
 		if all[i], err = s.task(ctx, &in.Body.Tasks[i], kinds); err != nil {
-			return nil, fmt.Errorf("tasks[%d]: %w", i, err)
+			return nil, stack.Prefix(err, "tasks[%d]", i)
 		}
 		all[i].NoNotify = true
 	}

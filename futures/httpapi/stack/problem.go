@@ -118,6 +118,18 @@ func NewProblem(status int, code string, cause error, format string, args ...any
 	return &Problem{Status: status, Title: title, Code: code, Detail: detail, Message: detail, cause: cause}
 }
 
+// Prefix is an error with a text before it, which a problem has before its detail.
+func Prefix(err error, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...) + ": " + err.Error()
+	var p *Problem
+	if !errors.As(err, &p) {
+		return fmt.Errorf("%s%w", strings.TrimSuffix(text, err.Error()), err)
+	}
+	said := *p
+	said.Detail, said.Message = text, text
+	return &said
+}
+
 // BadRequest returns the problem for an invalid request.
 func BadRequest(format string, args ...any) error {
 	return NewProblem(http.StatusBadRequest, "bad_request", nil, format, args...)
