@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -345,7 +346,7 @@ func (s *server) settle(ctx context.Context, in *settleInput,
 			indexes = append(indexes, parked[i].Index)
 		}
 	}
-	for _, index := range indexes {
+	for _, index := range slices.Compact(slices.Sorted(slices.Values(indexes))) {
 		switch err := do(ctx, k, index); {
 		case errors.Is(err, fdbmodel.ErrNotFound):
 			out.Body.Missing = append(out.Body.Missing, index)

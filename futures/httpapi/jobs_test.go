@@ -145,8 +145,9 @@ func testParkedOverHTTP(t *testing.T, f *fixture) {
 	require.True(t, list.Jobs[1].Retrying)
 	require.False(t, list.Jobs[2].Retrying)
 	settled = httpapi.SettledJobs{}
-	f.send("POST", parked+":drop", `{"indexes":[3]}`).Into(http.StatusOK, &settled)
+	f.send("POST", parked+":drop", `{"indexes":[3,3]}`).Into(http.StatusOK, &settled)
 	require.Equal(t, []int64{3}, settled.Indexes)
+	require.Empty(t, settled.Missing)
 	settled = httpapi.SettledJobs{}
 	f.send("POST", parked+":drop", `{"all":true,"after":2}`).Into(http.StatusOK, &settled)
 	require.Equal(t, []int64{4}, settled.Indexes)
