@@ -56,6 +56,7 @@ func (h *Head) keepLost(p *peer, trusted bool) {
 
 // resume gives a peer that comes back the counts that it had. It is called under mu.
 func (h *Head) resume(p *peer) {
+	h.dropLost()
 	l := h.lost[p.id]
 	if l == nil {
 		return

@@ -72,6 +72,22 @@ func TestALostPeerIsRemembered(t *testing.T) {
 	})
 }
 
+// TestAPeerThatComesBackLaterBeginsAnew has nobody look at lost peers meanwhile.
+func TestAPeerThatComesBackLaterBeginsAnew(t *testing.T) {
+	inWorld(t, peerhead.Options{KeepLost: 30 * time.Minute}, func(w *world) {
+		p := w.join("p", 4)
+		ids := w.submit(4)
+		w.settle(time.Second)
+		w.requireEchoes(ids)
+		p.setAway(true)
+		w.settle(time.Hour)
+		p.setAway(false)
+		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
+		require.Zero(w, w.head.Peers()[0].Done)
+		require.EqualValues(w, 4, w.metricOf("futura_peers_done_total"))
+	})
+}
+
 // TestStrangersPushNoLostPeerOut has any number of peers come and go after one that did something.
 func TestStrangersPushNoLostPeerOut(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
