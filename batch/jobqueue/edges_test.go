@@ -262,7 +262,7 @@ func TestAParkedJobWhoseEffectFindsNothingFailsAgain(t *testing.T) {
 	})
 }
 
-// TestARetryAsksForItsJobByItself has jobs from elsewhere be asked for where they end while a parked one is tried again.
+// TestARetryAsksForItsJobByItself has jobs from elsewhere be asked for their end while a parked one is tried again.
 func TestARetryAsksForItsJobByItself(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var jobs source

@@ -43,7 +43,8 @@ func (s *server) submitBatch(w http.ResponseWriter, r *http.Request) error {
 		request.Arguments = nil
 		err := s.answerWithResults(w, r, b.ID, answer, wait)
 		if err != nil && !errors.Is(err, stack.ErrCut) {
-			err = stack.Prefix(err, "batch %s was made, whose results %s/execute/batch/result has, and then", b.ID, functionsPath)
+			err = stack.Prefix(err, "batch %s was made, whose results %s/execute/batch/result has, and then", b.ID,
+				functionsPath)
 		}
 		return err
 	}
