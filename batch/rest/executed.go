@@ -57,6 +57,7 @@ func (s *server) executed(w http.ResponseWriter, r *http.Request, id futures.ID)
 		}
 	}
 	gathered := &answers{server: s, distinct: map[[sha256.Size]byte]int{}, seen: map[string]bool{}}
+	gathered.over = nodes - len(rows) // what was removed was over
 	if err := gathered.collect(r.Context(), rows); err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ type answers struct {
 	// seen are the peers that have answered; of two answers of one the first counts.
 	seen  map[string]bool
 	peers []string
-	over  int // futures that are
+	over  int // futures that are, or were
 	good  int // answers without a failure
 }
 

@@ -106,6 +106,23 @@ func TestAnExecutionRunsOnSeveralWorkers(t *testing.T) {
 	require.Len(t, c.ran, 3)
 }
 
+// TestAnExecutionOfWhichAPartWasRemoved has all futures but the first go: nobody is told to wait for them.
+func TestAnExecutionOfWhichAPartWasRemoved(t *testing.T) {
+	t.Parallel()
+	c, f := newCrew(t, rest.Options{})
+	for range 2 {
+		c.add("yes", workers.Options{})
+	}
+	var ran executed
+	f.send("POST", executePath, vote(2, "")).Into(200, &ran)
+	first, err := layout.ParseID(ran.RequestID)
+	require.NoError(t, err)
+	require.NoError(t, c.client.Discard(t.Context(), layout.Neighbour(first, 1)))
+	f.send("POST", "/api/v1/functions/requests/result", `{"id":"`+ran.RequestID+`"}`).Into(200, &ran)
+	require.Equal(t, "206", ran.Code)
+	require.Equal(t, "1 of 2 workers have answered", ran.Message)
+}
+
 // TestAnExecutionWithAKeyRunsOnce sends one twice, and another one with its key.
 func TestAnExecutionWithAKeyRunsOnce(t *testing.T) {
 	t.Parallel()
