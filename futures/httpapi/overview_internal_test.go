@@ -47,6 +47,10 @@ func TestWrong(t *testing.T) {
 	}, o.wrong())
 	require.Equal(t, []Trouble{}, (&Overview{}).wrong())
 
+	others := attempts(otherQueues, 0, 1)
+	others.Queue = otherQueues
+	require.Equal(t, "/api/v1/futures?state=failed", (&Overview{Functions: []ActivityFunction{others}}).wrong()[0].See)
+
 	o = &Overview{Total: OverviewQueue{QueueCounts: activity.QueueCounts{Ready: 2}}}
 	require.Equal(t, []Trouble{{Bad, "2 waiting futures, and no worker is alive", "/api/v1/workers"}}, o.wrong())
 	o.Alive, o.Free = 1, 3

@@ -58,9 +58,12 @@ func (o *Overview) wrong() []Trouble {
 	for i := range o.Functions {
 		f := &o.Functions[i]
 		if ran := f.Succeeded + f.FailedAttempts; f.FailedAttempts > 0 && f.FailedAttempts*10 >= ran {
-			all.add(Bad, "futures", url.Values{"state": {"failed"}, "function": {f.Function}, "queue": {f.Queue}},
-				"%s in the queue %s fails: %d of %d attempts in the last hour", wording.Function(f.Function), f.Queue,
-				f.FailedAttempts, ran)
+			query := url.Values{"state": {"failed"}, "function": {f.Function}, "queue": {f.Queue}}
+			if f.Function == otherQueues { // no list has this name
+				query = url.Values{"state": {"failed"}}
+			}
+			all.add(Bad, "futures", query, "%s in the queue %s fails: %d of %d attempts in the last hour",
+				wording.Function(f.Function), f.Queue, f.FailedAttempts, ran)
 		}
 	}
 	for i := range o.logs {
