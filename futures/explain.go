@@ -29,7 +29,6 @@ func (c *Client) Explain(ctx context.Context, id ID) (Explanation, error) {
 	if err != nil {
 		return e, err
 	}
-	results.Of(c.cluster).OfferReader(&c.objects)
 	if why := c.probe(ctx, copies); why != "" {
 		e.Reason = inspect.ReasonUnreachable
 		e.Text += " It can't be read from here: " + why

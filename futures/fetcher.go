@@ -92,7 +92,6 @@ func (q *fetcher) fetch(id ID) {
 // read returns the outcome of a future, and whether it is over. Without value, one with a
 // large result is unread.
 func (c *Client) read(ctx context.Context, id ID, value bool) (s Settled, over bool, err error) {
-	results.Of(c.cluster).OfferReader(&c.objects)
 	for wait := unreachableWait; ; wait = min(2*wait, mostUnreachableWait) {
 		row, err := c.cluster.Get(ctx, id)
 		if err != nil {

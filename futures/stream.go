@@ -89,7 +89,6 @@ func (c *Client) stream(ctx context.Context, id ID, r *layout.Result) (*Stream, 
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	results.Of(c.cluster).OfferReader(&c.objects)
 	s := &Stream{client: c, id: id, result: r, reader: results.Of(c.cluster).Open(id, r)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s, nil

@@ -8,7 +8,9 @@ import (
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/taskcontext"
+	"github.com/futura-run/futura/workers/objects/held"
 )
 
 // clientSource gives the functions of a worker their client. It implements
@@ -66,5 +68,15 @@ func (s *clientSource) close(w *Worker, forGood, away bool) {
 	}
 	if err := made.Close(ctx); err != nil && !w.vanished() && !errors.Is(err, context.Canceled) {
 		w.options.Logger.Warn("the client of the functions could not be closed", "error", err)
+	}
+}
+
+// readObjects has the process read what other workers have, also if it has no client, until stop is called.
+func (w *Worker) readObjects() (stop func()) {
+	all, reader := results.Of(w.cluster), &held.Reader{}
+	all.OfferReader(reader)
+	return func() {
+		all.WithdrawReader(reader)
+		_ = reader.Close() // what it reads has no use any more
 	}
 }

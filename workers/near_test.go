@@ -47,3 +47,30 @@ func TestTwoWorkersThatLostAnObject(t *testing.T) {
 	require.Equal(t, 1, again.Attempts.Rebuilt)
 	require.Zero(t, used.Attempts.Failed)
 }
+
+// TestWorkersWithoutAClientReadObjects that others have: a function gets one as its input, and the worker that has it
+// hands it over when it stops.
+func TestWorkersWithoutAClientReadObjects(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	first := b.start(Options{Slots: 1, Objects: ObjectOptions{Memory: 1 << 20}}, map[string]Function{
+		"make": func(context.Context, []byte) ([]byte, error) { return make([]byte, 10_000), nil },
+	})
+	id := b.one("go:make", func(s *fdbmodel.Submission) { s.Spec.AsObject = true })
+	b.awaitOver(id)
+	require.NotEmpty(t, b.row(id).Result.Object)
+	second := b.start(Options{Slots: 1, Objects: ObjectOptions{Memory: 1 << 20}}, map[string]Function{"echo": echo})
+	use := func() layout.ID {
+		return b.one("go:echo", func(s *fdbmodel.Submission) {
+			s.Inputs, s.Spec.Codec = []layout.ID{id}, layout.CodecInputs
+		})
+	}
+	used := use()
+	b.awaitOver(used)
+	require.EqualValues(t, 10_000, b.row(used).Result.Size)
+	require.Zero(t, second.Stats().Rejected)
+	first.end()
+	used = use()
+	b.awaitOver(used)
+	require.EqualValues(t, 10_000, b.row(used).Result.Size)
+}

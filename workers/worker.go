@@ -252,6 +252,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.started = true
 	w.mu.Unlock()
+	defer w.readObjects()()
 	w.slots.lazy = w.options.Fleet != nil
 	w.slots.startExecutors(func() { w.running.Go(w.slot) })
 	w.slots.held = func(jobs []*job) {

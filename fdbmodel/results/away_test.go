@@ -20,6 +20,30 @@ func (nowhere) OpenObject(context.Context, string, int64, *results.Copy) (result
 	return nil, fdbmodel.ErrNotFound
 }
 
+// reader counts what it is asked for.
+type reader struct{ asked int }
+
+func (r *reader) OpenObject(context.Context, string, int64, *results.Copy) (results.OpenObject, error) {
+	r.asked++
+	return nil, fdbmodel.ErrUnreachable
+}
+
+// TestAReaderIsFollowedByTheNext has two clients of a process read objects, and the first one close.
+func TestAReaderIsFollowedByTheNext(t *testing.T) {
+	t.Parallel()
+	all, first, second := results.Of(modeltest.NewStage(t).C), &reader{}, &reader{}
+	all.OfferReader(first)
+	all.OfferReader(second)
+	probe := func() error { return all.Probe(t.Context(), &results.Copy{}) }
+	require.Error(t, probe())
+	require.Equal(t, [2]int{1, 0}, [2]int{first.asked, second.asked})
+	all.WithdrawReader(first)
+	require.Error(t, probe())
+	require.Equal(t, [2]int{1, 1}, [2]int{first.asked, second.asked})
+	all.WithdrawReader(second)
+	require.ErrorContains(t, probe(), "reads no objects")
+}
+
 // TestReadersWaitForADirectory has a worker leave with its copy: reads say who has it until the
 // time is up, and find it lost then. One that comes back meanwhile replaces the copy.
 func TestReadersWaitForADirectory(t *testing.T) {

@@ -6,6 +6,7 @@ package results
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -48,7 +49,7 @@ type Results struct {
 	keys    layout.Keyspace
 
 	mu      sync.Mutex
-	objects ObjectReader
+	readers []ObjectReader // of objects: the first one reads
 }
 
 // Of returns the results of a cluster: one for all its callers.
@@ -57,27 +58,26 @@ func Of(c *fdbmodel.Cluster) *Results {
 	return c.Room(key{}, func() any { return &Results{cluster: c, keys: c.Keys()} }).(*Results)
 }
 
-// OfferReader has results that are objects read by o, unless another one
-// reads them. Without any they are fdbmodel.ErrUnreachable.
+// OfferReader has results that are objects read by o, once those that were offered before
+// are withdrawn. Without any they are fdbmodel.ErrUnreachable.
 func (r *Results) OfferReader(o ObjectReader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.objects == nil {
-		r.objects = o
-	}
+	r.readers = append(r.readers, o)
 }
 
 // WithdrawReader ends the reading of objects by o.
 func (r *Results) WithdrawReader(o ObjectReader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.objects == o {
-		r.objects = nil
-	}
+	r.readers = slices.DeleteFunc(r.readers, func(other ObjectReader) bool { return other == o })
 }
 
 func (r *Results) objectReader() ObjectReader {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.objects
+	if len(r.readers) == 0 {
+		return nil
+	}
+	return r.readers[0]
 }
