@@ -112,6 +112,28 @@ func TestAStepWithEffectsThatFails(t *testing.T) {
 	require.Equal(t, 3, count.runs("step"))
 }
 
+// wrongs is an error of a type that can't be compared.
+type wrongs []string
+
+func (w wrongs) Error() string { return strings.Join(w, ", ") }
+
+// TestAStepWithEffectsFailsInAnyWay: with an error that can't be compared, which says that it is permanent.
+func TestAStepWithEffectsFailsInAnyWay(t *testing.T) {
+	t.Parallel()
+	var count counter
+	_, _, _, err := runDurable(t, func(ctx context.Context, _ int) (string, error) {
+		return futures.StepTx(ctx, "order", func(context.Context, *futures.Tx) (string, error) {
+			count.add("step")
+			return "", workers.Permanent(wrongs{"no name", "no price"})
+		})
+	})
+	var failed *futures.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, futures.KindError, failed.Kind)
+	require.Equal(t, "no name, no price", failed.Message)
+	require.Equal(t, 1, count.runs("step"))
+}
+
 // writes is the code of a step that writes by its transaction, and returns nothing.
 func writes(write func(*futures.Tx)) func(context.Context, *futures.Tx) (string, error) {
 	return func(_ context.Context, tx *futures.Tx) (string, error) {

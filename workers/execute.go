@@ -54,6 +54,12 @@ func RetryAfter(d time.Duration, err error) error {
 	return retryAfterError{err, max(d, 0)}
 }
 
+// marked is an error that is told apart from all others: errors.Is panics at some that can't be compared.
+type marked struct{ error }
+
+// Unwrap returns the error itself.
+func (m *marked) Unwrap() error { return m.error }
+
 // slot runs one job after the other until the slots are closed.
 func (w *Worker) slot() {
 	var j *job

@@ -20,7 +20,8 @@ type Call = Function
 // again after next has returned, or leave it out. The context that it gives next
 // must come from its own, and it must not return before next has. Its own panic
 // counts as one of the function. Another call of next finds the steps that the ones before
-// have recorded, and none of what they made of actors.
+// have recorded, and none of what they made of actors. Where it makes a result of a call that
+// failed or panicked, what that call has made of actors, sent, and written with ResultWriter is dropped.
 //
 // A result that the function writes with ResultWriter, or that a module streams
 // to the worker's object store, does not pass through the middleware, which gets
@@ -85,17 +86,34 @@ func (w *Worker) callGo(j *job, fn Function, args []byte) ([]byte, error) {
 	if !w.wraps(function) {
 		return call(j, fn, args)
 	}
+	failed := false // the last call of fn
+	within := func(ctx context.Context, args []byte) (value []byte, err error) {
+		j.dropWritten()
+		j.dropTurn()
+		defer j.stepLog().call()()
+		failed = true
+		defer func() {
+			if failed {
+				_ = j.overTurn(errPanicked) // unless it has ended with an error
+			}
+		}()
+		value, err = fn(ctx, args)
+		err = j.overTurn(err)
+		failed = err != nil
+		return value, err
+	}
 	// Middleware is made within call, which confines its panic.
-	return call(j, func(ctx context.Context, args []byte) ([]byte, error) {
-		return w.around(function, func(ctx context.Context, args []byte) ([]byte, error) {
-			j.dropWritten()
-			j.dropTurn()
-			defer j.stepLog().Call()()
-			value, err := fn(ctx, args)
-			return value, j.overTurn(err)
-		})(ctx, args)
+	value, err := call(j, func(ctx context.Context, args []byte) ([]byte, error) {
+		return w.around(function, within)(ctx, args)
 	}, args)
+	if err == nil && failed { // it made a result of a failure
+		j.dropWritten()
+	}
+	return value, err
 }
+
+// errPanicked ends the turn of a function that has panicked.
+var errPanicked = errors.New("workers: the function has panicked")
 
 // dropWritten drops what an earlier call within the attempt has written.
 func (j *job) dropWritten() {
@@ -125,11 +143,13 @@ type moduleRun struct {
 // once calls the module.
 func (m *moduleRun) once(ctx context.Context, stdin []byte) ([]byte, error) {
 	m.streams.close() // what an earlier call has left
-	m.streams.failed, m.failure = nil, nil
+	m.streams.failed, m.failed, m.failure = nil, nil, nil
 	m.host.begin()
 	c := m.call
 	c.Stdin = stdin
-	if m.out, m.failed = runModule(ctx, m.worker.options.Modules, c); m.failed != nil {
+	var err error
+	if m.out, err = runModule(ctx, m.worker.options.Modules, c); err != nil {
+		m.failed = &marked{err}
 		return nil, m.job.overTurn(m.failed)
 	}
 	if o := &m.out; o.Kind != "" {
@@ -150,7 +170,7 @@ func (m *moduleRun) run(args []byte) *fdbmodel.Completion {
 	}
 	value, err := call(m.job, func(ctx context.Context, args []byte) ([]byte, error) {
 		return m.worker.around(function, func(ctx context.Context, stdin []byte) ([]byte, error) {
-			defer m.job.stepLog().Call()()
+			defer m.job.stepLog().call()()
 			return m.once(ctx, stdin)
 		})(ctx, args)
 	}, args)

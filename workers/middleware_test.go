@@ -121,6 +121,7 @@ func TestWhatMiddlewareChanges(t *testing.T) {
 		}
 		return nil, err
 	}
+	halfway := func(ctx context.Context, _ []byte) ([]byte, error) { return onceFails(ctx, []byte("first")) }
 	modules := moduleFunc(func(_ context.Context, call ModuleCall) (ModuleOutcome, error) {
 		if string(call.Stdin) == "first" || call.Method == "fails" {
 			return ModuleOutcome{Kind: layout.KindExit, ExitCode: 3, Message: "exit 3", Stderr: []byte("why")}, nil
@@ -142,15 +143,16 @@ func TestWhatMiddlewareChanges(t *testing.T) {
 	leavesOut := wrap(func(Call, context.Context, []byte) ([]byte, error) { return []byte("cached"), nil })
 	w := b.start(Options{
 		Slots: 1, Modules: modules, FunctionMiddleware: map[string][]Middleware{
-			"go:permanent": permanent, "go:rescued": rescue, "go:panics": panics, "go:cached": leavesOut, "go:twice": twice,
+			"go:permanent": permanent, "go:rescued": rescue, "go:halfway": rescue, "go:panics": panics, "go:cached": leavesOut, "go:twice": twice,
 			module + "/permanent": permanent, module + "/fails": rescue, module + "/panics": panics,
 			module + "/cached": leavesOut, module: twice, "go:made": {func(Call) Call { panic("made") }},
 		},
 	}, map[string]Function{
 		"permanent": fails, "rescued": fails, "panics": echo, "cached": fails, "twice": onceFails, "made": echo,
+		"halfway": halfway,
 	})
 	results := map[string]string{
-		"go:rescued": "rescued: flaky", "go:cached": "cached", "go:twice": "written hello",
+		"go:rescued": "rescued: flaky", "go:halfway": "rescued: flaky", "go:cached": "cached", "go:twice": "written hello",
 		module + "/fails": "rescued: exit: exit 3", module + "/cached": "cached", module: "hello",
 	}
 	failures := map[string]layout.FailureKind{
@@ -206,6 +208,28 @@ func TestAModuleKeepsItsFailure(t *testing.T) {
 	require.Equal(t, 3, e.ExitCode)
 	require.Equal(t, "why", string(e.Stderr))
 	require.Equal(t, 1, e.Attempt, "it is permanent")
+}
+
+// uncomparable is an error of a type that can't be compared.
+type uncomparable []string
+
+func (e uncomparable) Error() string { return fmt.Sprint([]string(e)) }
+
+// TestARunnerFailsInAnyWay: with an error that can't be compared, which passes through middleware.
+func TestARunnerFailsInAnyWay(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	code, err := modules.Of(b.cluster).Put(b.ctx, []byte("a module, as far as its runner knows"), "")
+	require.NoError(t, err)
+	seen := &passages{}
+	w := b.start(Options{Slots: 1, Middleware: []Middleware{seen.by("all")}, Modules: moduleFunc(
+		func(context.Context, ModuleCall) (ModuleOutcome, error) {
+			return ModuleOutcome{}, Permanent(uncomparable{"no luck"})
+		})}, nil)
+	b.one("wasm:" + code.CID)
+	b.await("a rejection", func() bool { return w.Stats().Rejected > 0 })
+	require.Len(t, seen.all, 2)
+	require.Contains(t, seen.all[1], "[no luck]")
 }
 
 // TestATimeoutPassesThroughMiddleware: it gets the end of its context, and what

@@ -118,8 +118,9 @@ func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.Re
 	return step, recorded, nil
 }
 
-// Call implements taskcontext.Steps.
-func (l *stepLog) Call() (ended func()) {
+// call says that middleware, which may call it once more, calls the function, and returns how to say that
+// the call has ended: another one finds what this one records, by the same names.
+func (l *stepLog) call() (ended func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, n := range l.within {

@@ -33,29 +33,35 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 	if err := m.worker.freeze.wait(ctx); err != nil {
 		return nil, kv.NoVersion, unrecordedError{err}
 	}
-	var own error // of the function
+	var own *marked // what the function has failed with
+	fail := func(err error) error {
+		if own = nil; err == nil {
+			return nil
+		}
+		own = &marked{err}
+		return own
+	}
 	overruns := 0
 	value, version, err = l.rooms().WriteTx(ctx, m.reg, e, func(ctx context.Context, tx kv.Tx) (value []byte, err error) {
 		clk := m.worker.cluster.Clock()
 		began := clk.Now()
 		ctx, cancel := withTimeout(ctx, clk, kv.TxLifetime)
 		defer cancel()
-		value, own = fn(ctx, tx)
-		if local := kv.LocalOf(tx); own == nil && local != nil {
-			own = local.Failed() // fn went on although a submit was refused
+		value, err = fn(ctx, tx)
+		if local := kv.LocalOf(tx); err == nil && local != nil {
+			err = local.Failed() // fn went on although a submit was refused
 		}
 		took := clk.Now().Sub(began)
 		if took < kv.TxLifetime {
-			return value, own
+			return value, fail(err)
 		}
 		if overruns++; overruns < maxOverruns {
 			own = nil
 			return nil, fmt.Errorf("step %s of future %s took %v: %w", step, f.ID, took, kv.ErrTooOld)
 		}
-		own = Permanent(fmt.Errorf("step %s of future %s took %v with its transaction, and as long %d times before; the "+
-			"store keeps it for %v: have it do less, or do what takes long in a step before", step, f.ID,
-			took.Round(time.Millisecond), overruns-1, kv.TxLifetime))
-		return nil, own
+		return nil, fail(Permanent(fmt.Errorf("step %s of future %s took %v with its transaction, and as long %d times "+
+			"before; the store keeps it for %v: have it do less, or do what takes long in a step before", step, f.ID,
+			took.Round(time.Millisecond), overruns-1, kv.TxLifetime)))
 	})
 	if kv.MaybeCommitted(err) {
 		l.doubt(step, number)
@@ -69,7 +75,7 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 		l.note(step, record)
 		return value, version, nil
 	case own != nil && errors.Is(err, own):
-		return nil, kv.NoVersion, own
+		return nil, kv.NoVersion, own.error
 	case errors.Is(err, fdbmodel.ErrTooLarge):
 		return nil, kv.NoVersion, Permanent(err)
 	case kv.Mistaken(err):

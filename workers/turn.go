@@ -70,9 +70,6 @@ func (j *job) overTurn(err error) error {
 // dropTurn forgets the turn of a call before this one, which middleware has made.
 func (j *job) dropTurn() { j.turnSoFar.Store(nil) }
 
-// Reset implements taskcontext.Turn.
-func (t *turn) Reset() { t.job.dropTurn() }
-
 // mayTurn returns an error for a job whose end is not that of one claim.
 func (j *job) mayTurn() error {
 	switch {

@@ -114,7 +114,7 @@ func New(t testing.TB, queues ...string) *Cluster {
 	c.worker, err = workers.New(c.Client, workers.Options{
 		Name: "futurestest", Queues: append([]string{layout.DefaultQueue}, queues...), Seam: &c.stepWorker,
 		Slots: 1, MaxAwaiting: depth, CPU: plenty, RAM: plenty, GPU: plenty, Poll: never / 100,
-		Modules: &c.modules,
+		Modules: &c.modules, Middleware: []workers.Middleware{c.wrap},
 	})
 	if err != nil {
 		t.Fatalf("futurestest: %v", err)
@@ -133,14 +133,7 @@ func New(t testing.TB, queues ...string) *Cluster {
 // test.
 func (c *Cluster) Register(name string, fn func(context.Context, []byte) ([]byte, error)) {
 	c.t.Helper()
-	err := c.worker.Register(name, func(ctx context.Context, args []byte) ([]byte, error) {
-		run := workers.Call(fn)
-		for _, m := range slices.Backward(c.around) {
-			run = m(run)
-		}
-		return run(context.WithValue(ctx, frameKey{}, new(frame)), args)
-	})
-	if err != nil {
+	if err := c.worker.Register(name, fn); err != nil {
 		c.t.Fatalf("futurestest: %v", err)
 	}
 }
@@ -149,6 +142,16 @@ func (c *Cluster) Register(name string, fn func(context.Context, []byte) ([]byte
 // as workers.Options.Middleware does. It must come before the first Await,
 // Advance and Run.
 func (c *Cluster) Use(m ...workers.Middleware) { c.around = append(c.around, m...) }
+
+// wrap gives a call a level of its own, within the middleware of the test.
+func (c *Cluster) wrap(next workers.Call) workers.Call {
+	for _, m := range slices.Backward(c.around) {
+		next = m(next)
+	}
+	return func(ctx context.Context, args []byte) ([]byte, error) {
+		return next(context.WithValue(ctx, frameKey{}, new(frame)), args)
+	}
+}
 
 // Now returns the time of the cluster.
 func (c *Cluster) Now() time.Time { return c.clock.Now() }

@@ -27,17 +27,8 @@ func OnPeer(next workers.Call) workers.Call {
 // a peer, what the first run returned is dropped, and what the second one returns counts. The
 // steps that the first one has recorded don't run again. It finds functions that must not.
 func Twice(next workers.Call) workers.Call {
-	once := func(ctx context.Context, args []byte) ([]byte, error) {
-		if steps, ok := ctx.Value(taskcontext.StepsKey{}).(taskcontext.Steps); ok {
-			defer steps.Call()()
-		}
-		return next(ctx, args)
-	}
 	return func(ctx context.Context, args []byte) ([]byte, error) {
-		_, _ = once(ctx, args) // the cluster never learns of it
-		if turn, ok := ctx.Value(taskcontext.TurnKey{}).(taskcontext.Turn); ok {
-			turn.Reset()
-		}
-		return once(ctx, args)
+		_, _ = next(ctx, args) // the cluster never learns of it
+		return next(ctx, args)
 	}
 }

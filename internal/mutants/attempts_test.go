@@ -57,7 +57,9 @@ func attemptMutants() []mutant {
 			old: "if err == nil && len(ends) != len(members) {",
 			new: "if err == nil && len(ends) < 0 {"},
 		{name: "a second call appends to the result of the first", file: "workers/middleware.go", by: workers,
-			old: "\t\t\tj.dropWritten()\n",
-			new: ""},
+			old: "\t\tj.dropWritten()\n\t\tj.dropTurn()\n",
+			new: "\t\tj.dropTurn()\n"},
+		{name: "half of a result counts beside what middleware makes of a failure", file: "workers/middleware.go", by: workers,
+			old: "if err == nil && failed {", new: "if false {"},
 	}
 }

@@ -15,7 +15,7 @@ func stepMutants() []mutant {
 			old: "\t\tif rows.refused != nil {\n", new: "\t\tif false {\n"},
 		{name: "a step with a transaction goes on after a refusal", file: "workers/steptx.go",
 			by:  suites{{of: "futures", run: "ARefusedSubmit"}},
-			old: "own = local.Failed()", new: "_ = local"},
+			old: "err = local.Failed()", new: "_ = local"},
 		{name: "a large result does not wait for room", file: "fdbmodel/results/values.go",
 			by:  suites{{of: "workers", run: "RoomOnTheDisk"}},
 			old: "PutValue(ctx, fdbmodel.Patient{Cluster: r.cluster}, r.keys, id, ref, value)\n}\n\n// StoreStderr",

@@ -94,9 +94,6 @@ type Steps interface {
 	// Ask asks for a step by its name. The second one with a name gets a number, and so on: that is
 	// the name to record it by. Recorded is nil for one that is to run.
 	Ask(ctx context.Context, name string) (step string, recorded *RecordedStep, err error)
-	// Call says that the function is called by what may call it once more in one attempt, and returns how to say that
-	// the call has ended: another one finds what this one records, by the same names.
-	Call() (ended func())
 	// Begin says that the code of a step begins to run, and returns how to say that it has ended. Runs reports
 	// whether the code of some step of the attempt runs.
 	Begin() (ended func())
@@ -140,8 +137,6 @@ type Turn interface {
 	DeleteParts(ref actors.Ref) error
 	// Submit has futures submitted with the result, of submissions from Prepare.
 	Submit(subs []fdbmodel.Submission) error
-	// Reset forgets all that, for what runs a function once more in one attempt.
-	Reset()
 }
 
 // JoinActor returns what a function sees of an actor with a state, and how that is encoded once
