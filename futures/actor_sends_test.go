@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
+	"github.com/futura-run/futura/workers"
 )
 
 // TestADeadlineIsNotPassedToWhatACallSends has a call with a deadline send, and remind.
@@ -110,6 +111,75 @@ func TestASendThatOthersTakeIsNotReplaced(t *testing.T) {
 		require.Contains(t, failed.Message, "not unique")
 		require.Zero(t, b.balance(t, cluster.Client, "shop"))
 	}
+}
+
+// TestACallThatMiddlewareSavesLeavesTheState as one that fails does, whether it returned an error or panicked.
+func TestACallThatMiddlewareSavesLeavesTheState(t *testing.T) {
+	t.Parallel()
+	b, cluster := newBankCluster(t)
+	saved := 0
+	cluster.Use(func(next workers.Call) workers.Call {
+		return func(ctx context.Context, args []byte) (value []byte, err error) {
+			defer func() {
+				if p := recover(); p != nil || err != nil {
+					saved++
+					value, err = []byte{0}, nil
+				}
+			}()
+			return next(ctx, args)
+		}
+	})
+	broken := futures.DefineMethod(b.account, "broken", func(ctx context.Context, s *account, panics bool) (int, error) {
+		s.Balance += 5
+		if _, err := b.deposit.Send(ctx, "bob", 5); err != nil {
+			return 0, err
+		}
+		if panics {
+			panic("no luck")
+		}
+		return 1, errOnce
+	})
+	cluster.Register(broken.Bind())
+	for i, panics := range []bool{false, true} {
+		got, err := broken.Call(t.Context(), cluster.Client, "alice", panics)
+		require.NoError(t, err)
+		require.Zero(t, got)
+		require.Equal(t, i+1, saved)
+		require.Zero(t, b.balance(t, cluster.Client, "alice"), "panics: %v", panics)
+	}
+	got, err := b.deposit.Call(t.Context(), cluster.Client, "bob", 1)
+	require.NoError(t, err)
+	require.Equal(t, 1, got)
+}
+
+// TestWhatIsSentIsAsItWas when it was sent, whatever the call does with its memory.
+func TestWhatIsSentIsAsItWas(t *testing.T) {
+	t.Parallel()
+	cluster := futurestest.New(t)
+	var got []string
+	cluster.Register("note", func(_ context.Context, args []byte) ([]byte, error) {
+		got = append(got, string(args))
+		return nil, nil
+	})
+	cluster.Register("send", func(ctx context.Context, _ []byte) ([]byte, error) {
+		buffer := make([]byte, 0, 8)
+		labels := map[string]string{}
+		for _, text := range []string{"one", "two"} {
+			buffer = append(buffer[:0], text...)
+			task := futures.Task{Function: "go:note", Args: buffer, Requirements: futures.Requirements{Labels: labels}}
+			if _, err := futures.Send(ctx, task); err != nil {
+				return nil, err
+			}
+		}
+		labels["disk"] = "fast"
+		return nil, nil
+	})
+	f, err := cluster.Client.Submit(t.Context(), futures.Task{Function: "go:send"})
+	require.NoError(t, err)
+	_, err = f.Await(t.Context())
+	require.NoError(t, err)
+	cluster.Run()
+	require.ElementsMatch(t, []string{"one", "two"}, got)
 }
 
 // TestWhatIsChangedAfterADeleteFailsTheCall for good, and removes nothing.

@@ -1,9 +1,11 @@
 package futures
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -129,7 +131,7 @@ func (m Method[In, Out]) Send(ctx context.Context, key string, in In, options ..
 // Client.Submit that need no look at other futures. The others fail the attempt: an unknown lane or
 // module, a name that another future has, inputs that do not exist. A task that takes the result which it is sent with
 // is a permanent ErrBadSpec. The deadline of the function's own future is not passed on: what is sent belongs to a
-// result that is there.
+// result that is there. The task is sent as it is now, whatever becomes of its memory.
 //
 // Whether another future has the key of a unique task is decided when the attempt ends. So the id may be that of a
 // future that is never made: with ConflictReturn if another one has the key, with ConflictReplace if the attempt sends
@@ -159,11 +161,28 @@ func Send(ctx context.Context, t Task) (ID, error) {
 	if err != nil {
 		return ID{}, err
 	}
+	detach(&s) // the attempt ends later, and the caller may use its memory again
 	subs, err := c.cluster.Prepare(ctx, []fdbmodel.Submission{s})
 	if err != nil {
 		return ID{}, err
 	}
 	return subs[0].ID, turn.Submit(subs)
+}
+
+// detach gives a submission memory of its own.
+func detach(s *fdbmodel.Submission) {
+	s.Args, s.Inputs = bytes.Clone(s.Args), slices.Clone(s.Inputs)
+	spec := &s.Spec
+	spec.Argv, spec.Env, spec.Trace = slices.Clone(spec.Argv), maps.Clone(spec.Env), maps.Clone(spec.Trace)
+	spec.Requirements.Labels = maps.Clone(spec.Requirements.Labels)
+	if s.Unique != nil {
+		unique := *s.Unique
+		s.Unique = &unique
+	}
+	if spec.Growth != nil {
+		growth := *spec.Growth
+		spec.Growth = &growth
+	}
 }
 
 // Remind is Send for a call that is due after d, and the only one of its name that waits: a later one
