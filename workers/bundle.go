@@ -44,6 +44,9 @@ type BundleFunction func(ctx context.Context, key string, members []Member) ([]M
 // go:NAME for bundles. A future with this function and without a lane is a bundle of
 // one, with an empty key. It returns the errors of Register.
 func (w *Worker) RegisterBundle(name string, fn BundleFunction) error {
+	if fn == nil {
+		return errNil(name)
+	}
 	err := w.register(name, func(ctx context.Context, args []byte) ([]byte, error) {
 		info, _ := InfoFrom(ctx)
 		ends, err := fn(ctx, "", []Member{{ID: info.ID, Args: args, Codec: info.Codec, Attempt: info.Attempt,

@@ -158,7 +158,7 @@ func (j *job) enterSlot(now time.Time) {
 func (j *job) start(now time.Time) {
 	j.started = now
 	if timeout := j.timeout(); timeout > 0 {
-		j.deadline = now.Add(timeout + j.patience())
+		j.deadline = now.Add(timeout).Add(j.patience()) // the sum may exceed the longest duration
 	}
 	j.boundBy(j.futureDeadline())
 }

@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +67,12 @@ func TestEndingsFromElsewhere(t *testing.T) {
 			require.Equal(t, "far", string(row.Result.Value))
 			require.Equal(t, layout.CodecRaw, row.Result.Codec)
 		}},
+		"result of what may take the longest time": {
+			spec: layout.Spec{Timeout: math.MaxInt64}, out: workers.RemoteOutcome{Value: []byte("far")},
+			check: func(t *testing.T, row layout.Row) {
+				require.Equal(t, layout.Realized, row.State(), "%+v", row.Exception)
+			},
+		},
 		"failure": {
 			out:  workers.RemoteOutcome{Kind: layout.KindExit, ExitCode: 3, Message: "no", Stderr: []byte("err")},
 			spec: layout.Spec{MaxRetries: 0},

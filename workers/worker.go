@@ -153,8 +153,8 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 func (w *Worker) manual() bool { return w.options.Seam != nil && w.options.Seam.Manual }
 
 // Register registers a function as go:NAME. It returns layout.ErrBadName for an
-// invalid name, and an error for a registered name or after Run. What futures.Reader.Bind returns is registered as a
-// reader of actors.
+// invalid name, and an error for nil, a registered name or after Run. What futures.Reader.Bind returns is registered as
+// a reader of actors.
 func (w *Worker) Register(name string, fn Function) error {
 	name, reads := strings.CutSuffix(name, taskcontext.ReaderMark)
 	if err := w.register(name, fn); err != nil || !reads {
@@ -171,6 +171,9 @@ func (w *Worker) register(name string, fn Function) error {
 	if err := layout.CheckFunctionName(full); err != nil {
 		return err
 	}
+	if fn == nil {
+		return errNil(name)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.started {
@@ -181,6 +184,10 @@ func (w *Worker) register(name string, fn Function) error {
 	}
 	w.functions[full] = fn
 	return nil
+}
+
+func errNil(name string) error {
+	return fmt.Errorf("workers: function %s is nil: no future of it could run here", name)
 }
 
 // Ready returns a channel that is closed once the worker has first become a

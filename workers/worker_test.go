@@ -331,6 +331,8 @@ func TestMistakesOfTheCaller(t *testing.T) {
 	require.ErrorIs(t, w.Register("no/slash", echo), layout.ErrBadName)
 	require.NoError(t, w.Register("echo", echo))
 	require.ErrorContains(t, w.Register("echo", echo), "already")
+	require.ErrorContains(t, w.Register("none", nil), "is nil")
+	require.ErrorContains(t, w.RegisterBundle("none", nil), "is nil")
 	_, err = w.step(b.ctx, epoch)
 	require.ErrorContains(t, err, "manual")
 	ctx, stop := context.WithCancel(b.ctx)
