@@ -24,6 +24,7 @@ func NotBefore(at time.Time) Option { return func(t *Task) { t.NotBefore = at } 
 // ErrBadSpec.
 func After(fs ...Identified) Option {
 	return func(t *Task) {
+		t.After = slices.Clip(t.After)
 		for _, f := range fs {
 			var id ID
 			if f != nil {

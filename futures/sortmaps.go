@@ -162,19 +162,22 @@ func typesOfFields(t reflect.Type, types map[string]reflect.Type) {
 }
 
 // mayHaveMaps reports whether values of a type may have maps in them.
-func mayHaveMaps(t reflect.Type, within ...reflect.Type) bool {
-	if slices.Contains(within, t) {
+func mayHaveMaps(t reflect.Type) bool { return reachesMaps(t, new([]reflect.Type)) }
+
+// reachesMaps is mayHaveMaps for types that lead to each other: each is looked at once.
+func reachesMaps(t reflect.Type, seen *[]reflect.Type) bool {
+	if slices.Contains(*seen, t) {
 		return false
 	}
-	within = append(within, t)
+	*seen = append(*seen, t)
 	switch t.Kind() {
 	case reflect.Map, reflect.Interface:
 		return true
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return mayHaveMaps(t.Elem(), within...)
+		return reachesMaps(t.Elem(), seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if mayHaveMaps(t.Field(i).Type, within...) {
+			if reachesMaps(t.Field(i).Type, seen) {
 				return true
 			}
 		}

@@ -118,3 +118,46 @@ func TestAnyValueStaysWhatItIs(t *testing.T) {
 		return reflect.DeepEqual(one, other) && len(one) == len(plain) && reflect.DeepEqual(was, is)
 	}, nil))
 }
+
+// Each of these types refers to all of them.
+type (
+	nodeA struct {
+		A *nodeA
+		B *nodeB
+		C *nodeC
+		D *nodeD
+		E *nodeE
+		F *nodeF
+		G *nodeG
+		H *nodeH
+		I *nodeI
+		J *nodeJ
+		K *nodeK
+		L *nodeL
+		M *nodeM
+		N *nodeN
+	}
+	nodeB nodeA
+	nodeC nodeA
+	nodeD nodeA
+	nodeE nodeA
+	nodeF nodeA
+	nodeG nodeA
+	nodeH nodeA
+	nodeI nodeA
+	nodeJ nodeA
+	nodeK nodeA
+	nodeL nodeA
+	nodeM nodeA
+	nodeN nodeA
+)
+
+// TestTypesThatReferToEachOther are looked at once each, and not by each way through them.
+func TestTypesThatReferToEachOther(t *testing.T) {
+	t.Parallel()
+	require.False(t, mayHaveMaps(reflect.TypeFor[*nodeA]()))
+	require.True(t, mayHaveMaps(reflect.TypeFor[struct {
+		A nodeA
+		B []map[string]nodeA
+	}]()))
+}
