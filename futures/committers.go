@@ -54,6 +54,7 @@ func (q *committers) submit(ctx context.Context, s fdbmodel.Submission) (*Future
 		defer q.next()
 		return q.submitOne(ctx, s)
 	}
+	detach(&s) // the transaction may go on when ctx has ended
 	call := &submitCall{submission: s, done: make(chan struct{})}
 	q.queue = append(q.queue, call)
 	q.mu.Unlock()

@@ -31,10 +31,11 @@ type heldStore struct {
 	open    chan struct{}
 	answers bool
 
-	mu      sync.Mutex
-	begun   int
-	held    int
-	commits int
+	mu        sync.Mutex
+	conflicts int // so many of the next commits fail
+	begun     int
+	held      int
+	commits   int
 }
 
 func hold(db kv.Database) *heldStore { return &heldStore{Database: db, open: make(chan struct{})} }
@@ -81,6 +82,13 @@ func (t *heldTx) Commit(ctx context.Context) (kv.Committed, error) {
 	case <-h.open:
 	case <-ctx.Done():
 		return kv.Committed{}, fmt.Errorf("%w: %w", kv.ErrUnknownResult, ctx.Err())
+	}
+	h.mu.Lock()
+	fails := h.conflicts > 0
+	h.conflicts--
+	h.mu.Unlock()
+	if fails {
+		return kv.Committed{}, kv.ErrConflict
 	}
 	return t.Tx.Commit(ctx)
 }
@@ -234,6 +242,36 @@ func TestSubmitEndsWithItsContext(t *testing.T) {
 		close(store.open)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, kv.ErrUnknownResult, "it was under way")
+	})
+}
+
+// TestASubmitThatWasGivenUpIsAsItWas: its transaction may go on when the caller uses the memory again.
+func TestASubmitThatWasGivenUpIsAsItWas(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := hold(newBubble())
+		c := newClient(t, store)
+		ctx, cancel := context.WithCancel(context.Background())
+		args := []byte("as it was")
+		errs, wait := submitAll(t, ctx, c, store, []futures.Task{{Function: "go:upper", Key: "one", Args: args}})
+		store.open <- struct{}{} // a committer is free, and takes it
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		require.ErrorIs(t, errs[0], kv.ErrUnknownResult)
+		copy(args, "used again")
+		store.conflicts = futures.MaxCommitters
+		close(store.open)
+		wait()
+		id := c.Cluster().IDOf("one")
+		again, err := c.Submit(context.Background(), futures.Task{Function: "go:upper", Key: "one", Args: []byte("as it was")})
+		require.NoError(t, err)
+		require.Equal(t, id, again.ID())
+		row, err := c.Cluster().Get(context.Background(), id)
+		require.NoError(t, err)
+		stored, err := c.Cluster().Args(context.Background(), id, row.Spec)
+		require.NoError(t, err)
+		require.Equal(t, "as it was", string(stored))
 	})
 }
 

@@ -1,11 +1,9 @@
 package futures
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -167,22 +165,6 @@ func Send(ctx context.Context, t Task) (ID, error) {
 		return ID{}, err
 	}
 	return subs[0].ID, turn.Submit(subs)
-}
-
-// detach gives a submission memory of its own.
-func detach(s *fdbmodel.Submission) {
-	s.Args, s.Inputs = bytes.Clone(s.Args), slices.Clone(s.Inputs)
-	spec := &s.Spec
-	spec.Argv, spec.Env, spec.Trace = slices.Clone(spec.Argv), maps.Clone(spec.Env), maps.Clone(spec.Trace)
-	spec.Requirements.Labels = maps.Clone(spec.Requirements.Labels)
-	if s.Unique != nil {
-		unique := *s.Unique
-		s.Unique = &unique
-	}
-	if spec.Growth != nil {
-		growth := *spec.Growth
-		spec.Growth = &growth
-	}
 }
 
 // Remind is Send for a call that is due after d, and the only one of its name that waits: a later one

@@ -1,8 +1,11 @@
 package futures
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -183,6 +186,22 @@ func (c *Client) writeAhead(ctx context.Context, s *fdbmodel.Submission) error {
 	ref, err := c.cluster.PutArgs(ctx, s.ID, s.Args)
 	s.Args, s.Spec.ArgsRef = nil, &ref
 	return err
+}
+
+// detach gives a submission memory of its own.
+func detach(s *fdbmodel.Submission) {
+	s.Args, s.Inputs = bytes.Clone(s.Args), slices.Clone(s.Inputs)
+	spec := &s.Spec
+	spec.Argv, spec.Env, spec.Trace = slices.Clone(spec.Argv), maps.Clone(spec.Env), maps.Clone(spec.Trace)
+	spec.Requirements.Labels = maps.Clone(spec.Requirements.Labels)
+	if s.Unique != nil {
+		unique := *s.Unique
+		s.Unique = &unique
+	}
+	if spec.Growth != nil {
+		growth := *spec.Growth
+		spec.Growth = &growth
+	}
 }
 
 // prepare opens the mailbox that notices go to, unless none are wanted.

@@ -135,8 +135,8 @@ type Options struct {
 	// policy of the cluster holds as well. MaxPriority has no effect: only the
 	// cluster's does. Defaults to no limits.
 	Policy layout.Policy
-	// Middleware is around every call of a function, Go or WASM, the first one
-	// outermost. FunctionMiddleware is within it, around the calls of functions by
+	// Middleware is around every call of a function, Go or WASM, but for those with many
+	// futures of a lane, the first one outermost. FunctionMiddleware is within it, around the calls of functions by
 	// the names that futures have, such as go:resize, wasm:CID or wasm:CID/METHOD.
 	// Default to none.
 	Middleware         []Middleware
