@@ -264,7 +264,8 @@ func TestASubmitThatWasGivenUpIsAsItWas(t *testing.T) {
 		close(store.open)
 		wait()
 		id := c.Cluster().IDOf("one")
-		again, err := c.Submit(context.Background(), futures.Task{Function: "go:upper", Key: "one", Args: []byte("as it was")})
+		again, err := c.Submit(context.Background(),
+			futures.Task{Function: "go:upper", Key: "one", Args: []byte("as it was")})
 		require.NoError(t, err)
 		require.Equal(t, id, again.ID())
 		row, err := c.Cluster().Get(context.Background(), id)

@@ -143,7 +143,8 @@ func TestWhatMiddlewareChanges(t *testing.T) {
 	leavesOut := wrap(func(Call, context.Context, []byte) ([]byte, error) { return []byte("cached"), nil })
 	w := b.start(Options{
 		Slots: 1, Modules: modules, FunctionMiddleware: map[string][]Middleware{
-			"go:permanent": permanent, "go:rescued": rescue, "go:halfway": rescue, "go:panics": panics, "go:cached": leavesOut, "go:twice": twice,
+			"go:permanent": permanent, "go:rescued": rescue, "go:halfway": rescue, "go:panics": panics,
+			"go:cached": leavesOut, "go:twice": twice,
 			module + "/permanent": permanent, module + "/fails": rescue, module + "/panics": panics,
 			module + "/cached": leavesOut, module: twice, "go:made": {func(Call) Call { panic("made") }},
 		},
@@ -152,7 +153,8 @@ func TestWhatMiddlewareChanges(t *testing.T) {
 		"halfway": halfway,
 	})
 	results := map[string]string{
-		"go:rescued": "rescued: flaky", "go:halfway": "rescued: flaky", "go:cached": "cached", "go:twice": "written hello",
+		"go:rescued": "rescued: flaky", "go:halfway": "rescued: flaky",
+		"go:cached": "cached", "go:twice": "written hello",
 		module + "/fails": "rescued: exit: exit 3", module + "/cached": "cached", module: "hello",
 	}
 	failures := map[string]layout.FailureKind{

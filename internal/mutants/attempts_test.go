@@ -59,7 +59,8 @@ func attemptMutants() []mutant {
 		{name: "a second call appends to the result of the first", file: "workers/middleware.go", by: workers,
 			old: "\t\tj.dropWritten()\n\t\tj.dropTurn()\n",
 			new: "\t\tj.dropTurn()\n"},
-		{name: "half of a result counts beside what middleware makes of a failure", file: "workers/middleware.go", by: workers,
+		{name: "half of a result counts beside what middleware makes of a failure", file: "workers/middleware.go",
+			by:  workers,
 			old: "if err == nil && failed {", new: "if false {"},
 	}
 }
