@@ -115,7 +115,10 @@ func TestAForkOfTooManySteps(t *testing.T) {
 		require.NoError(t, err)
 	}
 	end(s, &f, &layout.Exception{Kind: layout.KindError})
-	require.ErrorIs(t, forked(s, forks.Request{Source: id}).Err, fdbmodel.ErrTooLarge)
+	refused := forked(s, forks.Request{Source: id})
+	require.ErrorIs(t, refused.Err, fdbmodel.ErrTooLarge)
+	_, err := s.C.Get(s.Ctx, refused.ID)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound, "nothing was made")
 	made := fork(s, forks.Request{Source: id, From: forks.FromStep("1700")})
 	all, err := steps.Of(s.C).List(s.Ctx, made)
 	require.NoError(t, err)

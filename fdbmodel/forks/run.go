@@ -248,7 +248,10 @@ func (f *Forks) plan(ctx context.Context, tx kv.Tx, r *Request, answer *Made) (*
 	if p.submission, err = f.submission(ctx, tx, &source, r, &of); err != nil {
 		return nil, err
 	}
-	return p, p.measure(f.keys)
+	if err := p.measure(f.keys); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // recognise completes the answer for an id that is in use.
