@@ -5,6 +5,7 @@ package batches
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -286,10 +287,14 @@ func (s *Batches) Items(ctx context.Context, batch string, from, count int) ([]l
 }
 
 // Drop removes the record and the chunks of a batch whose items no longer
-// exist. An unknown commit is retried and harmless.
+// exist. It returns fdbmodel.ErrNotFound. An unknown commit is retried; a batch that is gone by then
+// was removed.
 func (s *Batches) Drop(ctx context.Context, id string) error {
 	_, err := s.cluster.Transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		b, err := s.read(ctx, tx, id)
+		if errors.Is(err, fdbmodel.ErrNotFound) && tx.MaybeCommitted {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -47,5 +47,14 @@ func TestUnknownResults(t *testing.T) {
 			require.True(s.T, batches.IsBuried(&b))
 			require.ErrorIs(s.T, records.Finish(s.Ctx, "b", "here"), fdbmodel.ErrIDInUse, "nobody makes it again")
 		},
+		"futura-batch is removed": func(s *modeltest.Stage, strike func()) {
+			records := batches.Of(s.C)
+			require.NoError(s.T, records.Create(s.Ctx, &layout.BatchRecord{ID: "b", Queue: layout.DefaultQueue,
+				Template: []byte("{}"), Maker: "here"}))
+			strike()
+			require.NoError(s.T, records.Drop(s.Ctx, "b"))
+			s.Faults.Flush()
+			require.ErrorIs(s.T, records.Drop(s.Ctx, "b"), fdbmodel.ErrNotFound)
+		},
 	})
 }
