@@ -212,18 +212,27 @@ func (l *Schedules) planOf(ctx context.Context, tx kv.Tx, before *Schedule, now 
 	return after, takeLine(&after, open), nil
 }
 
-// isRunning reports whether the last future of a schedule is not over. A future that
-// can't be read counts as over.
+// isRunning reports whether one of the last futures of a schedule is not over, also of those that
+// were asked for. A future that can't be read counts as over.
 func (l *Schedules) isRunning(ctx context.Context, tx kv.Tx, state *State) (bool, error) {
-	last := state.Last()
-	if last == nil {
-		return false, nil
+	var ids []layout.ID
+	for i := range state.Runs {
+		if id := state.Runs[i].ID; !id.IsZero() {
+			ids = append(ids, id)
+		}
 	}
-	row, found, err := read.Record(tx.Snapshot(), layout.Keyspace(l.keys), last.ID).Wait(ctx)
-	if layout.IsUnreadable(err) {
-		return false, nil
+	keys := layout.Keyspace(l.keys)
+	for _, p := range read.Rows(tx.Snapshot(), keys, ids, keys.Spec) {
+		row, found, err := p.Wait(ctx)
+		switch {
+		case layout.IsUnreadable(err):
+		case err != nil:
+			return false, err
+		case found && row.Spec != nil && !row.State().Terminal():
+			return true, nil
+		}
 	}
-	return found && row.Spec != nil && !row.State().Terminal(), err
+	return false, nil
 }
 
 // takeDue puts the times that are due in line, and sets the next time. Those that

@@ -16,7 +16,8 @@ const (
 	MissedCatchUp = "catch-up" // the last ones fire, up to CatchUp
 )
 
-// What happens at a time of a schedule while its former future is not over.
+// What happens at a time of a schedule while a former future is not over, of the last ones and of those that
+// were asked for.
 const (
 	OverlapAllow = "allow" // both run
 	OverlapSkip  = "skip"  // the time is skipped

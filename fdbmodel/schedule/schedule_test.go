@@ -231,6 +231,25 @@ func TestTheOldestTimesGiveWay(t *testing.T) {
 	require.Empty(t, s.Problems())
 }
 
+// TestTheFuturesOfAScheduleStayApart has one that was asked for be over before the one of a time.
+func TestTheFuturesOfAScheduleStayApart(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	put(s, func(r *schedule.Record) { r.Overlap = schedule.OverlapQueue })
+	require.Equal(t, 1, fire(s))
+	running := s.Claim(s.Worker)
+	asked, err := schedule.Of(s.C).Trigger(s.Ctx, "report")
+	require.NoError(t, err)
+	_, _, err = s.C.Cancel(s.Ctx, asked, "")
+	require.NoError(t, err)
+	s.Clock.Advance(time.Hour)
+	require.Zero(t, fire(s), "the one of the first time still runs")
+	require.Len(t, stateOf(s).Line, 1)
+	done := fdbmodel.Completion{Future: &running[0], Result: &layout.Result{}}
+	require.Equal(t, fdbmodel.Applied, s.Finish(s.Worker, done))
+	require.Equal(t, 1, fire(s))
+}
+
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[string]struct{ open, skipped, after int }{
