@@ -1,6 +1,8 @@
 package maintenance_test
 
 import (
+	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,4 +37,27 @@ func TestABadKeyHoldsUpNoSweep(t *testing.T) {
 		cursor, all = next, all+removed
 	}
 	require.Equal(t, 1, all)
+}
+
+// TestAllSessionsAreFound has more of them in a shard than one transaction reads, and a bad key before them.
+func TestAllSessionsAreFound(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	keys := s.C.Keys()
+	want := map[layout.SessionID][]byte{}
+	_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(append(keys.Shard(0, layout.SubSessions), 0x01), []byte("bad"))
+		for n := 0; len(want) < 2001; n++ {
+			session := layout.SessionID(fmt.Sprintf("session-%d", n))
+			if key := keys.Session(session); bytes.HasPrefix(key, keys.Shard(0, layout.SubSessions)) {
+				want[session] = []byte{byte(n)}
+				tx.Set(key, want[session])
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	found, err := maintenance.Of(s.C).Sessions(s.Ctx)
+	require.NoError(t, err)
+	require.Equal(t, want, found)
 }

@@ -3,7 +3,6 @@ package sessions
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -17,41 +16,47 @@ type Store interface {
 	Keys() layout.Keyspace
 }
 
-// page is the maximum number of sessions read from a shard at once.
+// page is the maximum number of sessions that one transaction reads: one read after the other.
 const page = 1000
 
 // All returns the sessions that have a record, mail or a wake key, with their records, which
-// change while the sessions are alive. The record is nil for a session without one.
+// change while the sessions are alive. The record is nil for a session without one. Many are read at several versions.
+// Keys that can't be read are left out.
 func All(ctx context.Context, s Store) (map[layout.SessionID][]byte, error) {
 	all, keys := map[layout.SessionID][]byte{}, s.Keys()
 	for shard := range keys.Shards {
-		err := s.View(ctx, func(tx kv.Attempt) error {
-			for _, sub := range []string{layout.SubSessions, layout.SubMailbox, layout.SubWake} {
-				if err := add(ctx, tx.Snapshot(), keys.Shard(shard, sub), sub == layout.SubSessions, all); err != nil {
+		for _, sub := range []string{layout.SubSessions, layout.SubMailbox, layout.SubWake} {
+			prefix := keys.Shard(shard, sub)
+			for rest := kv.Prefix(prefix); !rest.Empty(); {
+				var next []byte
+				err := s.View(ctx, func(tx kv.Attempt) (err error) {
+					next, err = add(ctx, tx.Snapshot(), rest, len(prefix), sub == layout.SubSessions, all)
 					return err
+				})
+				if err != nil {
+					return nil, err
 				}
+				rest.Begin = next
 			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func add(ctx context.Context, tx kv.Reader, prefix []byte, records bool, all map[layout.SessionID][]byte) error {
-	r := kv.Prefix(prefix)
+// add adds the first sessions of a range, and returns where the others begin.
+func add(ctx context.Context, tx kv.Reader, r kv.Range, skip int, records bool, all map[layout.SessionID][]byte,
+) (next []byte, err error) {
 	for range page {
 		first, err := tx.GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
 		if err != nil || len(first.Items) == 0 {
-			return err
+			return r.End, err
 		}
 		item := first.Items[0]
-		rest := tuple.NewReader(item.Key[len(prefix):])
+		rest := tuple.NewReader(item.Key[skip:])
 		session := layout.SessionID(rest.Text())
-		if err := rest.Err(); err != nil {
-			return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
+		if rest.Err() != nil { // an audit reports it
+			r.Begin = kv.After(item.Key)
+			continue
 		}
 		if records {
 			all[session] = item.Value
@@ -60,7 +65,7 @@ func add(ctx context.Context, tx kv.Reader, prefix []byte, records bool, all map
 		}
 		r.Begin = kv.AfterPrefix(item.Key[:len(item.Key)-len(rest.Rest())])
 	}
-	return nil
+	return r.Begin, nil
 }
 
 // Drop removes a session with its mail. Its futures stay, and so do their results. An unknown
