@@ -164,7 +164,7 @@ func admitsMore(was, k *layout.LaneKind) bool {
 
 // RemoveKind removes the settings of a kind of lanes, and the pauses of its lanes. It
 // returns ErrNotFound, and ErrInUse while lanes of the kind have admitted futures or
-// others in line, or while more than 1,000 lanes of a shard are paused. Futures
+// others in line, or while more than 1,000 lanes of a shard are paused or have used up their rate. Futures
 // of the kind that are blocked or delayed then get in line for lanes of width 1. An
 // unknown commit is retried; a kind that is gone by then was removed.
 func (l *Lanes) RemoveKind(ctx context.Context, name string) error {
@@ -184,8 +184,8 @@ func (l *Lanes) RemoveKind(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		for _, lane := range idle {
-			tx.Clear(lane)
+		for _, key := range idle {
+			tx.Clear(key)
 		}
 		tx.Clear(key)
 		return nil
@@ -197,7 +197,7 @@ func (l *Lanes) RemoveKind(ctx context.Context, name string) error {
 const maxIdleLanes = 1000
 
 // requireNoLanes returns ErrInUse if a kind has lanes with futures, and else the keys of
-// those that are only paused.
+// those that are only paused, or have used up their rate.
 func (l *Lanes) requireNoLanes(ctx context.Context, tx kv.Reader, name, before string) (idle [][]byte, err error) {
 	pages := make([]kv.Pending[kv.Page], l.keys.Shards)
 	for shard := range pages {
@@ -210,8 +210,8 @@ func (l *Lanes) requireNoLanes(ctx context.Context, tx kv.Reader, name, before s
 			return nil, err
 		}
 		if page.More && len(page.Items) >= maxIdleLanes {
-			return nil, fmt.Errorf("kind of lanes %s: %w: more than %d of its lanes are paused: resume them before %s", name,
-				fdbmodel.ErrInUse, maxIdleLanes, before)
+			return nil, fmt.Errorf("kind of lanes %s: %w: more than %d of its lanes are paused, or have used up their rate: "+
+				"resume them, or wait, before %s", name, fdbmodel.ErrInUse, maxIdleLanes, before)
 		}
 		for _, item := range page.Items {
 			var r layout.LaneRecord
@@ -220,7 +220,7 @@ func (l *Lanes) requireNoLanes(ctx context.Context, tx kv.Reader, name, before s
 			}
 			key := layout.ParseKey(item.Key)
 			lane := layout.Lane{Kind: name, Key: key.Text("key")}
-			line := kv.Page{} // a paused lane does not notice that its line is empty
+			line := kv.Page{} // a lane that is paused, or waits for its rate, does not notice that its line is empty
 			if r.Empty() && r.Lined {
 				if line, err = tx.GetRange(l.keys.InLine(lane), kv.RangeOptions{Limit: 1}).Wait(ctx); err != nil {
 					return nil, err
@@ -230,7 +230,9 @@ func (l *Lanes) requireNoLanes(ctx context.Context, tx kv.Reader, name, before s
 				return nil, fmt.Errorf("lane %v: %w: end what it has admitted and in line before %s", lane,
 					fdbmodel.ErrInUse, before)
 			}
-			idle = append(idle, item.Key)
+			if idle = append(idle, item.Key); r.Due != 0 {
+				idle = append(idle, l.keys.LaneDue(lane, r.Due))
+			}
 		}
 	}
 	return idle, nil

@@ -89,3 +89,23 @@ func TestUnknownResultsOfLanesInACallersTransaction(t *testing.T) {
 	}
 	modeltest.PlayUnknown(t, plays)
 }
+
+// TestLanesThatHaveOnlyUsedTheirRateAreRemoved with their kind, and keep no total width from being set.
+func TestLanesThatHaveOnlyUsedTheirRateAreRemoved(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Rate: 1, Every: 24 * time.Hour})
+	first := s.submit("used")
+	waits := s.submit("used")
+	require.Equal(t, []layout.ID{first}, s.end())
+	require.ErrorIs(t, s.L.RemoveKind(s.Ctx, "k"), fdbmodel.ErrInUse, "one is in line")
+	_, _, err := s.C.Cancel(s.Ctx, waits, "")
+	require.NoError(t, err)
+	require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{Rate: 1, Every: 24 * time.Hour, Total: 3}))
+	s.check()
+	require.NoError(t, s.L.RemoveKind(s.Ctx, "k"))
+	s.check()
+	require.NoError(t, s.L.SetKind(s.Ctx, "k", layout.LaneKind{}))
+	again := s.submit("used")
+	require.Equal(t, []layout.ID{again}, s.end())
+	s.check()
+}

@@ -223,8 +223,8 @@ func (r *LaneRecord) Idle(now int64) bool {
 	return r.Open == 0 && !r.Lined && !r.Paused && r.Due == 0 && !r.Turn && r.Spent <= now
 }
 
-// Empty reports whether no future is admitted, and none in line has an admission coming.
-func (r *LaneRecord) Empty() bool { return r.Open == 0 && r.Due == 0 && !r.Turn }
+// Empty reports whether no future is admitted, and the lane waits for no turn. Futures may be in line.
+func (r *LaneRecord) Empty() bool { return r.Open == 0 && !r.Turn }
 
 // LaneTotal counts what is admitted over all lanes of a kind that has a total width.
 type LaneTotal struct {
