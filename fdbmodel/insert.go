@@ -75,12 +75,9 @@ func (ins *inserting) insert(ctx context.Context, i int) error {
 		ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, place: layout.PlaceOf(&row),
 	}
 	if earlier := ins.seen[s.ID]; earlier != nil {
+		err := ins.answerSame(ctx, ins.w.Tx, earlier, s, answer)
 		answer.Existed = true
-		if differs := unique.OtherWork(earlier.Spec, row.Spec); differs != "" {
-			return errIDInUse(s, differs)
-		}
-		answer.Differs = s.otherThan(earlier, layout.Millis(ins.clock.Now()))
-		return nil
+		return err
 	}
 	ins.seen[s.ID] = &row
 	if (s.chosen || ins.look) && !ins.fresh {
@@ -93,10 +90,12 @@ func (ins *inserting) insert(ctx context.Context, i int) error {
 				return err
 			}
 			ins.asked.inputs.Made(&old)
+			ins.seen[s.ID] = &old
 			return nil
 		}
 	}
 	if other, err := ins.resolveName(ctx, i); err != nil || other {
+		delete(ins.seen, s.ID) // it is not made
 		return err
 	}
 	if err := ins.asked.require(ctx, i, s); err != nil {

@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -84,7 +85,7 @@ func (ins *inserting) resolveName(ctx context.Context, i int) (bool, error) {
 	}
 	name := s.Spec.Unique.Name
 	if first, taken := names.Taken(name); taken {
-		return ins.resolveTwice(first, i)
+		return ins.resolveTwice(ctx, first, i)
 	}
 	// The submission's own id may have the name too: of a future that was removed.
 	other, err := ins.w.holderOf(ctx, name, layout.ID{}, names.Asked(name))
@@ -116,13 +117,15 @@ func (ins *inserting) resolveName(ctx context.Context, i int) (bool, error) {
 // resolveTwice resolves the name of submission i, which an earlier one of the same transaction has taken, and may have
 // ended with. One that waits is replaced, as that of an earlier transaction is, unless it is in line or others of the
 // call take its result: those would be left without an input.
-func (ins *inserting) resolveTwice(first, i int) (bool, error) {
+func (ins *inserting) resolveTwice(ctx context.Context, first, i int) (bool, error) {
 	s, earlier, answer := &ins.subs[i], &ins.answers[first], &ins.answers[i]
 	row := ins.seen[ins.subs[first].ID]
 	holder := unique.Holder{Record: *layout.UniqueOf(row.Spec), Row: row}
-	differs := unique.OtherWork(row.Spec, &s.Spec)
+	differs, err := ins.otherThan(ctx, ins.w.Tx, row, s)
 	taken := row.Dependants || slices.Contains(layout.UnpackIDs(s.Spec.Inputs), row.ID)
 	switch {
+	case err != nil:
+		return false, err
 	case !holder.Holds(ins.w.Now):
 		ins.takeName(i)
 		return false, nil
@@ -204,12 +207,8 @@ func errIDInUse(s *Submission, differs string) error {
 // answerSame answers with the existing future. It returns ErrIDInUse if s describes another one.
 func (c *Cluster) answerSame(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission, answer *Submitted,
 ) error {
-	differs, err := c.otherThan(ctx, tx, old, s)
-	if err != nil {
-		return err
-	}
-	if differs != "" {
-		return errIDInUse(s, differs)
+	if differs, err := c.otherThan(ctx, tx, old, s); err != nil || differs != "" {
+		return cmp.Or(err, errIDInUse(s, differs))
 	}
 	answer.Existed, answer.State, answer.place = s.chosen, old.State(), layout.PlaceOf(old)
 	answer.Differs = s.otherThan(old, layout.Millis(c.clock.Now()))

@@ -1,6 +1,7 @@
 package names_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -168,4 +169,45 @@ func TestSendsOfTwoAttemptsWithOneName(t *testing.T) {
 		require.Contains(t, row.Exception.Message, "future "+sent[0].String()+" (ready) has the key")
 		s.RequireSound()
 	}
+}
+
+// TestAnIDTwiceInOneCall answers each task with a future that exists, and refuses other content.
+func TestAnIDTwiceInOneCall(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	back := unique(fdbmodel.Unique{OnConflict: fdbmodel.ConflictReturn})
+	holder := s.Submit(back)
+	same := func(sub *fdbmodel.Submission) { back(sub); sub.Key, sub.Args = "same", nil }
+	got, err := together(s, same, same)
+	require.NoError(t, err)
+	for _, one := range got {
+		require.Equal(t, holder, one.ID, "the future of the key is not made")
+		require.True(t, one.Existed)
+	}
+
+	old := func(sub *fdbmodel.Submission) { sub.Key, sub.Args = "old", nil }
+	id := s.Submit(old)
+	_, _, err = s.C.Cancel(s.Ctx, id, "")
+	require.NoError(t, err)
+	got, err = together(s, old, old)
+	require.NoError(t, err)
+	require.Equal(t, []layout.State{layout.Failed, layout.Failed}, []layout.State{got[0].State, got[1].State})
+
+	large := func(b byte) fdbmodel.Submission {
+		return fdbmodel.Submission{Key: "large", Spec: layout.Spec{Function: "go:f"},
+			Args: bytes.Repeat([]byte{b}, layout.MaxArgsInKey)}
+	}
+	_, err = s.C.Submit(s.Ctx, []fdbmodel.Submission{large(1), large(2)})
+	require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
+	one, other := large(1), large(2)
+	one.Key, other.Key = "", ""
+	one.Unique = &fdbmodel.Unique{Key: "large", OnConflict: fdbmodel.ConflictReturn}
+	other.Unique = one.Unique
+	got, err = s.C.Submit(s.Ctx, []fdbmodel.Submission{one, other})
+	require.NoError(t, err)
+	require.Equal(t, "arguments", got[1].Differs)
+	got, err = s.C.Submit(s.Ctx, []fdbmodel.Submission{large(1), large(1)})
+	require.NoError(t, err)
+	require.Equal(t, []bool{false, true}, []bool{got[0].Existed, got[1].Existed})
+	s.RequireSound()
 }
