@@ -217,7 +217,7 @@ type Listed struct {
 const MaxList = 1000
 
 // List returns up to limit forks of a future behind one of them, in the order of their ids, and the
-// last one if there may be more. It returns ErrNotFound. Forks that were removed are left out.
+// last one if there may be more. It returns ErrNotFound. Forks that were removed, or can't be read, are left out.
 func (f *Forks) List(ctx context.Context, source, behind layout.ID, limit int,
 ) (all []Listed, last layout.ID, err error) {
 	if limit <= 0 || limit > MaxList {
@@ -249,10 +249,10 @@ func (f *Forks) List(ctx context.Context, source, behind layout.ID, limit int,
 		}
 		for i := range asked {
 			row, _, err := asked[i].Wait(ctx)
-			if err != nil {
+			if err != nil && !layout.IsUnreadable(err) {
 				return err
 			}
-			if row.Spec != nil && row.Spec.Fork != nil {
+			if err == nil && row.Spec != nil && row.Spec.Fork != nil {
 				all = append(all, Listed{row.ID, *row.Spec.Fork, row.State(), time.UnixMilli(row.Spec.SubmittedAt)})
 			}
 			if page.More {
