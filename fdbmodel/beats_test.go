@@ -151,3 +151,18 @@ func TestAHeartbeatReadsCancelsAlone(t *testing.T) {
 	require.Equal(t, []fdbmodel.BeatAnswer{{}}, answers)
 	require.Equal(t, id, s.Claim(workers[0])[0].ID)
 }
+
+// TestABadKeyHidesNoWorker puts one before the keys of all.
+func TestABadKeyHidesNoWorker(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	before, err := s.C.Workers(s.Ctx)
+	require.NoError(t, err)
+	require.Len(t, before, 1)
+	for shard := range s.C.Config().Shards {
+		s.Store(append(s.C.Keys().Shard(shard, layout.SubWorkers), 0x01), []byte("bad"))
+	}
+	after, err := s.C.Workers(s.Ctx)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
