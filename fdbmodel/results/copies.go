@@ -76,7 +76,8 @@ func (r *Results) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 }
 
 // AddCopy says that a worker has a copy of the result of a future, as it was
-// read; alone removes all others, whose workers drop what they have. It returns
+// read; alone removes all others, whose workers drop what they have. Those of workers that are dead or have left are
+// removed in any case. It returns
 // fdbmodel.ErrTransition if the future has another result by now, or has 64 copies, fdbmodel.ErrReaped, and
 // ErrHolderGone after StopHolding. An unknown commit is retried, and adds the copy once.
 func (r *Results) AddCopy(ctx context.Context, worker layout.WorkerID, id layout.ID, token layout.Token, alone bool,
@@ -98,20 +99,22 @@ func (r *Results) AddCopy(ctx context.Context, worker layout.WorkerID, id layout
 		if err != nil {
 			return err
 		}
-		has := false
+		has, others := false, 0
 		for i := range copies {
 			switch {
 			case copies[i].Worker == worker:
 				has = true
-			case alone, !copies[i].Alive && copies[i].Away != 0:
+			case alone || !copies[i].Alive:
 				tx.Clear(copies[i].Key)
+			default:
+				others++
 			}
 		}
 		if info.Leaving {
 			return fmt.Errorf("worker %s: %w: it stops", worker, ErrHolderGone)
 		}
-		if !has && !alone && len(copies) >= read.MaxCopies {
-			return fmt.Errorf("future %s has %d copies of its result: clone is %w", id, len(copies), fdbmodel.ErrTransition)
+		if !has && others >= read.MaxCopies {
+			return fmt.Errorf("future %s has %d copies of its result: clone is %w", id, others, fdbmodel.ErrTransition)
 		}
 		if !has {
 			set := &index.Set{Keys: r.keys, Tx: tx, Now: layout.Millis(r.cluster.Now())}

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/results"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -219,4 +220,39 @@ func TestObjectsAreNotValues(t *testing.T) {
 	_, err := s.Worker.Finish(s.Ctx, []fdbmodel.Completion{{Future: &f[0],
 		Result: &layout.Result{Object: "h", Value: []byte("v")}}})
 	require.ErrorIs(t, err, layout.ErrBadSpec)
+}
+
+// TestCopiesOfDeadWorkersKeepNoOthersAway has as many of them as a result may have.
+func TestCopiesOfDeadWorkersKeepNoOthersAway(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Object()
+	require.Equal(t, 1, s.EndAll(modeltest.KeepObject))
+	info := s.Info()
+	info.Address = ""
+	var others []*fdbmodel.Registration
+	for range read.MaxCopies - 1 {
+		other, err := s.C.Register(s.Ctx, info)
+		require.NoError(t, err)
+		require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, other.ID(), id, s.Token(id), false))
+		others = append(others, other)
+	}
+	last, err := s.C.Register(s.Ctx, info)
+	require.NoError(t, err)
+	err = results.Of(s.C).AddCopy(s.Ctx, last.ID(), id, s.Token(id), false)
+	require.ErrorIs(t, err, fdbmodel.ErrTransition)
+	members, err := s.C.Workers(s.Ctx)
+	require.NoError(t, err)
+	for i := range members {
+		if m := &members[i]; m.ID == others[0].ID() {
+			dead, err := s.C.DeclareDead(s.Ctx, m.ID, m.Beat)
+			require.NoError(t, err)
+			require.True(t, dead)
+		}
+	}
+	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, last.ID(), id, s.Token(id), false))
+	copies, err := results.Of(s.C).Copies(s.Ctx, id)
+	require.NoError(t, err)
+	require.Len(t, copies, read.MaxCopies)
+	s.RequireSound()
 }

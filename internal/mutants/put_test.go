@@ -31,7 +31,7 @@ func putMutants() []mutant {
 			new: "false:"},
 		{name: "put: a transfer leaves the other copies", file: "fdbmodel/results/copies.go",
 			by:  suites{{of: "fdbmodel/results", run: "TestCopies"}},
-			old: "case alone, !copies[i].Alive",
+			old: "case alone || !copies[i].Alive",
 			new: "case !copies[i].Alive"},
 		{name: "put: a worker that stops takes more objects", file: "fdbmodel/results/copies.go",
 			by:  suites{{of: "fdbmodel/results", run: "TestPut|UnknownResultsOfObjects"}},
