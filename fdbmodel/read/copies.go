@@ -68,14 +68,17 @@ func (c *Copy) Awaited(now time.Time) time.Duration {
 }
 
 // Pins returns the pins of a future without those whose session has ended. They are
-// the caller's.
+// the caller's. A damaged record of them pins without sessions.
 func Pins(ctx context.Context, tx kv.Reader, k layout.Keyspace, row *layout.Row) (*layout.PinsRecord, error) {
 	live := &layout.PinsRecord{}
 	if row.Pins == nil {
 		return live, nil
 	}
 	for i, holder := range row.Pins.Holders {
-		session := layout.SessionID(row.Pins.Sessions[i])
+		session := layout.SessionID("")
+		if len(row.Pins.Sessions) == len(row.Pins.Holders) {
+			session = layout.SessionID(row.Pins.Sessions[i])
+		}
 		if session != "" {
 			value, err := tx.Get(k.Session(session)).Wait(ctx)
 			if err != nil {

@@ -141,3 +141,14 @@ func TestPinsThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, results.Of(s.C).Pin(s.Ctx, held, "p", ""), fdbmodel.ErrTransition)
 	s.RequireSound()
 }
+
+// TestDamagedPins have no text for the sessions of some holders.
+func TestDamagedPins(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	s.Store(s.C.Keys().State(id, layout.StatePins), layout.Encode(&layout.PinsRecord{Holders: []string{"a", "b"}}))
+	pins, err := results.Of(s.C).Pins(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, pins)
+}
