@@ -3,6 +3,7 @@ package lanes_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -168,5 +169,25 @@ func TestATransactionEndsFuturesTwice(t *testing.T) {
 		}
 		return nil
 	}))
+	s.check()
+}
+
+// TestLanesWaitForTheirTurnAndNotForTheRateOfAnother has a transaction of the caller free the slot of a total width by
+// replacing a future of a lane that has used up its rate.
+func TestLanesWaitForTheirTurnAndNotForTheRateOfAnother(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Width: 2, Total: 1, Rate: 1, Every: time.Hour})
+	u := &fdbmodel.Unique{Key: "u", OnConflict: fdbmodel.ConflictReplace}
+	s.submit("x", func(sub *fdbmodel.Submission) { sub.Unique = u })
+	waits := s.submit("y")
+	require.NoError(t, s.together(func(submit func(...fdbmodel.Submission) []fdbmodel.Submitted) error {
+		next := s.inLanes("x")[0]
+		ids, err := s.C.DrawIDs(1)
+		next.ID, next.Unique = ids[0], u
+		require.NotZero(t, submit(next)[0].Replaced)
+		return err
+	}))
+	s.admit()
+	require.Equal(t, []layout.ID{waits}, s.end())
 	s.check()
 }

@@ -419,12 +419,18 @@ func (a *admission) holdBack(l *state) {
 	k, r, now := &l.kind.Settings, &l.record, a.now.UnixMicro()
 	waits := r.Lined && !r.Paused && !k.Paused && !r.Turn && r.Open < k.Width && r.Called == 0
 	due := int64(0)
+	if l.again && r.Due != 0 { // for the others: by then it is held back again
+		a.Tx.Clear(a.Keys.LaneDue(l.lane, r.Due))
+		r.Due = 0
+	}
 	switch {
 	case r.Due != 0:
 		return
+	case l.again:
+		due = layout.Millis(a.now)
 	case waits && k.Rate > 0 && r.Spent > now, r.Open == 0 && !r.Lined && r.Spent > now:
 		due = (min(r.Spent, math.MaxInt64-999) + 999) / 1000
-	case l.again, waits && (len(l.line) > 0 || l.more || !l.skipped):
+	case waits && (len(l.line) > 0 || l.more || !l.skipped):
 		due = layout.Millis(a.now)
 	case waits:
 		due = layout.Millis(a.now.Add(unreadablePause))
