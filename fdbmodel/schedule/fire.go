@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -189,7 +190,9 @@ func (l *Schedules) moveOn(tx kv.Tx, before, after *Schedule) error {
 		return fmt.Errorf("next time %d: %w: it was %d, and only grows", after.State.Next, layout.ErrBadRecord,
 			before.State.Next)
 	}
-	l.write(tx, before, after)
+	if !reflect.DeepEqual(before, after) {
+		l.write(tx, before, after)
+	}
 	return nil
 }
 

@@ -250,6 +250,27 @@ func TestTheFuturesOfAScheduleStayApart(t *testing.T) {
 	require.Equal(t, 1, fire(s))
 }
 
+// TestATimeInLineWritesNothing while the former future runs: a janitor looks at it every second.
+func TestATimeInLineWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	put(s, func(r *schedule.Record) { r.Overlap = schedule.OverlapQueue })
+	fire(s)
+	s.Clock.Advance(time.Hour)
+	require.Zero(t, fire(s))
+	require.Len(t, stateOf(s).Line, 1)
+	version := func() (v kv.Version) {
+		require.NoError(t, s.C.View(s.Ctx, func(tx kv.Attempt) (err error) {
+			v, err = tx.ReadVersion(s.Ctx)
+			return err
+		}))
+		return v
+	}
+	before := version()
+	require.Zero(t, fire(s))
+	require.Equal(t, before, version())
+}
+
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[string]struct{ open, skipped, after int }{
