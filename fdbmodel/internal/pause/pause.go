@@ -94,6 +94,8 @@ func (a Asked) Wait(ctx context.Context) (*Seen, error) {
 type Known struct {
 	mu   sync.Mutex
 	seen atomic.Pointer[Seen]
+	// older is the first heartbeat since the last read that counted which has read at an older version.
+	older time.Time
 }
 
 // roomKey is the key of what a cluster knows to be paused.
@@ -107,14 +109,21 @@ func Of(cluster interface {
 }
 
 // Learn replaces what is known by what was read, unless that is older. It reports whether
-// something was resumed.
+// something was resumed. Heartbeats that read at older versions for longer than a transaction may last are of a
+// store that was restored from a backup: what they read counts.
 func (k *Known) Learn(seen *Seen) (resumed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := k.seen.Load()
 	if was != nil && seen.at < was.at {
-		return false
+		if k.older.IsZero() {
+			k.older = seen.Beat
+		}
+		if seen.Beat.IsZero() || seen.Beat.Sub(k.older) <= kv.TxLifetime {
+			return false
+		}
 	}
+	k.older = time.Time{}
 	k.seen.Store(seen)
 	return was != nil && slices.ContainsFunc(was.list, func(p Pause) bool { return !seen.has(p.What, p.Name) })
 }
