@@ -1,6 +1,7 @@
 package lanes_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -95,5 +96,26 @@ func TestAKindThatIsRemovedMeanwhileKeepsNoPause(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, k.Width)
 	require.False(t, k.Paused)
+	s.check()
+}
+
+// TestSettingsThatAreWrittenAreNoError whatever becomes of the admissions that they lead to: a janitor makes them.
+func TestSettingsThatAreWrittenAreNoError(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	s.submit("x")
+	s.submit("x")
+	ctx, cancel := context.WithCancel(s.Ctx)
+	commits := 0
+	s.Faults.FailNext(faultkv.Unavailable, func(tag string) bool {
+		if commits++; commits == 2 {
+			cancel()
+		}
+		return commits == 2
+	})
+	require.NoError(t, s.L.SetKind(ctx, "k", layout.LaneKind{Width: 2}))
+	require.Equal(t, 1, s.open("x"))
+	require.NoError(t, s.L.Sweep(s.Ctx))
+	require.Equal(t, 2, s.open("x"))
 	s.check()
 }
