@@ -136,8 +136,9 @@ func (w *simWorld) begin(store *embedded.Store) {
 		w.heads = append(w.heads, &simHead{w: w, id: fmt.Sprintf("H%d", n)})
 	}
 	for n := range 3 {
-		w.peers = append(w.peers, &simPeer{w: w, id: fmt.Sprintf("P%d", n), slots: 1 + w.draw(6), plain: n == 1,
-			stateless: w.draw(2) == 0, liar: n == 2 && w.options.Verify.on(), memory: embedded.OpenMemory(embedded.Options{})})
+		w.peers = append(w.peers, &simPeer{w: w, id: fmt.Sprintf("P%d", n), slots: 1 + w.draw(6),
+			stateless: w.draw(2) == 0, plain: n == 1 && !w.options.Verify.on(), // a liar and another one can't decide
+			liar: n == 2 && w.options.Verify.on(), memory: embedded.OpenMemory(embedded.Options{})})
 	}
 	for n := range w.draw(4) {
 		w.nodes = append(w.nodes, &simNode{w: w, id: fmt.Sprintf("N%d", n),

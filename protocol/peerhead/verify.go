@@ -77,7 +77,7 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 	h := m.peer.head
 	v := h.options.Verify
 	voters := append([]*member{m}, h.others([]*member{m}, c.Function, v.Peers-1)...)
-	if len(voters) < h.undecided.needs(c.ID, v) {
+	if !h.undecided.mayDecide(c.ID, v, voters) {
 		return workers.RemoteOutcome{}, errFewPeers
 	}
 	voting, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -121,7 +121,7 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 	}
 	stop()
 	if most+v.Peers-len(heard) >= v.Agree {
-		h.undecided.note(c.ID)
+		h.undecided.note(c.ID, heard)
 		return workers.RemoteOutcome{}, errFewPeers
 	}
 	h.undecided.forget(c.ID)
@@ -134,22 +134,26 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 		"%d peers ran it, and no %d of them agree on how it ended", len(heard), v.Agree)}, nil
 }
 
-// undecided are futures about which too few peers answered to decide.
+// undecided are futures about which too few peers answered to decide, with those that did.
 type undecided struct {
 	mu  sync.Mutex
-	ids map[layout.ID]bool
+	ids map[layout.ID][]PeerID
 }
 
 // maxUndecided is how many are remembered: one that is forgotten may be run by too few once more.
 const maxUndecided = 10_000
 
-func (u *undecided) note(id layout.ID) {
+func (u *undecided) note(id layout.ID, heard []vote) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ids == nil || len(u.ids) == maxUndecided {
-		u.ids = map[layout.ID]bool{}
+		u.ids = map[layout.ID][]PeerID{}
 	}
-	u.ids[id] = true
+	peers := make([]PeerID, len(heard))
+	for i := range heard {
+		peers[i] = heard[i].peer.id
+	}
+	u.ids[id] = peers
 }
 
 func (u *undecided) forget(id layout.ID) {
@@ -158,15 +162,14 @@ func (u *undecided) forget(id layout.ID) {
 	delete(u.ids, id)
 }
 
-// needs is how many peers have to be there for a future to be run: as many as have to agree, and all
-// once fewer could not decide.
-func (u *undecided) needs(id layout.ID, v Verify) int {
+// mayDecide reports whether peers are enough for a future to be run: as many as have to agree. Of one that could not be
+// decided, all, or one among them that has not answered yet: the same ones would say the same again.
+func (u *undecided) mayDecide(id layout.ID, v Verify, voters []*member) bool {
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ids[id] {
-		return v.Peers
-	}
-	return v.Agree
+	heard, noted := u.ids[id]
+	u.mu.Unlock()
+	isNew := func(voter *member) bool { return !slices.Contains(heard, voter.peer.id) }
+	return len(voters) >= v.Peers || len(voters) >= v.Agree && (!noted || slices.ContainsFunc(voters, isNew))
 }
 
 // lateVotes is for how long those who have not answered are heard when others have agreed.

@@ -115,6 +115,24 @@ func TestADisputeWaitsForAPeer(t *testing.T) {
 	})
 }
 
+// TestOneOfTwoComesBack and decides with the other one, which has answered before, what needs no third.
+func TestOneOfTwoComesBack(t *testing.T) {
+	inWorld(t, peerhead.Options{Verify: peerhead.Verify{Peers: 3, Agree: 2}}, func(w *world) {
+		w.join("one", 8)
+		two := w.join("two", 8, func(p *fakePeer) { p.takes = time.Hour })
+		ids := w.submit(3)
+		w.settle(10 * time.Second)
+		two.setAway(true)
+		w.settle(5 * time.Minute)
+		for _, row := range w.rows(ids) {
+			require.False(w, row.State().Terminal())
+		}
+		w.join("two", 8)
+		w.settle(10 * time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
 // TestALiarHasOneVoice though it offers something else while others are asked: its new membership is not asked too.
 func TestALiarHasOneVoice(t *testing.T) {
 	inWorld(t, peerhead.Options{Verify: peerhead.Verify{Peers: 3, Agree: 2}}, func(w *world) {
