@@ -76,8 +76,7 @@ func (r *Results) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 }
 
 // AddCopy says that a worker has a copy of the result of a future, as it was
-// read; alone removes all others, whose workers drop what they have. Those of workers that are dead or have left are
-// removed in any case. It returns
+// read; alone removes all others, whose workers drop what they have. One of a dead worker makes room for it. It returns
 // fdbmodel.ErrTransition if the future has another result by now, or has 64 copies, fdbmodel.ErrReaped, and
 // ErrHolderGone after StopHolding. An unknown commit is retried, and adds the copy once.
 func (r *Results) AddCopy(ctx context.Context, worker layout.WorkerID, id layout.ID, token layout.Token, alone bool,
@@ -100,21 +99,27 @@ func (r *Results) AddCopy(ctx context.Context, worker layout.WorkerID, id layout
 			return err
 		}
 		has, others := false, 0
+		var dead []byte // the copy of a worker that may yet come back for it
 		for i := range copies {
-			switch {
-			case copies[i].Worker == worker:
+			switch c := &copies[i]; {
+			case c.Worker == worker:
 				has = true
-			case alone || !copies[i].Alive:
-				tx.Clear(copies[i].Key)
+			case alone, !c.Alive && c.Away != 0:
+				tx.Clear(c.Key)
 			default:
-				others++
+				if others++; !c.Alive {
+					dead = c.Key
+				}
 			}
 		}
 		if info.Leaving {
 			return fmt.Errorf("worker %s: %w: it stops", worker, ErrHolderGone)
 		}
 		if !has && others >= read.MaxCopies {
-			return fmt.Errorf("future %s has %d copies of its result: clone is %w", id, others, fdbmodel.ErrTransition)
+			if dead == nil {
+				return fmt.Errorf("future %s has %d copies of its result: clone is %w", id, others, fdbmodel.ErrTransition)
+			}
+			tx.Clear(dead)
 		}
 		if !has {
 			set := &index.Set{Keys: r.keys, Tx: tx, Now: layout.Millis(r.cluster.Now())}
