@@ -44,12 +44,12 @@ var recorded = map[Bug]uint64{
 	"job done twice": 3, "jobs skipped": 3, "append forgotten": 8, "parked job lost": 3,
 	"overtaken in line": 6, "block without edges": 4, "member gathered twice": 11,
 	"step unfenced": 14, "slot leaked by a reaper": 2, "member lost with its bundle": 3,
-	"steps without conflicts": 14, "two leaders": 44, "bundle too heavy": 20,
+	"steps without conflicts": 14, "two leaders": 44, "bundle too heavy": 84,
 	"rebuild not counted": 2, "rebuild charged": 2, "wrong counter reset": 2, "copy not counted": 2,
-	"slots without conflicts": 2, "bundle too large": 4, "edges without conflicts": 5,
+	"slots without conflicts": 2, "bundle too large": 4, "edges without conflicts": 2,
 	"pause overlooked by bundles": 28, "place in line kept": 2, "record of the line kept": 2,
-	"unique name overlooked": 3, "transfer of one more": 2, "progress unfenced": 4, "turn lost": 2,
-	"width exceeded": 2,
+	"unique name overlooked": 3, "transfer of one more": 2, "progress unfenced": 3, "turn lost": 2,
+	"width exceeded": 2, "object of a dead worker": 2, "handed over to nobody": 2,
 }
 
 // bugSeeds returns the seeds that are to find a bug, in this order: those from the
