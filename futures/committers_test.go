@@ -252,14 +252,15 @@ func TestASubmitThatWasGivenUpIsAsItWas(t *testing.T) {
 		store := hold(newBubble())
 		c := newClient(t, store)
 		ctx, cancel := context.WithCancel(context.Background())
-		args := []byte("as it was")
-		errs, wait := submitAll(t, ctx, c, store, []futures.Task{{Function: "go:upper", Key: "one", Args: args}})
+		args, tags := []byte("as it was"), []string{"as-it-was"}
+		errs, wait := submitAll(t, ctx, c, store, []futures.Task{{Function: "go:upper", Key: "one", Args: args, Tags: tags}})
 		store.open <- struct{}{} // a committer is free, and takes it
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
 		require.ErrorIs(t, errs[0], kv.ErrUnknownResult)
 		copy(args, "used again")
+		tags[0] = "used-again"
 		store.conflicts = futures.MaxCommitters
 		close(store.open)
 		wait()
@@ -273,6 +274,7 @@ func TestASubmitThatWasGivenUpIsAsItWas(t *testing.T) {
 		stored, err := c.Cluster().Args(context.Background(), id, row.Spec)
 		require.NoError(t, err)
 		require.Equal(t, "as it was", string(stored))
+		require.Equal(t, []string{"as-it-was"}, row.Spec.Tags)
 	})
 }
 

@@ -193,7 +193,7 @@ func detach(s *fdbmodel.Submission) {
 	s.Args, s.Inputs = bytes.Clone(s.Args), slices.Clone(s.Inputs)
 	spec := &s.Spec
 	spec.Argv, spec.Env, spec.Trace = slices.Clone(spec.Argv), maps.Clone(spec.Env), maps.Clone(spec.Trace)
-	spec.Requirements.Labels = maps.Clone(spec.Requirements.Labels)
+	spec.Tags, spec.Requirements.Labels = slices.Clone(spec.Tags), maps.Clone(spec.Requirements.Labels)
 	if s.Unique != nil {
 		unique := *s.Unique
 		s.Unique = &unique
