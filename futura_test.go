@@ -95,8 +95,11 @@ func TestNodeThatCannotOpen(t *testing.T) {
 	require.ErrorContains(t, err, "slots")
 	_, err = futura.Open(ctx, store, futura.Function(greet.Bind(hello)), futura.Function(greet.Bind(hello)))
 	require.ErrorContains(t, err, "already")
-	_, err = futura.Open(ctx, store, futura.Bundle("greet", nil), futura.Function(greet.Bind(hello)))
+	members := func(context.Context, string, []workers.Member) ([]workers.MemberEnd, error) { return nil, nil }
+	_, err = futura.Open(ctx, store, futura.Bundle("greet", members), futura.Function(greet.Bind(hello)))
 	require.ErrorContains(t, err, "already")
+	_, err = futura.Open(ctx, store, futura.Bundle("greet", nil))
+	require.ErrorContains(t, err, "nil")
 	node, err := futura.Open(ctx, store)
 	require.NoError(t, err, "each of those has closed the store")
 	require.NoError(t, node.Close())

@@ -313,9 +313,8 @@ func TestACancelSettlesChunks(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(b *bed) {
 		found := &settles{Store: b.store, over: make(chan struct{})}
-		if _, runs := b.store.(batch.Recorder); runs {
-			close(found.over)
-		} else {
+		_, runs := b.store.(batch.Recorder)
+		if !runs {
 			b.options.Store = found
 		}
 		w, err := workers.FromCluster(b.cluster, workers.Options{Slots: 1})
@@ -332,6 +331,9 @@ func TestACancelSettlesChunks(t *testing.T) {
 		made := b.submit(batch.Request{Template: template(1), Arguments: numbered("stay", 1)})
 		<-begun
 		require.NoError(b, b.head.Cancel(b.Context(), made.ID, "enough"))
+		if runs {
+			close(found.over)
+		}
 		require.Eventually(b, func() bool {
 			chunks, err := b.store.Chunks(b.Context(), made.ID)
 			require.NoError(b, err)

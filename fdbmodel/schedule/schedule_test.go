@@ -254,6 +254,9 @@ func TestTheFuturesOfAScheduleStayApart(t *testing.T) {
 func TestATimeInLineWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
+	if !kv.TraitsOf(s.C.Database()).Exclusive {
+		t.Skip("versions of this store grow without commits")
+	}
 	put(s, func(r *schedule.Record) { r.Overlap = schedule.OverlapQueue })
 	fire(s)
 	s.Clock.Advance(time.Hour)
