@@ -13,6 +13,9 @@ const (
 	// ringDelay is how long a worker on a store of its own process waits for the
 	// process's own hint before it registers as idle in the store.
 	ringDelay = 50 * time.Millisecond
+	// unwokenShare is how many polls a worker makes in the time of one while the store has no room for
+	// the watch that would wake it.
+	unwokenShare = 4
 	// settleTime is how long a worker on another store waits before that for what it runs to
 	// end and be written, and hintTime for the next hint, where one led to its last claim. A
 	// registration in between would conflict with its own claim, and the submit that follows
@@ -160,7 +163,7 @@ func (s *slots) isRunning() bool {
 // rest waits until the worker is woken, or sees by itself that there may be work. It returns
 // true if the worker has other room than in request, for which there was no work. Where the
 // store has no room for the watch, it waits for a poll at most, so that the worker asks for one
-// again.
+// again, and polls more often.
 func (m *membership) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv.Watch,
 	hint *fdbmodel.HintRequest,
 ) (anew bool, err error) {
@@ -173,7 +176,11 @@ func (m *membership) rest(ctx context.Context, request fdbmodel.ClaimRequest, wa
 			look = m.reg.PollAll
 			every, fewer = fleet.pollEvery(m.worker.options.Poll)
 		}
-		poll := clk.At(since.Add(m.jittered(every)))
+		wait := m.jittered(every)
+		if woken == nil {
+			wait /= unwokenShare
+		}
+		poll := clk.At(since.Add(wait))
 		again, stopAgain := m.leftUntil()
 		select {
 		case <-again:
