@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -55,4 +57,29 @@ func TestAnIdleWorkerWithoutAWatchPolls(t *testing.T) {
 	})
 	require.EqualValues(t, 1, db.begun.Load())
 	b.awaitOver(b.one("go:f"))
+}
+
+// TestAWorkerWithoutAWatchPollsMoreOften for what others submit, whose hints do not reach it.
+func TestAWorkerWithoutAWatchPollsMoreOften(t *testing.T) {
+	t.Parallel()
+	if storetest.OnServer {
+		t.Skip("a server's time is not that of the test")
+	}
+	db := fullOfWatches{storetest.New(t), &atomic.Int64{}}
+	b := bedOn(t, db, layout.Config{}, clock.NewVirtual(epoch))
+	b.start(Options{Poll: time.Hour}, map[string]Function{"echo": echo})
+	b.until(func() bool {
+		b.clock.Advance(ringDelay)
+		return db.begun.Load() > 0
+	})
+	other, err := fdbmodel.Open(b.ctx, db, "test", fdbmodel.Options{Clock: b.clock})
+	require.NoError(t, err)
+	answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:echo"}}})
+	require.NoError(t, err)
+	began := b.clock.Now()
+	b.until(func() bool {
+		b.clock.Advance(time.Second)
+		return b.rowOver(answers[0].ID)
+	})
+	require.Less(t, b.clock.Now().Sub(began), time.Hour/2)
 }

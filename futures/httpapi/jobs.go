@@ -93,7 +93,7 @@ func (s *server) readJobs(ctx context.Context, in *readJobsInput) (*body[jobsOut
 	page := jobsOutputBody{Jobs: viewsOf(jobs, func(j *joblog.Job) Job {
 		return Job{j.Index, bytesOf(j.Value), timeOf(j.At)}
 	})}
-	if n := len(jobs); err == nil && 0 < n && n < in.Limit {
+	if n := len(jobs); err == nil && 0 < n && n < in.Limit && jobs[n-1].Index < q.Last {
 		_, behind := logs.Read(ctx, in.Queue, jobs[n-1].Index+1, 1)
 		if errors.Is(behind, layout.ErrNewerRecord) || errors.Is(behind, layout.ErrBadRecord) {
 			page.Unreadable = behind.Error()

@@ -3,6 +3,7 @@ package sessions
 
 import (
 	"context"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -25,47 +26,60 @@ const page = 1000
 func All(ctx context.Context, s Store) (map[layout.SessionID][]byte, error) {
 	all, keys := map[layout.SessionID][]byte{}, s.Keys()
 	for shard := range keys.Shards {
+		var left []part
 		for _, sub := range []string{layout.SubSessions, layout.SubMailbox, layout.SubWake} {
 			prefix := keys.Shard(shard, sub)
-			for rest := kv.Prefix(prefix); !rest.Empty(); {
-				var next []byte
-				err := s.View(ctx, func(tx kv.Attempt) (err error) {
-					next, err = add(ctx, tx.Snapshot(), rest, len(prefix), sub == layout.SubSessions, all)
-					return err
-				})
-				if err != nil {
-					return nil, err
-				}
-				rest.Begin = next
+			left = append(left, part{kv.Prefix(prefix), len(prefix), sub == layout.SubSessions})
+		}
+		for len(left) > 0 {
+			var behind []part
+			err := s.View(ctx, func(tx kv.Attempt) (err error) {
+				behind, err = add(ctx, tx.Snapshot(), slices.Clone(left), all)
+				return err
+			})
+			if err != nil {
+				return nil, err
 			}
+			left = behind
 		}
 	}
 	return all, nil
 }
 
-// add adds the first sessions of a range, and returns where the others begin.
-func add(ctx context.Context, tx kv.Reader, r kv.Range, skip int, records bool, all map[layout.SessionID][]byte,
-) (next []byte, err error) {
-	for range page {
-		first, err := tx.GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
-		if err != nil || len(first.Items) == 0 {
-			return r.End, err
+// part is a range of keys with sessions behind a prefix: their records, or what else they have.
+type part struct {
+	kv.Range
+	skip    int
+	records bool
+}
+
+// add adds the first sessions of some parts, and returns what is behind them.
+func add(ctx context.Context, tx kv.Reader, left []part, all map[layout.SessionID][]byte) ([]part, error) {
+	for n := 0; n < page && len(left) > 0; n++ {
+		p := &left[0]
+		first, err := tx.GetRange(p.Range, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil {
+			return nil, err
 		}
-		item := first.Items[0]
-		rest := tuple.NewReader(item.Key[skip:])
-		session := layout.SessionID(rest.Text())
-		if rest.Err() != nil { // an audit reports it
-			r.Begin = kv.After(item.Key)
+		if len(first.Items) == 0 {
+			left = left[1:]
 			continue
 		}
-		if records {
+		item := first.Items[0]
+		rest := tuple.NewReader(item.Key[p.skip:])
+		session := layout.SessionID(rest.Text())
+		if rest.Err() != nil { // an audit reports it
+			p.Begin = kv.After(item.Key)
+			continue
+		}
+		if p.records {
 			all[session] = item.Value
 		} else if _, known := all[session]; !known {
 			all[session] = nil
 		}
-		r.Begin = kv.AfterPrefix(item.Key[:len(item.Key)-len(rest.Rest())])
+		p.Begin = kv.AfterPrefix(item.Key[:len(item.Key)-len(rest.Rest())])
 	}
-	return r.Begin, nil
+	return left, nil
 }
 
 // Drop removes a session with its mail. Its futures stay, and so do their results. An unknown
