@@ -353,9 +353,10 @@ func (f *finishing) endings(ctx context.Context, tx kv.Tx, present bool) ([]endi
 		}
 	}
 	ends := make([]ending, len(completions))
+	var event state.Event
+	var err error
 	for i := range completions {
 		e := &ends[i]
-		var err error
 		if claimed := completions[i].Future; f.knows(claimed) {
 			e.before = claimed.row()
 		} else if e.before, _, err = pending[i].Wait(ctx); err != nil {
@@ -367,11 +368,12 @@ func (f *finishing) endings(ctx context.Context, tx kv.Tx, present bool) ([]endi
 		}
 		e.held = true
 		e.before.Spec = completions[i].Future.stubSpec()
-		event := f.events[i]
+		event = f.events[i]
 		if v := completions[i].Result; v != nil && v.Object != "" && !present {
 			event.Kind = state.EventRelinquish
 		}
-		e.after, e.outcome = state.Next(e.before, event)
+		e.after = e.before
+		e.outcome = state.Apply(&e.after, &event)
 		if e.outcome == Applied && event.Kind == state.EventRealize {
 			holds, err := completions[i].Beside.holds(ctx, expected)
 			if err == nil && !holds && f.pinned {
@@ -382,7 +384,8 @@ func (f *finishing) endings(ctx context.Context, tx kv.Tx, present bool) ([]endi
 			}
 			if !holds {
 				event.Kind = state.EventRelinquish
-				e.after, e.outcome = state.Next(e.before, event)
+				e.after = e.before
+				e.outcome = state.Apply(&e.after, &event)
 			}
 		}
 	}

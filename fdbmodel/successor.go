@@ -38,7 +38,6 @@ func (r *Registration) EndAndClaim(ctx context.Context, completions []Completion
 		}
 	}
 	req.Runs = r.runs(req.Runs)
-	outcomes = make([]Outcome, 0, len(completions))
 	for len(completions) > 0 {
 		n, size, most := 0, 0, r.cluster.finishSerializer.Most(MaxFinish, r.cluster.clock.Now())
 		for n < len(completions) && n < most && (n == 0 || size < maxFinishTx) {
@@ -53,6 +52,9 @@ func (r *Registration) EndAndClaim(ctx context.Context, completions []Completion
 			return outcomes, claimed, err
 		}
 		r.countEnds(completions[:n], part)
+		if n == len(completions) && len(outcomes) == 0 {
+			return part, more, nil
+		}
 		req.take(more)
 		outcomes, claimed, completions = append(outcomes, part...), append(claimed, more...), completions[n:]
 	}
@@ -87,6 +89,7 @@ type succession struct {
 	objects     int
 	before      map[layout.Lane][]*Completion // which have ended, and have no successor
 	taken       []successor
+	event       state.Event         // of the last one
 	recovered   []layout.ReadyEntry // by an earlier attempt with an unknown result
 }
 
@@ -171,6 +174,7 @@ func (s *succession) begin(ctx context.Context, tx kv.Attempt, w *WriteSet, comp
 			s.before[l] = append(s.before[l], c)
 		}
 	}
+	s.taken = make([]successor, 0, min(s.free, len(s.before)))
 	w.take = s.take
 	return nil
 }
@@ -181,8 +185,8 @@ func (s *succession) take(row *layout.Row) bool {
 	if s.free == 0 || len(ended) == 0 || !s.fits(row, ended[0].Future.Spec) {
 		return false
 	}
-	after, outcome := state.Next(*row, state.Event{Kind: state.EventClaim, Token: s.token, Now: s.r.cluster.clock.Now()})
-	if outcome != Applied {
+	s.event = state.Event{Kind: state.EventClaim, Token: s.token, Now: s.r.cluster.clock.Now()}
+	if state.Apply(row, &s.event) != Applied {
 		return false
 	}
 	c := ended[0]
@@ -191,8 +195,7 @@ func (s *succession) take(row *layout.Row) bool {
 	if row.Spec.AsObject {
 		s.objects--
 	}
-	*row = after
-	s.taken = append(s.taken, successor{after, inRow{c.Future.inRow.n + 1, c.Future.inRow.ran + c.RunTime}})
+	s.taken = append(s.taken, successor{*row, inRow{c.Future.inRow.n + 1, c.Future.inRow.ran + c.RunTime}})
 	return true
 }
 

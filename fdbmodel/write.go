@@ -282,12 +282,12 @@ func (m laneModel) DrawID() (id layout.ID, err error) {
 	return ids[0], nil
 }
 
-func (m laneModel) Admit(row layout.Row, now time.Time) (layout.Row, bool) {
-	after, outcome := state.Next(row, state.Event{Kind: state.EventAdmit, Now: now})
+func (m laneModel) Admit(row *layout.Row, now time.Time) bool {
+	outcome := state.Apply(row, &state.Event{Kind: state.EventAdmit, Now: now})
 	if outcome == Applied && m.w.take != nil {
-		m.w.take(&after)
+		m.w.take(row)
 	}
-	return after, outcome == Applied
+	return outcome == Applied
 }
 
 // postCommit is what is to be done once a transaction has committed. All of it is

@@ -139,25 +139,31 @@ const MaxCrashes = 3
 // or Refused. Next needs row.Spec for Fail, Reject, Reap, Promote, Retry, Unassign,
 // Unblock and Infeasible only, and for all events of a future in a lane.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
+	outcome := Apply(&row, &e)
+	return row, outcome
+}
+
+// Apply is Next that changes the row itself: a row and an event that are on the heap anyway are not copied to it.
+func Apply(row *layout.Row, e *Event) Outcome {
 	from := row.State()
 	for i := range transitions {
 		t := &transitions[i]
-		if t.from == from && t.event == e.Kind && (t.when.holds == nil || t.when.holds(&row, &e)) {
-			before := row
-			t.then.apply(&row, &e)
-			remember(&row, before.Exception, e.Kind)
+		if t.from == from && t.event == e.Kind && (t.when.holds == nil || t.when.holds(row, e)) {
+			before := *row
+			t.then.apply(row, e)
+			remember(row, before.Exception, e.Kind)
 			if t.outcome == Applied {
-				followLane(&before, &row)
+				followLane(&before, row)
 			}
-			return row, t.outcome
+			return t.outcome
 		}
 	}
 	for i := range otherwise {
-		if o := &otherwise[i]; o.event == e.Kind && (o.when.holds == nil || o.when.holds(&row, &e)) {
-			return row, o.outcome
+		if o := &otherwise[i]; o.event == e.Kind && (o.when.holds == nil || o.when.holds(row, e)) {
+			return o.outcome
 		}
 	}
-	return row, Refused
+	return Refused
 }
 
 type condition struct {

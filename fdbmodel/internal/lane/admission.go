@@ -69,7 +69,8 @@ func (x *Index) Flush(ctx context.Context) error {
 	if len(x.changes) == 0 {
 		return nil
 	}
-	a := admission{Index: x, now: x.Model.Now(), byLane: map[layout.Lane]*state{}}
+	a := admission{Index: x, now: x.Model.Now(), byLane: make(map[layout.Lane]*state, len(x.changes)),
+		lanes: make([]*state, 0, len(x.changes))}
 	if err := a.read(ctx); err != nil {
 		return err
 	}
@@ -343,8 +344,8 @@ func (a *admission) admit(ctx context.Context, l *state) (more, admitted bool, e
 		a.Tx.Clear(first.key) // of no future in line; an audit would report it
 		return true, false, nil
 	}
-	after, admitted := a.Model.Admit(row, a.now)
-	if !admitted {
+	after := row
+	if !a.Model.Admit(&after, a.now) {
 		l.skipped = true
 		return true, false, nil
 	}

@@ -21,9 +21,9 @@ type Model interface {
 	Incarnation() int64
 	// DrawID returns the id of a new future.
 	DrawID() (layout.ID, error)
-	// Admit returns the row of a future in line as it is once admitted, and false if it
-	// can't be.
-	Admit(row layout.Row, now time.Time) (after layout.Row, admitted bool)
+	// Admit makes the row of a future in line that of an admitted one, and returns false if it can't be
+	// admitted.
+	Admit(row *layout.Row, now time.Time) bool
 	// Apply writes the difference between two rows.
 	Apply(before, after *layout.Row)
 	// Insert writes a new future that has no arguments.
