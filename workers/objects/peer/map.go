@@ -36,7 +36,11 @@ func (c *Client) Map(ctx context.Context, address string, ref objects.Ref) (*obj
 		}
 		f, err := l.take(ctx, ref)
 		if err == nil {
-			return objects.Map(f, ref, func() error { l.release(ref.Hash); return nil })
+			o, err := objects.Map(f, ref, func() error { l.release(ref.Hash); return nil })
+			if err != nil {
+				l.release(ref.Hash) // the other process goes on holding it
+			}
+			return o, err
 		}
 		var said statusError
 		if !errors.As(err, &said) {

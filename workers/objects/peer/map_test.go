@@ -107,7 +107,7 @@ func TestHostileFiles(t *testing.T) {
 		"no reply":     {sealed, reply{}, ref},
 	} {
 		l := listenUnix(t)
-		ended := make(chan struct{})
+		ended, released := make(chan struct{}), make(chan bool, 1)
 		go func() {
 			defer close(ended)
 			for {
@@ -116,7 +116,8 @@ func TestHostileFiles(t *testing.T) {
 					return
 				}
 				_ = welcome(c, testToken)
-				_, _ = io.ReadFull(c, make([]byte, requestSize))
+				var request [requestSize]byte
+				_, _ = io.ReadFull(c, request[:])
 				var head [replySize]byte
 				hostile.said.encode(&head)
 				if hostile.file == nil {
@@ -124,11 +125,20 @@ func TestHostileFiles(t *testing.T) {
 				} else {
 					_ = sendFile(c.(*net.UnixConn), head[:], hostile.file)
 				}
+				if hostile.file == file {
+					_, err = io.ReadFull(c, request[:])
+					released <- err == nil && operation(request[0]) == opRelease
+				}
 				_ = c.Close()
 			}
 		}()
-		_, err := newClient(t, Options{}).Map(ctx, "unix:"+l.Addr().String(), hostile.ref)
+		client := newClient(t, Options{})
+		_, err := client.Map(ctx, "unix:"+l.Addr().String(), hostile.ref)
 		require.Error(t, err, name)
+		if hostile.file == file {
+			require.NoError(t, client.Close()) // else the connection would hold the object
+			require.True(t, <-released, "what can't be mapped is not held")
+		}
 		require.NoError(t, l.Close())
 		<-ended
 	}
