@@ -184,3 +184,19 @@ func TestATransactionEndsBeforeItsQuestionIsSent(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, tx.await(ctx, q), context.Canceled)
 }
+
+// TestAWatchThatWasNeverSentIsForgotten ends a transaction before its server has heard of its watch.
+func TestAWatchThatWasNeverSentIsForgotten(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{})
+	tx := dial(t, at).Begin(kv.Options{}).(*tx)
+	_, err := tx.Get([]byte("key")).Wait(t.Context())
+	require.NoError(t, err)
+	watch := tx.Watch([]byte("key"))
+	tx.Cancel()
+	<-watch.Done()
+	require.ErrorIs(t, watch.Err(), kv.ErrCancelled)
+	tx.link.mu.Lock()
+	defer tx.link.mu.Unlock()
+	require.Empty(t, tx.link.watches.at)
+}

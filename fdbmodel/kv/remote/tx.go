@@ -281,6 +281,7 @@ func (t *tx) end(reason error) {
 	l, number, begun := t.link, t.number, t.begun
 	t.mu.Unlock()
 	for _, w := range watches {
+		w.link.dropWatch(w.id) // the server may never have heard of it
 		w.settle(reason)
 	}
 	if reason == nil {
