@@ -3,6 +3,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -23,15 +24,22 @@ import (
 // commit is retried and harmless.
 func Configure(ctx context.Context, c *fdbmodel.Cluster, change func(*layout.Config), others ...SignsOfLife,
 ) (layout.Config, error) {
-	wanted := c.Config()
-	change(&wanted)
-	if wanted.Heartbeat != c.Config().Heartbeat || wanted.DeadAfter != c.Config().DeadAfter {
-		if err := RequireQuiet(ctx, c, others...); err != nil {
-			return c.Config(), err
+	for isQuiet := false; ; {
+		before, now, err := configure(ctx, c, change, isQuiet)
+		if !errors.Is(err, fdbmodel.ErrLive) {
+			return now, err
 		}
+		if err := requireQuiet(ctx, c, before.DeadAfter, others); err != nil {
+			return before, err
+		}
+		isQuiet = true
 	}
-	var now layout.Config
-	_, err := c.Transact(ctx, kv.Options{Tag: "futura-configure"}, func(tx kv.Attempt) error {
+}
+
+// configure returns fdbmodel.ErrLive for a change that needs the cluster to be quiet, unless it is.
+func configure(ctx context.Context, c *fdbmodel.Cluster, change func(*layout.Config), isQuiet bool,
+) (before, now layout.Config, err error) {
+	_, err = c.Transact(ctx, kv.Options{Tag: "futura-configure"}, func(tx kv.Attempt) error {
 		value, err := tx.Get(c.Keys().Config()).Wait(ctx)
 		if err != nil {
 			return err
@@ -43,7 +51,7 @@ func Configure(ctx context.Context, c *fdbmodel.Cluster, change func(*layout.Con
 		if err := layout.Decode(c.Keys().Config(), value, &now); err != nil {
 			return err
 		}
-		before := now
+		before = now
 		change(&now)
 		if now.Format != before.Format || now.Shards != before.Shards {
 			return fmt.Errorf("%w: format %d and %d shards stay as they are", layout.ErrBadConfig,
@@ -52,9 +60,11 @@ func Configure(ctx context.Context, c *fdbmodel.Cluster, change func(*layout.Con
 		if err := now.Validate(); err != nil {
 			return err
 		}
-		encoded := layout.Encode(&now)
-		tx.Set(c.Keys().Config(), encoded)
+		if !isQuiet && (now.Heartbeat != before.Heartbeat || now.DeadAfter != before.DeadAfter) {
+			return fdbmodel.ErrLive
+		}
+		tx.Set(c.Keys().Config(), layout.Encode(&now))
 		return nil
 	})
-	return now, err
+	return before, now, err
 }

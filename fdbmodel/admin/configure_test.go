@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -81,4 +82,8 @@ func TestConfigureOfTheLiving(t *testing.T) {
 	require.NoError(t, configure(func() {}), "a worker whose heartbeat is unchanged is dead")
 	_, err = admin.Configure(ctx, shared, func(c *layout.Config) { c.Retention = time.Hour })
 	require.NoError(t, err, "the retention is the janitor's alone")
+	asked := errors.New("who else lives is asked")
+	_, err = admin.Configure(ctx, shared, func(c *layout.Config) { c.DeadAfter = shared.Config().DeadAfter },
+		func(context.Context) (map[string][]byte, error) { return nil, asked })
+	require.ErrorIs(t, err, asked, "it is what this process began with, and not what the cluster has")
 }

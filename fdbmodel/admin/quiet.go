@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/sessions"
@@ -22,11 +23,15 @@ type SignsOfLife func(context.Context) (map[string][]byte, error)
 // life are alive, that is, if their heartbeats change within the dead-after time. It
 // does not wait if there are none.
 func RequireQuiet(ctx context.Context, c *fdbmodel.Cluster, others ...SignsOfLife) error {
+	return requireQuiet(ctx, c, c.Config().DeadAfter, others)
+}
+
+func requireQuiet(ctx context.Context, c *fdbmodel.Cluster, deadAfter time.Duration, others []SignsOfLife) error {
 	before, err := signsOfLife(ctx, c, others)
 	if err != nil || len(before) == 0 {
 		return err
 	}
-	timer := c.Clock().At(c.Now().Add(c.Config().DeadAfter))
+	timer := c.Clock().At(c.Now().Add(deadAfter))
 	defer timer.Stop()
 	select {
 	case <-timer.C():
