@@ -129,19 +129,25 @@ func writeSynced(path string, write func(*os.File) error) error {
 
 // Restore offers each object that was saved in Dir under a realm to take, which opens it if it
 // wants it, and reports whether it is done with it: then it is removed. What take reads may
-// be torn or other bytes: Put tells by the name. With an error of take it stops. Files of which none
-// is opened are removed once they are a week old.
+// be torn or other bytes: Put tells by the name. With an error of take it stops; a directory
+// that can't be read costs no other one. Files of which none is opened are removed once they are a week old.
 func Restore(dir, realm string, take func(Saved, func() (io.ReadCloser, error)) (done bool, err error)) error {
 	found, err := filepath.Glob(filepath.Join(escapeGlob(dir), savedPrefix+"*"))
 	if err != nil {
 		return fmt.Errorf("objects: %w", err)
 	}
-	for _, one := range found {
-		if err := restoreOne(one, realm, take); err != nil {
-			return fmt.Errorf("objects: restore %s: %w", one, err)
+	var failed []error
+	for stopped := false; len(found) > 0 && !stopped; found = found[1:] {
+		err := restoreOne(found[0], realm, func(s Saved, open func() (io.ReadCloser, error)) (bool, error) {
+			done, err := take(s, open)
+			stopped = err != nil
+			return done, err
+		})
+		if err != nil {
+			failed = append(failed, fmt.Errorf("objects: restore %s: %w", found[0], err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // escapeGlob has the name of a directory match itself alone.

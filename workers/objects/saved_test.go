@@ -118,3 +118,25 @@ func TestSavedObjectsAreWantedLater(t *testing.T) {
 	require.Empty(t, savedFiles(t, dir))
 	require.Zero(t, restore(true, true))
 }
+
+// TestADirectoryThatCantBeReadCostsNoOtherOne has the list of one of two directories damaged.
+func TestADirectoryThatCantBeReadCostsNoOtherOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, Options{Dir: dir, Memory: 1 << 20})
+	ref, err := s.PutBytes(t.Context(), []byte("content"), PutOptions{})
+	require.NoError(t, err)
+	_, err = s.Save(t.Context(), "realm", []Saved{{"a", ref.Hash.String(), ref.Size}})
+	require.NoError(t, err)
+	for _, name := range []string{"0", "z"} { // before the other one, and behind it
+		damaged := filepath.Join(dir, savedPrefix+name)
+		require.NoError(t, os.Mkdir(damaged, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(damaged, savedList), []byte("{"), 0o600))
+	}
+	offered := 0
+	require.ErrorContains(t, Restore(dir, "realm", func(Saved, func() (io.ReadCloser, error)) (bool, error) {
+		offered++
+		return true, nil
+	}), "unexpected EOF")
+	require.Equal(t, 1, offered)
+}
