@@ -86,9 +86,6 @@ type childHost struct {
 
 // ask implements asker.
 func (h *childHost) ask(_ context.Context, function, name string, value []byte) (size int64, err error) {
-	if in := h.child.input; in != nil {
-		in.rest = bytes.Clone(in.rest) // the answer comes by the same buffer
-	}
 	for more := true; more; {
 		part := value[:min(len(value), framePart)]
 		value = value[len(part):]
@@ -124,6 +121,9 @@ func (h *childHost) read(p []byte) (n int, err error) {
 
 // answer waits for the parent. No other request comes while a call runs.
 func (h *childHost) answer() ([]byte, error) {
+	if in := h.child.input; in != nil {
+		in.rest = bytes.Clone(in.rest) // the answer comes by the same buffer
+	}
 	kind, body, err := h.child.frames.next()
 	if err == nil && kind != frameAnswer {
 		err = fmt.Errorf("%w: kind %q instead of an answer", errFrame, kind)

@@ -5,8 +5,10 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"io"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -61,4 +63,33 @@ func TestAPanicOfAHostKeepsNoProcess(t *testing.T) {
 	require.PanicsWithValue(t, "a defect", func() { _, _ = e.Run(t.Context(), inv) })
 	require.Error(t, w.command.Process.Signal(syscall.Signal(0)), "it is gone")
 	stillWorks(t, e)
+}
+
+// TestAnAnswerLeavesTheInput has a function read a part of its input between a question and the reading of its answer:
+// both come by the same buffer.
+func TestAnAnswerLeavesTheInput(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	for _, frame := range []struct {
+		kind    byte
+		content string
+	}{{frameAnswer, "\x07"}, {frameInput, "the input"}, {frameAnswer, "answer"}} {
+		require.NoError(t, writeFrame(&said, frame.kind, []byte(frame.content)))
+	}
+	c := &child{answers: io.Discard, frames: newFrameReader(iotest.OneByteReader(&said), frameSlack)}
+	c.input = &childInput{child: c}
+	host := &childHost{child: c}
+	size, err := host.ask(t.Context(), "state_get", "", nil)
+	require.NoError(t, err)
+	require.Equal(t, int64(6), size)
+	input, answer := make([]byte, 4), make([]byte, 6)
+	_, err = c.input.Read(input)
+	require.NoError(t, err)
+	_, err = host.read(answer)
+	require.NoError(t, err)
+	require.Equal(t, "answer", string(answer))
+	rest := make([]byte, 5)
+	_, err = c.input.Read(rest)
+	require.NoError(t, err)
+	require.Equal(t, "the input", string(input)+string(rest))
 }
