@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -73,7 +74,8 @@ func (k *keeper) comeBack(ctx context.Context, w *Worker) {
 		if held {
 			number++
 		}
-		if errors.Is(err, objects.ErrFull) || layout.IsUnreadable(err) { // it costs no other one
+		if errors.Is(err, objects.ErrFull) || layout.IsUnreadable(err) || errors.As(err, new(*fs.PathError)) {
+			// It costs no other one.
 			w.options.Logger.Warn("an object of an earlier worker can't be held again; it stays in the directory", "object",
 				s.Hash, "future", s.Owner, "error", err)
 			err = nil
