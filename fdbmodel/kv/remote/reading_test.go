@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -199,4 +200,53 @@ func TestAWatchThatWasNeverSentIsForgotten(t *testing.T) {
 	tx.link.mu.Lock()
 	defer tx.link.mu.Unlock()
 	require.Empty(t, tx.link.watches.at)
+}
+
+// lateCommits is a store whose commits take place, and are not answered.
+type lateCommits struct {
+	kv.Database
+	watch chan kv.Watch
+	made  chan struct{}
+}
+
+type lateTx struct {
+	kv.Tx
+	store *lateCommits
+}
+
+func (s *lateCommits) Begin(o kv.Options) kv.Tx { return &lateTx{s.Database.Begin(o), s} }
+
+func (t *lateTx) Watch(key []byte) kv.Watch {
+	w := t.Tx.Watch(key)
+	t.store.watch <- w
+	return w
+}
+
+func (t *lateTx) Commit(ctx context.Context) (kv.Committed, error) {
+	done, err := t.Tx.Commit(ctx)
+	close(t.store.made)
+	<-ctx.Done()
+	return done, err
+}
+
+// TestAWatchOfACommitInDoubtEnds gives a commit up that has taken place: its watch does not stay with the server.
+func TestAWatchOfACommitInDoubtEnds(t *testing.T) {
+	t.Parallel()
+	store, _ := serveMemory(t, ServerOptions{})
+	late := &lateCommits{store, make(chan kv.Watch, 1), make(chan struct{})}
+	at, _ := serve(t, late, ServerOptions{})
+	tx := dial(t, at).Begin(kv.Options{})
+	tx.Watch([]byte("key"))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-late.made
+		cancel()
+	}()
+	_, err := tx.Commit(ctx)
+	require.ErrorIs(t, err, kv.ErrUnknownResult)
+	select {
+	case <-(<-late.watch).Done():
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the server keeps a watch that nobody waits for")
+	}
 }

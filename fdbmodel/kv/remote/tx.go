@@ -292,6 +292,11 @@ func (t *tx) end(reason error) {
 	case l == nil:
 	case begun:
 		l.cancelTx(number)
+		if errors.Is(reason, kv.ErrUnknownResult) { // a commit that took place has left them
+			for _, w := range watches {
+				l.cancelWatch(w.id)
+			}
+		}
 	default:
 		l.drop(number)
 	}
