@@ -132,27 +132,26 @@ func writeSynced(path string, write func(*os.File) error) error {
 // be torn or other bytes: Put tells by the name. With an error of take it stops; a directory
 // that can't be read costs no other one. Files of which none is opened are removed once they are a week old.
 func Restore(dir, realm string, take func(Saved, func() (io.ReadCloser, error)) (done bool, err error)) error {
-	found, err := filepath.Glob(filepath.Join(escapeGlob(dir), savedPrefix+"*"))
+	found, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("objects: %w", err)
 	}
 	var failed []error
 	for stopped := false; len(found) > 0 && !stopped; found = found[1:] {
-		err := restoreOne(found[0], realm, func(s Saved, open func() (io.ReadCloser, error)) (bool, error) {
+		one := filepath.Join(dir, found[0].Name())
+		if !strings.HasPrefix(found[0].Name(), savedPrefix) {
+			continue
+		}
+		err := restoreOne(one, realm, func(s Saved, open func() (io.ReadCloser, error)) (bool, error) {
 			done, err := take(s, open)
 			stopped = err != nil
 			return done, err
 		})
 		if err != nil {
-			failed = append(failed, fmt.Errorf("objects: restore %s: %w", found[0], err))
+			failed = append(failed, fmt.Errorf("objects: restore %s: %w", one, err))
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// escapeGlob has the name of a directory match itself alone.
-func escapeGlob(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
 func restoreOne(dir, realm string, take func(Saved, func() (io.ReadCloser, error)) (bool, error)) error {
