@@ -207,7 +207,7 @@ func (c *Client) setIdle(address string, idle []*source) {
 
 // with calls use with a connection, and keeps it if there is no error. A
 // connection that was idle may have been closed by the server since: then use is
-// called with a new one, unless it has begun to get an answer.
+// called with a new one, unless it has begun to get an answer, or has one.
 func (c *Client) with(ctx context.Context, address string, use func(*source) (begun bool, err error)) error {
 	for {
 		s, err := c.connect(ctx, address)
@@ -219,13 +219,13 @@ func (c *Client) with(ctx context.Context, address string, use func(*source) (be
 		if !stop() {
 			return errors.Join(ctx.Err(), err)
 		}
-		var said statusError
-		if (err == nil || errors.As(err, &said)) && !s.unread {
+		answered := err == nil || errors.As(err, new(statusError))
+		if answered && !s.unread {
 			c.keep(s) // the next request can follow
 			return err
 		}
 		_ = s.Close() // the error is what counts
-		if !s.used || begun || errors.Is(err, objects.ErrDamaged) {
+		if !s.used || begun || answered || errors.Is(err, objects.ErrDamaged) {
 			return err
 		}
 	}

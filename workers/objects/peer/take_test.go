@@ -101,3 +101,21 @@ func TestTakeAnswers(t *testing.T) {
 		require.Error(t, err, name)
 	}
 }
+
+// TestAnAnswerIsTakenAtItsWord asks for an object that is not there over connections that were used before.
+func TestAnAnswerIsTakenAtItsWord(t *testing.T) {
+	t.Parallel()
+	held := openStore(t, objects.Options{Memory: 8 << 20})
+	content := someBytes(2 * objects.PieceSize)
+	ref := put(t, held, content)
+	address := serve(t, listenTCP(t), held, ServerOptions{})
+	dials := 0
+	client := newClient(t, Options{Parallel: 1, dial: func(ctx context.Context, network, at string) (net.Conn, error) {
+		dials++
+		return new(net.Dialer).DialContext(ctx, network, at)
+	}})
+	require.NoError(t, client.Get(t.Context(), content, ref, address))
+	absent := objects.Ref{Hash: objects.Hash{1}, Size: ref.Size}
+	require.ErrorIs(t, client.Get(t.Context(), content, absent, address), objects.ErrNotFound)
+	require.Equal(t, 1, dials, "another connection has the same answer")
+}
