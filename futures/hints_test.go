@@ -1,7 +1,10 @@
 package futures_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
@@ -163,4 +167,58 @@ func TestAFloodOfHintsOfMail(t *testing.T) {
 	}
 	require.Greater(t, time.Since(start), 25*time.Millisecond, "2 + 4 + 8 + 16 ms lie between them")
 	p.one() // the watch brings the result
+}
+
+// crowdedStore has no room for another watch, and counts those that were asked for.
+type crowdedStore struct {
+	kv.Database
+	asked *atomic.Int64
+}
+
+type crowdedTx struct {
+	kv.Tx
+	asked *atomic.Int64
+}
+
+type refusedWatch struct{}
+
+func (s crowdedStore) Begin(o kv.Options) kv.Tx { return crowdedTx{s.Database.Begin(o), s.asked} }
+
+func (t crowdedTx) Watch([]byte) kv.Watch {
+	t.asked.Add(1)
+	return refusedWatch{}
+}
+
+func (refusedWatch) Cancel()    {}
+func (refusedWatch) Err() error { return kv.ErrTooManyWatches }
+func (refusedWatch) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+// TestAwaitWithoutAWatchPolls: a client that gets no watch looks less and less often while nothing comes, says so
+// once, and still gets the ends of its futures.
+func TestAwaitWithoutAWatchPolls(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		store := crowdedStore{newBubble(), &atomic.Int64{}}
+		c, err := futures.New(t.Context(), store, futures.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		one, err := c.Submit(t.Context(), futures.Task{Function: "go:f"})
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = one.Await(short)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, store.asked.Load(), int64(60))
+		_, err = c.Cancel(t.Context(), one.ID(), "enough")
+		require.NoError(t, err)
+		_, err = one.Await(t.Context())
+		require.ErrorIs(t, err, futures.ErrFailed)
+		require.NoError(t, c.Close(t.Context()))
+		require.NoError(t, store.Close())
+		require.Equal(t, 1, strings.Count(log.String(), "watches are open"), log.String())
+	})
 }

@@ -31,7 +31,8 @@ const (
 	// declared dead.
 	recheckInterval = 30 * time.Second
 	recheckPause    = 100 * time.Millisecond
-	// A failed round is followed by another after a wait that doubles.
+	// A failed round is followed by another after a wait that doubles, and so is a look that found no mail
+	// where the store has no room for a watch.
 	retryMin = 100 * time.Millisecond
 	retryMax = 2 * time.Second
 )
@@ -47,6 +48,8 @@ type listener struct {
 
 	step                        sync.Mutex
 	watch                       kv.Watch
+	lookAt                      time.Time         // the next look where there is no room for a watch
+	looks                       int               // those in a row
 	pace                        fdbmodel.HintPace // of looks because of hints
 	unacked                     int
 	ackAt, refreshAt, recheckAt time.Time
@@ -141,10 +144,12 @@ func (l *listener) stepOnce(ctx context.Context, now time.Time) (time.Time, erro
 		l.client.options.Logger.Log(ctx, level, "the look for results failed; looking again", "session", l.client.session,
 			"error", err)
 	}
-	wait := min(retryMin<<min(l.failures, 10), retryMax)
 	l.failures++
-	return now.Add(wait), err
+	return now.Add(retryWait(l.failures)), err
 }
+
+// retryWait is the wait after the n-th failure in a row, from 1.
+func retryWait(n int) time.Duration { return min(retryMin<<min(n-1, 10), retryMax) }
 
 // isFatal reports whether the store will not come back within this process.
 func isFatal(err error) bool {
@@ -178,6 +183,9 @@ func (l *listener) round(ctx context.Context, now time.Time) (next time.Time, er
 	}
 	if l.hinted.Load() && l.pace.Next().Before(next) {
 		next = l.pace.Next()
+	}
+	if l.watch == nil && now.Before(l.lookAt) && l.lookAt.Before(next) {
+		next = l.lookAt
 	}
 	return next, nil
 }
@@ -285,21 +293,15 @@ func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
 // receive takes mail and leaves a watch for the next. It reports whether there
 // may be more.
 func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err error) {
+	if err := l.endedWatch(now); err != nil {
+		return false, err
+	}
 	hinted := false
-	if l.watch != nil {
-		select {
-		case <-l.watch.Done():
-			err := l.watch.Err()
-			l.watch = nil
-			if err != nil {
-				return false, err
-			}
-		default:
-			if hinted = l.takeHint(now); !hinted {
-				return false, nil
-			}
-			l.stopWatch()
+	if l.watch != nil || now.Before(l.lookAt) {
+		if hinted = l.takeHint(now); !hinted {
+			return false, nil
 		}
+		l.stopWatch()
 	}
 	l.hinted.Store(false) // what it was about is seen
 	for range pagesPerRound {
@@ -321,7 +323,31 @@ func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err e
 			return watch == nil, err
 		}
 	}
+	l.lookAt = time.Time{} // the rest does not wait
 	return true, nil
+}
+
+// endedWatch gives up a watch that has ended. Without room for one, the next look is later.
+func (l *listener) endedWatch(now time.Time) (err error) {
+	if l.watch == nil {
+		return nil
+	}
+	select {
+	case <-l.watch.Done():
+		err = l.watch.Err()
+		l.watch = nil
+	default:
+	}
+	if !errors.Is(err, kv.ErrTooManyWatches) {
+		l.looks = 0
+		return err
+	}
+	if l.looks++; l.looks == 1 {
+		l.client.options.Logger.Warn("the store has no room to tell of results; looking for them from time to time",
+			"session", l.client.session, "error", err)
+	}
+	l.lookAt = now.Add(retryWait(l.looks))
+	return nil
 }
 
 // deliver passes notices on, and removes them from the store once they are many.
@@ -329,6 +355,7 @@ func (l *listener) deliver(ctx context.Context, now time.Time, notices []layout.
 	if len(notices) == 0 {
 		return nil
 	}
+	l.looks = min(l.looks, 1)
 	l.fetch(l.client.registry.deliver(notices))
 	if l.unacked == 0 {
 		l.ackAt = now.Add(ackInterval)
