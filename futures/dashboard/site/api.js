@@ -4,7 +4,8 @@
 const base = new URL("../", location.href.split("#")[0]);
 export const kept = "futura-session";
 
-// How long a server may take to begin an answer, in milliseconds: to a read, and to a change.
+// How long a server may take to begin an answer, in milliseconds: to a read, and to a change. The rest of an answer that is read
+// here may take as long again.
 const patience = { GET: 15000, other: 60000 };
 
 // Problem is an error that the API answered with.
@@ -24,8 +25,9 @@ export const session = {
   },
 };
 
-// call sends a request, and returns its answer. A body { json } is sent as it is written there: numbers keep their digits.
-async function call(method, path, { query, body, signal, headers } = {}) {
+// call sends a request, and returns its answer, or what read makes of that. A body { json } is sent as it is written there: numbers
+// keep their digits.
+async function call(method, path, { query, body, signal, headers, read = (answer) => answer } = {}) {
   if (path.some((part) => part === "." || part === "..")) {
     throw new Problem(400, "bad_name", "No address can contain the name . or .. alone: use the command futura.");
   }
@@ -36,14 +38,20 @@ async function call(method, path, { query, body, signal, headers } = {}) {
   const secret = localStorage.getItem(kept);
   const sent = { ...(secret && { Authorization: "Bearer " + secret }), ...headers };
   if (body !== undefined) sent["Content-Type"] = "application/json";
-  const late = new AbortController(), timer = setTimeout(() => late.abort(), patience[method] ?? patience.other);
-  let answer;
+  const late = new AbortController(), wait = () => setTimeout(() => late.abort(), patience[method] ?? patience.other);
+  let timer = wait();
   try {
-    answer = await fetch(url, {
+    const answer = await fetch(url, {
       method, signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal, headers: sent,
       body: body === undefined ? undefined : body?.json ?? JSON.stringify(body), credentials: "omit", redirect: "error", cache: "no-store",
     });
+    clearTimeout(timer);
+    timer = wait();
+    if (answer.ok) return await read(answer);
+    const told = await answer.json().catch(() => ({}));
+    throw new Problem(answer.status, told.code ?? "", told.detail ?? told.message ?? `The server answered ${answer.status}.`);
   } catch (err) {
+    if (err instanceof Problem || err instanceof SyntaxError) throw err;
     if (late.signal.aborted) {
       throw new Problem(0, "unreachable", "The server does not answer. It is busy, or was stopped." +
         (method === "GET" ? "" : " What was asked for may yet be done."));
@@ -51,22 +59,17 @@ async function call(method, path, { query, body, signal, headers } = {}) {
     if (err.name === "AbortError") throw err;
     throw new Problem(0, "unreachable", "The server does not answer. It may be stopped, or restarting.");
   } finally { clearTimeout(timer); }
-  if (!answer.ok) {
-    const told = await answer.json().catch(() => ({}));
-    throw new Problem(answer.status, told.code ?? "", told.detail ?? told.message ?? `The server answered ${answer.status}.`);
-  }
-  return answer;
 }
 
-const json = async (answer) => (answer.status === 204 ? null : answer.json());
+const read = (answer) => (answer.status === 204 ? null : answer.json());
 
-export const get = async (path, query, signal) => json(await call("GET", path, { query, signal }));
-export const post = async (path, body, query) => json(await call("POST", path, { body, query }));
-export const put = async (path, body) => json(await call("PUT", path, { body }));
-export const remove = async (path, query) => json(await call("DELETE", path, { query }));
+export const get = (path, query, signal) => call("GET", path, { query, signal, read });
+export const post = (path, body, query) => call("POST", path, { body, query, read });
+export const put = (path, body) => call("PUT", path, { body, read });
+export const remove = (path) => call("DELETE", path, { read });
 
-// open returns an answer whose bytes are read by the caller: of a range, if it is given.
-export const open = (path, range) => call("GET", path, { headers: range ? { Range: range } : {} });
+// open returns what read makes of an answer, the answer itself by default: of a range, if it is given.
+export const open = (path, { range, read } = {}) => call("GET", path, { headers: range ? { Range: range } : {}, read });
 
 // orNull is null for what this server does not have, or has not yet.
 export async function orNull(asked) {
@@ -83,8 +86,8 @@ export async function orNull(asked) {
 export async function begin({ linkSecret, token } = {}) {
   if (token && /[^\x21-\x7e]/.test(token)) throw new Problem(401, "unauthorized", "This is no token.");
   if (linkSecret || token) {
-    const made = await json(await call("POST", ["sessions"], linkSecret ? { body: { link: linkSecret } }
-      : { body: {}, headers: { Authorization: "Bearer " + token } }));
+    const made = await call("POST", ["sessions"], linkSecret ? { body: { link: linkSecret }, read }
+      : { body: {}, headers: { Authorization: "Bearer " + token }, read });
     if (made.token) localStorage.setItem(kept, made.token);
   }
   const now = await get(["sessions", "this"]);

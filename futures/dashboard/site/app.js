@@ -120,7 +120,7 @@ async function go() {
     main.replaceChildren(h("h1", null, "There is no such view"), h("p", null, link([], "Back to the overview")));
     return;
   }
-  shown = { view, at, control: new AbortController(), timer: 0, last: "", state: {} };
+  shown = { view, at, control: new AbortController(), timer: 0, turns: 0, drawn: 0, last: "", state: {} };
   main.replaceChildren(h("p", { class: "empty", "aria-busy": "true" }, "Loading …"));
   document.title = `${view.title(at)} · Futura`;
   await refresh();
@@ -132,14 +132,15 @@ export async function refresh() {
   const now = shown;
   if (!now) return;
   clearTimeout(now.timer);
+  const turn = ++now.turns;
   let every = now.view.every ?? 3;
   try {
     const from = performance.now();
-    if (!document.hidden || !now.last) await draw(now);
+    if (!document.hidden || !now.last) await draw(now, turn);
     // A page keeps a slow server busy for a twentieth of the time, but is no older than half a minute.
     every = Math.max(every, Math.min(30, (performance.now() - from) / 50));
   } catch (err) {
-    if (now !== shown || err.name === "AbortError") return;
+    if (now !== shown || turn < now.drawn || err.name === "AbortError") return;
     if (err instanceof Problem && err.status === 401) {
       drawLogin("Your session has ended: it lasts a day, and until the server is started again.");
       return;
@@ -147,7 +148,9 @@ export async function refresh() {
     every = 5;
     drawFailure(now, err);
   }
-  if (now === shown) now.timer = setTimeout(refresh, every * 1000);
+  if (now !== shown) return;
+  clearTimeout(now.timer); // of another that was under way
+  now.timer = setTimeout(refresh, every * 1000);
 }
 
 function drawFailure(now, err) {
@@ -158,17 +161,18 @@ function drawFailure(now, err) {
   else main.replaceChildren(h("h1", null, now.view.title(now.at)), text);
 }
 
-async function draw(now) {
+// draw shows what a turn has read, unless a later one was faster.
+async function draw(now, turn) {
   const read = await now.view.read({ ...now.at, signal: now.control.signal, state: now.state });
-  if (now !== shown) return;
+  if (now !== shown || turn < now.drawn) return;
+  now.drawn = turn;
   const minute = now.view.clock ? Math.floor(Date.now() / 1000 / (now.view.clock === true ? 1 : now.view.clock)) : 0;
   const text = JSON.stringify([read, minute, now.state]);
   const failed = main.querySelector(".failure");
   if (text === now.last && !failed) return;
   const first = now.last === "";
   now.last = text;
-  const redraw = () => { now.last = "-"; refresh(); };
-  const content = now.view.draw(read, { ...now.at, state: now.state, redraw });
+  const content = now.view.draw(read, { ...now.at, state: now.state });
   const fresh = h("main", { id: "main", tabindex: "-1" }, h("h1", null, now.view.heading?.(now.at, read) ?? now.view.title(now.at)),
     content);
   if (first) main.replaceChildren(...fresh.childNodes);

@@ -88,9 +88,14 @@ export function link(path, text, query, properties) {
   return h("a", { href: to(path, query), ...properties }, text);
 }
 
-// button is something that a person may do.
+// button is something that a person may do, once at a time: a second click does nothing until the first is done.
 export function button(text, onclick, properties) {
-  return h("button", { type: "button", onclick, ...properties }, text);
+  return h("button", { type: "button", ...properties, onclick: async (event) => {
+    const node = event.currentTarget;
+    if (node.busy) return;
+    node.busy = true;
+    try { await onclick(event); } finally { node.busy = false; }
+  } }, text);
 }
 
 // table shows rows. A column has a title, a cell for a row, and a class.

@@ -10,9 +10,10 @@ const downloadBytes = 512 << 20; // how much a browser is asked to hold
 // load reads the beginning of a value.
 export async function load(path, size) {
   if (!size) return { data: new Uint8Array(0), codec: "" };
-  const answer = await open(path, size > shownBytes ? `bytes=0-${shownBytes - 1}` : null);
-  const data = new Uint8Array(await answer.arrayBuffer());
-  return { data, codec: answer.headers.get("Futura-Codec") ?? "", toJSON: () => data.length }; // it does not change
+  return open(path, { range: size > shownBytes ? `bytes=0-${shownBytes - 1}` : null, read: async (answer) => {
+    const data = new Uint8Array(await answer.arrayBuffer());
+    return { data, codec: answer.headers.get("Futura-Codec") ?? "", toJSON: () => data.length }; // it does not change
+  } });
 }
 
 const images = [["image/png", [0x89, 0x50, 0x4e, 0x47]], ["image/jpeg", [0xff, 0xd8, 0xff]],
@@ -90,16 +91,14 @@ export function tree(value, depth = 0) {
 // download saves a value. A very large one is left to a program that writes it to disk.
 function download(path, size, file) {
   if (size > downloadBytes) return "Too large for a browser: use futura get with --output.";
-  return button("Download", async (event) => {
-    const from = event.currentTarget;
-    from.disabled = true;
+  return button("Download", async () => {
     try {
       const url = URL.createObjectURL(new Blob([await (await open(path)).blob()], { type: "application/octet-stream" }));
       h("a", { href: url, download: file }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60000);
     } catch (err) {
       say(err.message, true);
-    } finally { from.disabled = false; }
+    }
   });
 }
 

@@ -71,7 +71,7 @@ export const actorType = {
 
 // stateOf reads an actor, with all digits of the numbers in its state.
 async function stateOf(path) {
-  const text = await (await open(path)).text();
+  const text = await open(path, { read: (answer) => answer.text() });
   return Object.assign(parse(text), { toJSON: () => text });
 }
 
