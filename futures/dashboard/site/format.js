@@ -58,3 +58,6 @@ export function name(text) {
 export const cut = (text, most = 120) => (text?.length > most ? text.slice(0, most) + "…" : text ?? "");
 
 export const percent = (part, whole) => (whole ? `${Math.round((1000 * part) / whole) / 10} %` : "");
+
+// text shows bytes as the API has them.
+export const text = (bytes) => (bytes?.data ? (bytes.encoding === "text" ? bytes.data : `base64: ${bytes.data}`) : "");

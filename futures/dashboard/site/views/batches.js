@@ -2,9 +2,12 @@
 import { h, section, table, facts, link } from "../dom.js";
 import { get, orNull, post, remove } from "../api.js";
 import { cut, duration, number, short } from "../format.js";
-import { badge, doButton, may, when } from "./parts.js";
+import { badge, doButton, may, pager, when } from "./parts.js";
 
 const called = (b) => (b.method ? `${b.function_id}/${b.method}` : b.function_id);
+// output is why an item failed, and what its last attempt wrote.
+const output = ({ reason, result: r = {} }) => [reason, r.stdout || r.stdout_base64 && `base64: ${r.stdout_base64}`,
+  r.stderr || r.stderr_base64 && `base64: ${r.stderr_base64}`].filter(Boolean).join(" ");
 const done = (b) => (b.progress?.done ?? 0) + (b.progress?.permanently_failed ?? 0);
 const bar = (b) => h("progress", { max: Math.max(1, b.items), value: done(b), "aria-label": `${done(b)} of ${b.items} items ended` });
 
@@ -13,13 +16,13 @@ export const batches = {
   every: 4,
   clock: 10,
   read: ({ query, signal }) => orNull(get(["batches"], { after: query.after, limit: 50 }, signal)),
-  draw: (found) => (found ? [section("All", table([
+  draw: (found, { query }) => (found ? [section("All", table([
     ["Batch", (b) => link(["batches", b.id], short(b.id), {}, { title: b.id, class: "id" })], ["State", (b) => badge(b.state)],
     ["Function", called], ["Items", (b) => number(b.items), "number"], ["Ended", (b) => [bar(b), " ", number(done(b))]],
     ["Failed", (b) => number(b.progress?.permanently_failed), "number"],
     ["Rate", (b) => (b.rate ? `${Math.round(b.rate * 10) / 10}/s` : ""), "number"], ["Created", (b) => when(b.created_at)],
   ], found.batches ?? [], { key: (b) => b.id, empty: "There are no batches.", caption: "Batches" }),
-  found.next && link(["batches"], "Next page", { after: found.next }))] : h("p", null, "This server has no head for batches.")),
+  pager(["batches"], query, found.next, "after"))] : h("p", null, "This server has no head for batches.")),
 };
 
 export const batch = {
@@ -28,9 +31,9 @@ export const batch = {
   clock: 5,
   async read({ path, query, signal }) {
     const at = ["batches", path[1]];
-    const [b, chunks, items] = await Promise.all([get(at, {}, signal), get([...at, "chunks"], { limit: 50 }, signal),
+    const [b, chunks, items] = await Promise.all([get(at, {}, signal), get([...at, "chunks"], { after: query.chunk, limit: 50 }, signal),
       get([...at, "results"], { state: query.state, from: query.from, limit: 50 }, signal)]);
-    return { b, chunks: chunks.chunks ?? [], items: items.items ?? [], next: items.next };
+    return { b, chunks, items: items.items ?? [], next: items.next };
   },
   draw: ({ b, chunks, items, next }, { path, query }) => [
     h("p", { class: "buttons", key: "actions" }, may("submit",
@@ -48,13 +51,14 @@ export const batch = {
       ["Chunk", (c) => short(c.id)], ["State", (c) => badge(c.state)], ["Worker", (c) => short(c.peer || c.worker)],
       ["Items", (c) => number(c.items), "number"], ["Lost", (c) => c.lost || "", "number"], ["Moved", (c) => c.moved || "", "number"],
       ["Created", (c) => when(c.created_at)],
-    ], chunks, { key: (c) => c.id, empty: "No worker has been given one.", caption: "Chunks" })),
+    ], chunks.chunks ?? [], { key: (c) => c.id, empty: "No worker has been given one.", caption: "Chunks" }),
+    pager(path, query, chunks.next, "chunk")),
     section("Items", h("p", { class: "choose" }, ["", "done", "permanently_failed", "in_progress", "created"].map((s) =>
-      [link(path, s.replace("_", " ") || "all", { state: s }, { "aria-current": (query.state ?? "") === s ? "true" : null }), " "])), table([
+      [link(path, s.replace("_", " ") || "all", { ...query, state: s, from: "" }, { "aria-current": (query.state ?? "") === s ? "true" : null }), " "])), table([
       ["Item", (i) => number(i.index), "number"], ["State", (i) => badge(i.state)], ["Arguments", (i) => cut(i.arguments?.join(" "), 80)],
       ["Worker", (i) => short(i.worker)], ["Failed attempts", (i) => i.failed_attempts || "", "number"],
-      ["Output", (i) => cut(i.result?.stdout ?? i.reason ?? "", 160), "wide"],
+      ["Output", (i) => cut(output(i), 160), "wide"],
     ], items, { key: (i) => i.index, empty: "There are none.", caption: "Items" }),
-    next !== undefined && link(path, "Next page", { ...query, from: next })),
+    pager(path, query, next, "from")),
   ],
 };

@@ -1,7 +1,7 @@
 // One future: what it is, what happened to it, what it takes and gives, and what it waits for.
 import { h, section, facts, table, link, to, button } from "../dom.js";
 import { get, post, put, remove, orNull } from "../api.js";
-import { bytes, duration, name, short, time, number } from "../format.js";
+import { bytes, duration, name, short, text, time, number } from "../format.js";
 import { load, view } from "../value.js";
 import { graph } from "../chart.js";
 import { act } from "../app.js";
@@ -73,6 +73,9 @@ async function stepsOf(f, state, signal) {
   return all;
 }
 
+// leave goes back, or to the list from a tab that was opened with a future.
+const leave = () => (history.length > 1 ? history.back() : location.assign("#/futures"));
+
 function actions(f, steps) {
   const at = ["futures", f.id];
   return may("submit", h("p", { class: "buttons", key: "actions" },
@@ -87,7 +90,7 @@ function actions(f, steps) {
     }),
     f.pins?.includes("page") ? doButton("Unpin", () => remove([...at, "pins", "page"]), "It may be removed after its retention.")
       : doButton("Pin", () => put([...at, "pins", "page"]), "It is kept until it is unpinned."),
-    over(f) && may("admin", doButton("Delete …", async () => { await remove(at); history.back(); }, "It was deleted.",
+    over(f) && may("admin", doButton("Delete …", async () => { await remove(at); leave(); }, "It was deleted.",
       { ask: "Delete this future and its result? That can't be undone." }))));
 }
 
@@ -99,8 +102,7 @@ function failure(e) {
 
 function output(title, data) {
   if (!data) return null;
-  return h("details", { open: true }, h("summary", null, title), h("pre", { class: "value" },
-    data.encoding === "text" ? data.data : `base64: ${data.data}`));
+  return h("details", { open: true }, h("summary", null, title), h("pre", { class: "value" }, text(data)));
 }
 
 // waits says of a promise since when it waits, until when, and for whom. Its token is not known here.

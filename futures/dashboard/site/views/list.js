@@ -7,7 +7,7 @@ import { copyable, futureTable, pager, shell, when } from "./parts.js";
 
 const states = ["blocked", "ready", "delayed", "claimed", "realized", "failed"];
 const fields = [["queue", "Queue"], ["function", "Function"], ["tag", "Tag"], ["error", "Error"], ["label", "Label"], ["lane", "Lane"],
-  ["worker", "Worker"], ["since", "Since"], ["until", "Until"]];
+  ["worker", "Worker"], ["batch", "Batch"], ["since", "Since"], ["until", "Until"]];
 const groups = ["tag", "lane", "function", "queue", "state", "worker", "batch"];
 
 // The filter of an address. A time is one of this browser's, the API's have a zone.
