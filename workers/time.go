@@ -22,10 +22,13 @@ func (e snoozeError) Error() string {
 	return fmt.Sprintf("the function asks to be run again in %v", e.wait)
 }
 
+// Snoozes tells what wraps functions, such as a Middleware, that the attempt has not failed.
+func (snoozeError) Snoozes() bool { return true }
+
 // Snooze is what a function returns to be run again after d, because it can't do its
 // work yet: no attempt counts, nothing is logged, and the hooks are not called. It may do
 // so any number of times, until the deadline of its future or the time when that expires.
-// A wrapped one counts as well.
+// A wrapped one counts as well. Middleware knows it by a method Snoozes() bool that returns true.
 func Snooze(d time.Duration) error { return snoozeError{max(d, 0)} }
 
 // startedLate says how a job ends whose future must not begin any more; nil if it may.

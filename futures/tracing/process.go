@@ -53,7 +53,7 @@ func (t *Tracing) Bundle(name string, fn workers.BundleFunction) (string, worker
 		ends, err = fn(ctx, key, members)
 		returned = true
 		for i := range min(len(ends), len(members)) {
-			if failed := ends[i].Err; failed != nil {
+			if failed := ends[i].Err; failed != nil && !snoozes(members[i].Context(), failed) {
 				kind := keyError.String(string(kindOf(members[i].Context(), failed)))
 				span.AddEvent("failed", trace.WithAttributes(append(t.id(members[i].ID), kind)...))
 			}
@@ -79,7 +79,16 @@ func endProcess(ctx context.Context, span trace.Span, returned bool, err error) 
 		span.SetStatus(codes.Error, "panic")
 		span.SetAttributes(keyError.String(string(layout.KindPanic)))
 	}
+	if snoozes(ctx, err) {
+		err = nil
+	}
 	end(span, err, kindOf(ctx, err))
+}
+
+// snoozes reports whether an attempt with this error has not failed, and is to run again later.
+func snoozes(ctx context.Context, err error) bool {
+	var later interface{ Snoozes() bool }
+	return ctx.Err() == nil && errors.As(err, &later) && later.Snoozes()
 }
 
 // kindOf is how an attempt with this error fails.

@@ -3,6 +3,7 @@ package tracing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -161,6 +162,43 @@ func TestSpansOfAFuture(t *testing.T) {
 	require.Equal(t, codes.Unset, attempts[2].Status().Code)
 	inside := f.one("inside")
 	require.Equal(t, attempts[2].SpanContext().SpanID(), inside.Parent().SpanID())
+}
+
+// TestAnAttemptThatSnoozesHasNoError has a function, and a member of a bundle, put off what they do.
+func TestAnAttemptThatSnoozesHasNoError(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, tracing.Options{})
+	later := futures.Define[int, int]("later")
+	calls, sent := 0, 0
+	require.NoError(t, f.worker.Register(later.Bind(func(context.Context, int) (int, error) {
+		if calls++; calls == 1 {
+			return 0, fmt.Errorf("not yet: %w", workers.Snooze(0))
+		}
+		return calls, nil
+	})))
+	require.NoError(t, f.client.SetLaneKind(t.Context(), "mail", futures.LaneSettings{Bundle: "go:send"}))
+	require.NoError(t, f.worker.RegisterBundle(f.spans.Bundle("send",
+		func(_ context.Context, _ string, members []workers.Member) ([]workers.MemberEnd, error) {
+			ends := make([]workers.MemberEnd, len(members))
+			if sent++; sent == 1 {
+				ends[0].Err = workers.Snooze(0)
+			}
+			return ends, nil
+		})))
+	task := futures.Task{Function: "go:send", Lane: futures.Lane{Kind: "mail", Key: "a"}}
+	made, err := f.client.SubmitMany(t.Context(), []futures.Task{task, task})
+	require.NoError(t, err)
+	f.run()
+	_, err = later.Call(t.Context(), f.client, 1)
+	require.NoError(t, err)
+	_, err = f.client.AwaitAll(t.Context(), made)
+	require.NoError(t, err)
+	require.Len(t, f.named("process go:later"), 2)
+	for _, s := range append(f.named("process go:later"), f.named("process go:send")...) {
+		require.Equal(t, codes.Unset, s.Status().Code)
+		require.Nil(t, valueOf(s, "error.type"))
+		require.Empty(t, s.Events())
+	}
 }
 
 // TestAttemptsAsChildren has attempts be part of the trace of their future: still siblings.
