@@ -104,7 +104,9 @@ function drawLogin(text) {
   field.focus();
 }
 
+// stop ends the view that is shown, with the questions that are about it.
 function stop() {
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close("no");
   if (!shown) return;
   clearTimeout(shown.timer);
   shown.control.abort();

@@ -78,3 +78,40 @@ func TestAnswerThatIsCutOff(t *testing.T) {
 	p.holds("!document.querySelector('.failure')")
 	p.clean("cut off")
 }
+
+// TestQuestionsEndWithTheirView leaves a future, and a session, while a question is open.
+func TestQuestionsEndWithTheirView(t *testing.T) {
+	s := newSite(t)
+	id := s.submit("", map[string]any{"function": "go:nowhere"})
+	p := s.newTab()
+	p.login(secrets[stack.Admin])
+	ask := func() {
+		p.open("futures/" + id)
+		p.press("Cancel …")
+		p.sees("dialog", "Cancel this future?")
+	}
+	ask()
+	p.open("queues")
+	p.sees("h1", "Queues")
+	p.holds("!document.querySelector('dialog')")
+	require.Equal(t, "ready", s.state(id))
+	ask()
+	s.tokens.Logout(value[string](p, "localStorage.getItem('futura-session')"))
+	p.sees("[role=alert]", "Your session has ended")
+	p.holds("!document.querySelector('dialog')")
+	p.clean("questions")
+}
+
+// TestCopyWithoutAClipboard says what it has done on a page of plain HTTP.
+func TestCopyWithoutAClipboard(t *testing.T) {
+	s := newSite(t)
+	p := s.newTab()
+	p.login(secrets[stack.Read])
+	p.open("futures")
+	p.sees("code", "futura list")
+	p.do("none", chromedp.Evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined }); null", nil))
+	p.press("Copy")
+	p.sees("button", "Selected")
+	require.Equal(t, "futura list", value[string](p, "String(getSelection())"))
+	p.clean("copy")
+}

@@ -53,7 +53,7 @@ export const batch = {
       ["Created", (c) => when(c.created_at)],
     ], chunks.chunks ?? [], { key: (c) => c.id, empty: "No worker has been given one.", caption: "Chunks" }),
     pager(path, query, chunks.next, "chunk")),
-    section("Items", h("p", { class: "choose" }, ["", "done", "permanently_failed", "in_progress", "created"].map((s) =>
+    section("Items", h("p", { class: "choose" }, ["", "done", "permanently_failed", "failed", "in_progress", "created"].map((s) =>
       [link(path, s.replace("_", " ") || "all", { ...query, state: s, from: "" }, { "aria-current": (query.state ?? "") === s ? "true" : null }), " "])), table([
       ["Item", (i) => number(i.index), "number"], ["State", (i) => badge(i.state)], ["Arguments", (i) => cut(i.arguments?.join(" "), 80)],
       ["Worker", (i) => short(i.worker)], ["Failed attempts", (i) => i.failed_attempts || "", "number"],

@@ -61,8 +61,13 @@ export function question(text, go, { field, content } = {}) {
 export function copyable(text) {
   return h("div", { class: "copy" }, h("code", null, text), button("Copy", async (event) => {
     const from = event.currentTarget;
-    await navigator.clipboard?.writeText(text);
-    from.textContent = "Copied";
+    try {
+      await navigator.clipboard.writeText(text);
+      from.textContent = "Copied";
+    } catch { // a browser gives a page of plain HTTP no clipboard
+      getSelection().selectAllChildren(from.previousSibling);
+      from.textContent = "Selected: copy it with the keyboard";
+    }
   }));
 }
 
