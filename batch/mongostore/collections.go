@@ -84,7 +84,9 @@ func (s *Store) createIndexes(ctx, preparing context.Context, name string) error
 	if len(missing) == 0 {
 		return nil
 	}
-	if _, err = view.CreateMany(ctx, missing); err == nil {
+	indexing, cancel := context.WithTimeout(ctx, indexTimeout) // the driver bounds what has no deadline
+	defer cancel()
+	if _, err = view.CreateMany(indexing, missing); err == nil {
 		return nil
 	}
 	if hasCode(err, codeIndexOptionsConflict, codeIndexKeyConflict, codeDuplicateKey) {

@@ -49,11 +49,12 @@ const DefaultDatabase = "b7s-db"
 
 // openTimeout bounds Open until the server has answered, so that it is clear
 // within five seconds whether it does; prepareTimeout bounds the rest of Open,
-// except for indexing existing documents. callTimeout bounds each call whose
-// context has no deadline.
+// except for indexing existing documents, which indexTimeout bounds. callTimeout
+// bounds each call whose context has no deadline.
 const (
 	openTimeout    = 4500 * time.Millisecond
 	prepareTimeout = 30 * time.Second
+	indexTimeout   = 24 * time.Hour
 	callTimeout    = 2 * time.Minute
 )
 

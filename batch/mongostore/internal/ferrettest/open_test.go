@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,6 +59,32 @@ func TestOpenWithoutValidators(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(log.String(), "does not check documents"))
 	require.NoError(t, s.Close(t.Context()))
+}
+
+// TestOpenWaitsForIndexes has a server told that it may take long to index what it has, whatever a call takes at most.
+func TestOpenWaitsForIndexes(t *testing.T) {
+	t.Parallel()
+	p := startServer(t)
+	var mu sync.Mutex
+	var allowed []time.Duration
+	p.set(func(p *proxy) {
+		p.fault = func(c *command) fault {
+			if c.name == "createIndexes" {
+				mu.Lock()
+				defer mu.Unlock()
+				most, _ := c.body.Lookup("maxTimeMS").AsInt64OK()
+				allowed = append(allowed, time.Duration(most)*time.Millisecond)
+			}
+			return fault{}
+		}
+	})
+	open(t, p.uri())
+	mu.Lock()
+	defer mu.Unlock()
+	require.NotEmpty(t, allowed)
+	for _, most := range allowed {
+		require.Greater(t, most, time.Hour)
+	}
 }
 
 // TestOpenSendsTheSchemas checks what a server with validators would be given.
