@@ -99,3 +99,19 @@ func TestPagesOfABatch(t *testing.T) {
 	p.sees("a", "First page")
 	p.clean("chunks")
 }
+
+// TestOtherQueuesLeadNowhere has the row of all queues that are not counted one by one: no list has its name.
+func TestOtherQueuesLeadNowhere(t *testing.T) {
+	s := newSite(t)
+	p := s.newTab()
+	p.login(secrets[stack.Admin])
+	p.do("counts", chromedp.Evaluate(`window.real = window.fetch;
+		window.fetch = (url, o) => (String(url).endsWith("/cluster") ? Promise.resolve(new Response(JSON.stringify({ counts: [
+			{ queue: "(other)", state: "ready", futures: 1234 }, { queue: "(other)", state: "failed", futures: 5 },
+			{ queue: "mail", state: "ready", futures: 6 }] }))) : window.real(url, o)); null`, nil))
+	p.open("queues")
+	p.sees("td", "1,234")
+	p.sees("td a", "mail")
+	p.holds("![...document.querySelectorAll('td a')].some((a) => decodeURIComponent(a.href).includes('(other)'))")
+	p.clean("others")
+}

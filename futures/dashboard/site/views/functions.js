@@ -4,7 +4,7 @@ import { get, orNull, put, remove } from "../api.js";
 import { bytes, duration, name, number } from "../format.js";
 import { act } from "../app.js";
 import { activeFunctions, byQueue } from "./overview.js";
-import { functionLink, may, doButton, question, queueLink, when } from "./parts.js";
+import { functionLink, may, doButton, other, question, queueLink, when } from "./parts.js";
 
 const spans = [["1h", "hour"], ["24h", "day"], ["7d", "week"]];
 
@@ -79,15 +79,16 @@ export const queues = {
     return [
       did && choose(["queues"], query.last || "1h"),
       section("All", table([
-        ["Queue", (q) => queueLink(q.queue)], ["Waiting", (q) => (q.ready ?
-          link(["count", "tag"], number(q.ready), { queue: q.queue, state: "ready" }) : "0"), "number"],
+        ["Queue", (q) => queueLink(q.queue)], ["Waiting", (q) => (q.ready && q.queue !== other ?
+          link(["count", "tag"], number(q.ready), { queue: q.queue, state: "ready" }) : number(q.ready)), "number"],
         ["The oldest", (q) => when(oldest.find((one) => one.queue === q.queue)?.oldest_ready_at)], ["Waited, p50", (q) => duration(of(q).wait_p50_ms), "number"], ["p99", (q) => duration(of(q).wait_p99_ms), "number"],
         ["Running", (q) => number(q.claimed), "number"], ["Later", (q) => number(q.delayed), "number"],
         ["Blocked", (q) => number(q.blocked), "number"], ["Done, kept", (q) => number(q.realized), "number"],
-        ["Failed, kept", (q) => (q.failed ? link(["futures"], number(q.failed), { queue: q.queue, state: "failed" }) : "0"), "number"],
+        ["Failed, kept", (q) => (q.failed && q.queue !== other ? link(["futures"], number(q.failed), { queue: q.queue, state: "failed" })
+          : number(q.failed)), "number"],
         ["Done", (q) => number(of(q).succeeded), "number"], ["Failed attempts", (q) => number(of(q).failed_attempts), "number"],
         ["Paused", (q) => isPaused(q) && ["since ", when(isPaused(q).at), " ", isPaused(q).reason]],
-        ["", (q) => q.queue !== "(other)" && pauseButtons("queue", q.queue, isPaused(q))],
+        ["", (q) => q.queue !== other && pauseButtons("queue", q.queue, isPaused(q))],
       ], all, { key: (q) => q.queue, empty: "There are no futures.", caption: "Queues" })),
     ];
   },

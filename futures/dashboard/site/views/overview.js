@@ -3,7 +3,7 @@ import { h, section, table, tile, link } from "../dom.js";
 import { get, orNull } from "../api.js";
 import { duration, number, percent } from "../format.js";
 import { bars } from "../chart.js";
-import { functionLink, futureTable, queueLink, when } from "./parts.js";
+import { functionLink, futureTable, other, queueLink, when } from "./parts.js";
 
 export const overview = {
   title: () => "Overview",
@@ -78,7 +78,7 @@ export function activeFunctions(functions) {
     ["Done", (f) => number(f.succeeded), "number"],
     ["Failed attempts", (f) => f.failed_attempts ? h("span", { class: "bad" }, `${number(f.failed_attempts)} (${
       percent(f.failed_attempts, f.succeeded + f.failed_attempts)})`) : "0", "number"],
-    ["Failed for good", (f) => f.failed ? link(["futures"], number(f.failed), { state: "failed", function: f.function }) : "0", "number"],
+    ["Failed for good", (f) => f.failed && f.function !== other ? link(["futures"], number(f.failed), { state: "failed", function: f.function }) : number(f.failed), "number"],
     ["Runs, p50", (f) => duration(f.run_p50_ms), "number"], ["p99", (f) => duration(f.run_p99_ms), "number"],
     ["Waits, p50", (f) => duration(f.wait_p50_ms), "number"], ["p99", (f) => duration(f.wait_p99_ms), "number"],
   ], [...functions].sort((a, b) => b.failed_attempts - a.failed_attempts || b.succeeded - a.succeeded),

@@ -10,9 +10,12 @@ export const when = (at) => at && h("time", { datetime: at, title: time(at) }, a
 
 export const futureLink = (id) => link(["futures", id], short(id), {}, { title: id, class: "id" });
 
-export const functionLink = (text) => text && link(["futures"], name(text), { function: text }, { title: text });
+// other stands for all functions and queues that are not listed. No list has it.
+export const other = "(other)";
 
-export const queueLink = (text) => text && link(["futures"], text, { queue: text });
+export const functionLink = (text) => (text && text !== other ? link(["futures"], name(text), { function: text }, { title: text }) : text);
+
+export const queueLink = (text) => (text && text !== other ? link(["futures"], text, { queue: text }) : text);
 
 // futureTable shows futures.
 export function futureTable(futures, empty) {
