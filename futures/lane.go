@@ -112,17 +112,18 @@ func (c *Client) SetLaneKind(ctx context.Context, name string, s LaneSettings) e
 	})
 }
 
-// LaneKinds returns all kinds of lanes in the order of their names.
+// LaneKinds returns all kinds of lanes in the order of their names. With ErrBadRecord or ErrNewerRecord it returns
+// those that can be read.
 func (c *Client) LaneKinds(ctx context.Context) ([]LaneKind, error) {
 	known, err := lanes.Of(c.cluster).Kinds(ctx)
-	if err != nil {
+	if err != nil && !layout.IsUnreadable(err) {
 		return nil, err
 	}
 	kinds := make([]LaneKind, 0, len(known))
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		kinds = append(kinds, laneKindOf(name, known[name]))
 	}
-	return kinds, nil
+	return kinds, err
 }
 
 // LaneKind returns a kind of lanes. It returns ErrBadName and ErrNotFound.
@@ -200,8 +201,8 @@ func (c *Client) Lane(ctx context.Context, lane Lane, limit int) (LaneView, erro
 
 // Lanes returns up to limit lanes of a kind that futures use, or that are paused, after
 // the one with a key, or the first ones for an empty one: in an order that is the same
-// each time. A limit of 0, or above 1,000, is 1,000. It returns ErrBadName and
-// ErrNotFound.
+// each time, and without those that can't be read. A limit of 0, or above 1,000, is 1,000: fewer come at the end
+// alone. It returns ErrBadName and ErrNotFound.
 func (c *Client) Lanes(ctx context.Context, kind, after string, limit int) ([]LaneView, error) {
 	if _, err := c.LaneKind(ctx, kind); err != nil {
 		return nil, err

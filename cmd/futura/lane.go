@@ -177,11 +177,11 @@ func describeKind(k *futures.LaneKind) string {
 
 func (a *app) listLaneKinds(ctx context.Context, c *futures.Client, _ []string) error {
 	kinds, err := c.LaneKinds(ctx)
-	if err != nil {
+	if err != nil && len(kinds) == 0 {
 		return err
 	}
-	return showAll(a, "kinds", kinds, httpapi.LaneKindOf, []string{"KIND", "SETTINGS"},
-		func(k *futures.LaneKind) []string { return []string{k.Name, describeKind(k)} })
+	return errors.Join(showAll(a, "kinds", kinds, httpapi.LaneKindOf, []string{"KIND", "SETTINGS"},
+		func(k *futures.LaneKind) []string { return []string{k.Name, describeKind(k)} }), err)
 }
 
 func (a *app) laneShowCommand() *cobra.Command {

@@ -54,7 +54,7 @@ func (l *Lanes) View(ctx context.Context, lane layout.Lane, limit int) (View, er
 
 // List returns up to limit lanes of a kind that have admitted futures or others in line,
 // after one of them, which is empty for the first ones; in no particular order that
-// users know, but the same each time.
+// users know, but the same each time, and fewer at the end alone. Those that can't be read are left out.
 func (l *Lanes) List(ctx context.Context, kind, after string, limit int) ([]View, error) {
 	var views []View
 	err := l.cluster.View(ctx, func(tx kv.Attempt) error {
@@ -63,22 +63,25 @@ func (l *Lanes) List(ctx context.Context, kind, after string, limit int) ([]View
 		if after != "" {
 			first = layout.ShardOf(after, l.keys.Shards)
 		}
-		for shard := first; shard < l.keys.Shards && len(views) < limit; shard++ {
+		for shard := first; shard < l.keys.Shards; shard++ {
 			keys := kv.Prefix(tuple.AppendString(l.keys.Shard(shard, layout.SubLanes), kind))
 			if after != "" && shard == first {
 				keys.Begin = kv.After(l.keys.Lane(layout.Lane{Kind: kind, Key: after}))
 			}
-			page, err := tx.Snapshot().GetRange(keys, kv.RangeOptions{Limit: limit - len(views)}).Wait(ctx)
-			if err != nil {
-				return err
-			}
-			for _, item := range page.Items {
-				key := layout.ParseKey(item.Key)
-				v := View{Lane: layout.Lane{Kind: kind, Key: key.Text("key")}}
-				if err := layout.Decode(item.Key, item.Value, &v.LaneRecord); err != nil {
+			for more := true; more && len(views) < limit; {
+				page, err := tx.Snapshot().GetRange(keys, kv.RangeOptions{Limit: limit - len(views)}).Wait(ctx)
+				if err != nil {
 					return err
 				}
-				views = append(views, v)
+				for _, item := range page.Items {
+					key := layout.ParseKey(item.Key)
+					v := View{Lane: layout.Lane{Kind: kind, Key: key.Text("key")}}
+					if layout.Decode(item.Key, item.Value, &v.LaneRecord) == nil { // a check names others
+						views = append(views, v)
+					}
+					keys.Begin = kv.After(item.Key)
+				}
+				more = page.More
 			}
 		}
 		return l.seeLines(ctx, tx.Snapshot(), views)

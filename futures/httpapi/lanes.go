@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
@@ -104,7 +105,7 @@ func (s *server) registerLanes() {
 	stack.Register(s.Stack, stack.Admin, operation(http.MethodPut, kind, "set-lane-kind", "Make or change a kind of lanes",
 		"The settings are those of the body, all of them. A kind that is paused stays paused."), s.setLaneKind)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, lanesPath, "list-lane-kinds", "List the kinds of lanes",
-		"In the order of their names."), s.listLaneKinds)
+		"In the order of their names, without those that can't be read: the overview tells of them."), s.listLaneKinds)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, kind, "get-lane-kind", "Get a kind of lanes", ""),
 		s.getLaneKind)
 	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, kind, "remove-lane-kind", "Remove a kind of lanes",
@@ -164,6 +165,9 @@ type laneKindsOutputBody struct {
 
 func (s *server) listLaneKinds(ctx context.Context, _ *struct{}) (*body[laneKindsOutputBody], error) {
 	kinds, err := s.client.LaneKinds(ctx)
+	if layout.IsUnreadable(err) {
+		err = nil
+	}
 	return answerWith(laneKindsOutputBody{viewsOf(kinds, LaneKindOf)}, err)
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/internal/faultdisk"
 )
@@ -102,4 +104,48 @@ func TestOverviewOfAFullDisk(t *testing.T) {
 	disk.SetSpace(-1)
 	f.send("POST", path, `{"function":"go:nowhere","delay_ms":3600000}`).Into(http.StatusCreated, &map[string]any{})
 	require.Empty(t, wrong())
+}
+
+// TestOverviewOfWhatCantBeRead has a kind of lanes, a lane and a pause damaged: the others are shown, and the overview
+// says so.
+func TestOverviewOfWhatCantBeRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	for _, kind := range []string{"bad", "mail"} {
+		f.send("PUT", "/api/v1/lanes/"+kind, `{"width":1}`).Into(http.StatusOK, &map[string]any{})
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		f.send("POST", path, fmt.Sprintf(`{"function":"go:nowhere","lane":{"kind":"mail","key":%q}}`, key)).
+			Into(http.StatusCreated, &map[string]any{})
+	}
+	f.send("PUT", "/api/v1/pauses/queue/q0", `{}`).Into(http.StatusOK, &map[string]any{})
+	k := f.client.Cluster().Keys()
+	pause := kv.Prefix(tuple.AppendString(k.Bulletin(), "paused"))
+	_, err := f.client.Cluster().Transact(t.Context(), kv.Options{}, func(tx kv.Attempt) error {
+		page, err := tx.GetRange(pause, kv.RangeOptions{}).Wait(t.Context())
+		require.Len(t, page.Items, 1)
+		for _, key := range [][]byte{k.LaneKind("bad"), k.Lane(layout.Lane{Kind: "mail", Key: "b"}), page.Items[0].Key} {
+			tx.Set(key, []byte{layout.RecordVersion, 0xc1})
+		}
+		return err
+	})
+	require.NoError(t, err)
+	var o httpapi.Overview
+	f.send("GET", "/api/v1/overview", "").Into(http.StatusOK, &o)
+	require.EqualValues(t, 3, o.Total.Ready)
+	require.Contains(t, o.Wrong[1].Text, "a kind of lanes can't be read: ")
+	require.Contains(t, o.Wrong[2].Text, "a pause can't be read: ")
+	var kinds struct{ Kinds []httpapi.LaneKind }
+	f.send("GET", "/api/v1/lanes", "").Into(http.StatusOK, &kinds)
+	require.Len(t, kinds.Kinds, 1)
+	var listed []string
+	for after, more := "", true; more; {
+		var page struct{ Lanes []httpapi.LaneView }
+		f.send("GET", "/api/v1/lanes/mail/keys?limit=1&after="+after, "").Into(http.StatusOK, &page)
+		if more = len(page.Lanes) == 1; more {
+			after = page.Lanes[0].Key
+			listed = append(listed, after)
+		}
+	}
+	require.ElementsMatch(t, []string{"a", "c"}, listed)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/wording"
 )
 
@@ -23,6 +24,7 @@ const (
 	Bad      = "bad"
 	Warn     = "warn"
 	maxWrong = 20
+	maxTold  = 300 // bytes of an error
 )
 
 // troubles are what is wrong, as it is found.
@@ -77,6 +79,14 @@ func (o *Overview) wrong() []Trouble {
 	for _, p := range o.pauses {
 		all.add(Warn, "pauses", nil, "the %s %s was paused %s ago%s", p.What, wording.Function(p.Name),
 			wording.Brief(o.At.Sub(p.At)), wording.Because(p.Reason))
+	}
+	for _, bad := range []struct {
+		see, what string
+		err       error
+	}{{"lanes", "a kind of lanes", o.badKinds}, {"pauses", "a pause", o.badPauses}} {
+		if bad.err != nil {
+			all.add(Bad, bad.see, nil, "%s can't be read: %s", bad.what, layout.Shorten(bad.err.Error(), maxTold))
+		}
 	}
 	for _, k := range o.kinds {
 		if k.Paused {
