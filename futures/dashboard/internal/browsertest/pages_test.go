@@ -94,7 +94,8 @@ func TestPagesOfABatch(t *testing.T) {
 	p.open("batches/" + id)
 	p.sees("td", "too hot")
 	p.holds(`[...document.querySelectorAll("td")].some((td) => td.textContent === "50")`)
-	p.do("next", chromedp.Evaluate(`[...document.querySelectorAll("a")].find((a) => a.textContent === "Next page").click()`, nil))
+	p.do("next", chromedp.Evaluate(`[...document.querySelectorAll("a")].
+		find((a) => a.textContent === "Next page").click()`, nil))
 	p.holds(`[...document.querySelectorAll("td")].some((td) => td.textContent === "57")`)
 	p.sees("a", "First page")
 	p.clean("chunks")
