@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/fdbmodel/results"
@@ -100,14 +101,7 @@ func (c *Cluster) Run(ctx context.Context, o Order, deliver func(context.Context
 		}
 		err = r.collect(ctx)
 		if err == nil && len(r.left) > 0 {
-			timer := time.NewTimer(lookAgain)
-			select {
-			case <-watch.Done():
-			case <-timer.C:
-			case <-ctx.Done():
-				err = ctx.Err()
-			}
-			timer.Stop()
+			err = awaitNews(ctx, watch)
 		}
 		watch.Cancel()
 		if err != nil {
@@ -115,6 +109,25 @@ func (c *Cluster) Run(ctx context.Context, o Order, deliver func(context.Context
 		}
 	}
 	return r.end(ctx)
+}
+
+// awaitNews waits until a watch fires, or until it is time to look anyway: then alone if the watch has failed.
+func awaitNews(ctx context.Context, watch kv.Watch) error {
+	timer, fired := time.NewTimer(lookAgain), watch.Done()
+	defer timer.Stop()
+	for {
+		select {
+		case <-fired:
+			if watch.Err() == nil {
+				return nil
+			}
+			fired = nil
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Cancel implements Dispatcher.

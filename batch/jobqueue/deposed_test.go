@@ -129,3 +129,58 @@ func (w *world) depose(stage string) *joblog.Lease {
 	require.NotNil(w, lease)
 	return lease
 }
+
+// crowded is a store that has no room for another watch. It stays silent once very many were asked for.
+type crowded struct {
+	kv.Database
+	asked atomic.Int64
+}
+
+type crowdedTx struct {
+	kv.Tx
+	c *crowded
+}
+
+type refusedWatch struct{ done chan struct{} }
+
+// Begin implements kv.Database.
+func (c *crowded) Begin(o kv.Options) kv.Tx { return crowdedTx{c.Database.Begin(o), c} }
+
+func (t crowdedTx) Watch([]byte) kv.Watch {
+	w := refusedWatch{make(chan struct{})}
+	if t.c.asked.Add(1) < 1000 {
+		close(w.done)
+	}
+	return w
+}
+
+func (refusedWatch) Cancel()                 {}
+func (refusedWatch) Err() error              { return kv.ErrTooManyWatches }
+func (w refusedWatch) Done() <-chan struct{} { return w.done }
+
+// TestAProcessThatStandsByWithoutAWatch looks at the lease as often as its holder writes it, and takes over from one
+// that is dead.
+func TestAProcessThatStandsByWithoutAWatch(t *testing.T) {
+	inWorld(t, func(w *world) {
+		key := joblog.Consumer{Queue: "in", Name: "stage"}
+		holder, _, err := joblog.Of(w.cluster).Take(w.ctx, key, joblog.Take{About: "another process"})
+		require.NoError(w, err)
+		db := &crowded{Database: w.cluster.Database()}
+		cluster := openCluster(t, db)
+		s, err := jobqueue.NewStage(cluster, newLog[int](w.T, cluster, "in"), "stage", w.pass, jobqueue.StageOptions{})
+		require.NoError(w, err)
+		require.NoError(w, s.Start())
+		w.push(3)
+		const beats = 10
+		for range beats {
+			w.settle(cluster.Config().Heartbeat)
+			_, err := holder.Beat(w.ctx, joblog.Trouble{}, 1)
+			require.NoError(w, err)
+		}
+		require.False(w, s.AtWork())
+		require.LessOrEqual(w, db.asked.Load(), int64(2*beats))
+		w.settle(2 * cluster.Config().DeadAfter)
+		require.True(w, s.AtWork())
+		require.NoError(w, s.Stop(w.ctx))
+	})
+}

@@ -87,7 +87,8 @@ func (s *Stage[J]) take(ctx context.Context) (*joblog.Lease, error) {
 	}
 }
 
-// awaitLease waits until the lease changes, or until a time.
+// awaitLease waits until the lease changes, or until a time: for a heartbeat at most if the watch has failed, within
+// which it would have fired.
 func (s *Stage[J]) awaitLease(ctx context.Context, until time.Time) error {
 	watch, err := joblog.Of(s.cluster).WatchLease(ctx, s.consumer)
 	if err != nil {
@@ -98,6 +99,10 @@ func (s *Stage[J]) awaitLease(ctx context.Context, until time.Time) error {
 	defer timer.Stop()
 	select {
 	case <-watch.Done():
+		if watch.Err() != nil {
+			beat := s.options.Clock.Now().Add(s.cluster.Config().Heartbeat)
+			return clock.Wait(ctx, s.options.Clock, clock.Earlier(until, beat))
+		}
 	case <-timer.C():
 	case <-ctx.Done():
 	}
