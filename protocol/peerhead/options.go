@@ -58,13 +58,13 @@ type Options struct {
 	KeepLost time.Duration
 	// MaxPeers is how many peers there may be. Defaults to 10,000.
 	MaxPeers int
-	// MaxChunk is how many items an order has at most, and MaxOrder how many bytes.
-	// Default to 256 and 4 MiB.
+	// MaxChunk is how many items an order has at most, and MaxOrder how many bytes; one
+	// item may have more. Default to 256 and 4 MiB.
 	MaxChunk int
 	MaxOrder int
 	// MaxCached bounds the bytes of results that are cached for attempts of earlier
 	// memberships until those are claimed again, or for 10 min. One peer has at most a
-	// quarter. Defaults to 256 MiB.
+	// quarter, or its largest result. Defaults to 256 MiB.
 	MaxCached int64
 	// OrderTime is how long a peer that does not report its progress, a node of b7s, may
 	// take for an order, beside the timeouts of its items. Defaults to 10 min.
