@@ -3,8 +3,6 @@ package rest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
@@ -49,12 +47,7 @@ func (p *paused) explain(ctx context.Context, b *batch.Batch) error {
 	if !is {
 		return nil
 	}
-	reason := fmt.Sprintf("the %s %s has been paused since %s", one.What, one.Name,
-		time.UnixMilli(one.At).UTC().Format(time.RFC3339))
-	if one.Reason != "" {
-		reason += " (" + one.Reason + ")"
-	}
-	reason += fmt.Sprintf(": futura resume %s %s ends that", one.What, one.Name)
+	reason := "the " + one.Text()
 	if b.Reason != "" {
 		reason += "; " + b.Reason
 	}

@@ -117,6 +117,9 @@ func (d *drawing) heading(n *inspect.Node) string {
 
 // status is the state of a node, with what is known of it.
 func (d *drawing) status(n *inspect.Node) string {
+	if n.Unreadable {
+		return "unreadable"
+	}
 	if n.State == 0 {
 		return "gone"
 	}

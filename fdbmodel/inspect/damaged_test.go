@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -67,4 +68,35 @@ func TestListsOfEitherOrderLeaveOutWhatTheyCantRead(t *testing.T) {
 		require.Len(t, rows, 1, name)
 		require.Equal(t, good, rows[0].ID, name)
 	}
+}
+
+// TestAnInputThatCantBeRead is named where others are.
+func TestAnInputThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	bad, good := s.Submit(), s.Submit()
+	user := s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{bad, good} })
+	s.Store(s.C.Keys().Spec(bad), []byte{layout.RecordVersion + 1, 0x80})
+	e, err := inspect.Explain(s.Ctx, s.C, user)
+	require.NoError(t, err)
+	require.Contains(t, e.Text, good.String()+" (go:f, ready), "+bad.String()+" (which can't be read).")
+	g, err := inspect.ReadGraph(s.Ctx, s.C, user, inspect.GraphOptions{})
+	require.NoError(t, err)
+	require.Len(t, g.Nodes, 3)
+	for _, n := range g.Nodes {
+		require.Equal(t, n.ID == bad, n.Unreadable)
+		require.Equal(t, n.ID == bad, n.State == 0)
+	}
+	_, err = inspect.ReadGraph(s.Ctx, s.C, bad, inspect.GraphOptions{})
+	require.ErrorIs(t, err, layout.ErrNewerRecord)
+
+	claimed := s.Claim(s.Worker)
+	require.Len(t, claimed, 1)
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &claimed[0], Permanent: true,
+		Exception: &layout.Exception{Kind: layout.KindError}})
+	s.C.ResolveMarked(s.Ctx)
+	require.Equal(t, layout.Failed, s.State(user))
+	e, err = inspect.Explain(s.Ctx, s.C, user)
+	require.NoError(t, err)
+	require.Contains(t, e.Text, "Future "+good.String()+" failed first", "the other one is not missing")
 }

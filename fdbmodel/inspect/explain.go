@@ -170,12 +170,7 @@ func textPaused(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (stri
 	if !is {
 		return "", nil
 	}
-	why := ""
-	if p.Reason != "" {
-		why = fmt.Sprintf(" (%s)", p.Reason)
-	}
-	return fmt.Sprintf("Its %s %s has been paused since %s%s: futura resume %s %s ends that.", p.What, p.Name,
-		time.UnixMilli(p.At).UTC().Format(time.RFC3339), why, p.What, p.Name), nil
+	return "Its " + p.Text() + ".", nil
 }
 
 func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, members []fdbmodel.Member) {
@@ -225,7 +220,7 @@ func textBlocked(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (str
 	if err != nil {
 		return "", err
 	}
-	inputs, err := c.GetMany(ctx, ids)
+	inputs, unreadable, err := readAll(ctx, c, ids)
 	if err != nil {
 		return "", err
 	}
@@ -236,6 +231,9 @@ func textBlocked(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (str
 	var names []string
 	for i := range inputs {
 		names = append(names, fmt.Sprintf("%s (%s, %v)", inputs[i].ID, inputs[i].Spec.Function, inputs[i].State()))
+	}
+	for _, id := range unreadable {
+		names = append(names, id.String()+" (which can't be read)")
 	}
 	if more {
 		names = append(names, "and others")

@@ -134,10 +134,11 @@ func badInput(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (failed
 	if err != nil {
 		return nil, missing, err
 	}
-	inputs, err := c.GetMany(ctx, ids)
+	inputs, unreadable, err := readAll(ctx, c, ids)
 	if err != nil {
 		return nil, missing, err
 	}
+	ids = slices.DeleteFunc(ids, func(id layout.ID) bool { return slices.Contains(unreadable, id) })
 	upstream := row.Exception != nil && row.Exception.Kind == layout.KindUpstream
 	for i, id := range ids {
 		switch {

@@ -71,8 +71,10 @@ type Node struct {
 	// Level is the distance from the root: negative for the futures that it depends
 	// on, positive for those that depend on it.
 	Level int
-	// State is 0 if the future no longer exists. The other fields are then zero.
+	// State is 0 if the future no longer exists, or can't be read: then Unreadable is set. The other fields
+	// are then zero.
 	State                  layout.State
+	Unreadable             bool
 	Function, Queue, Label string
 	// Worker holds it, or ran its last attempt. Failure is the kind of its last
 	// failed attempt, and Message its text.
@@ -109,25 +111,23 @@ func (n *Node) Waited() bool {
 // ReadGraph reads a graph breadth-first, in several transactions, so that its parts
 // may be from different moments. Of a future with more inputs than are followed, it
 // prefers those that the future waits for. It returns ErrNotFound for an unknown
-// root, and ErrBadGraph.
+// root, an error for one that can't be read, and ErrBadGraph.
 func ReadGraph(ctx context.Context, c *fdbmodel.Cluster, root layout.ID, o GraphOptions) (*Graph, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	w := &graphWalk{cluster: c, options: o, nodes: map[layout.ID]*walked{}}
-	inputs := []*walked{w.add(root, 0)}
-	if err := w.read(ctx, inputs); err != nil {
+	row, err := c.Get(ctx, root)
+	if err != nil {
 		return nil, err
 	}
-	if inputs[0].row == nil {
-		return nil, fmt.Errorf("future %s: %w", root, fdbmodel.ErrNotFound)
-	}
+	inputs := []*walked{w.add(root, 0)}
+	inputs[0].fill(&row)
 	var dependants []*walked
 	if o.Dependants {
 		dependants = inputs
 	}
 	for depth := 1; len(inputs)+len(dependants) > 0; depth++ {
-		var err error
 		if inputs, err = w.toInputs(ctx, inputs, depth); err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func ReadGraph(ctx context.Context, c *fdbmodel.Cluster, root layout.ID, o Graph
 // walked is a node that the walk has reached.
 type walked struct {
 	Node
-	row   *layout.Row // nil if the future does not exist
+	row   *layout.Row // nil if the future does not exist, or can't be read
 	waits []layout.ID // inputs that it waits for, some of them if they are many
 }
 
@@ -186,12 +186,15 @@ func (w *graphWalk) read(ctx context.Context, nodes []*walked) error {
 		for i := range part {
 			ids[i] = part[i].ID
 		}
-		rows, err := w.cluster.GetMany(ctx, ids)
+		rows, unreadable, err := readAll(ctx, w.cluster, ids)
 		if err != nil {
 			return err
 		}
 		for i := range rows {
 			w.nodes[rows[i].ID].fill(&rows[i])
+		}
+		for _, id := range unreadable {
+			w.nodes[id].Unreadable = true
 		}
 	}
 	return nil

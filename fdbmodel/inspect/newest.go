@@ -299,7 +299,7 @@ func (n *newest) fetch(ctx context.Context, batch []entry) error {
 			at[batch[i].age.ID], ids = i, append(ids, batch[i].age.ID)
 		}
 	}
-	rows, err := readAll(ctx, n.cluster, ids)
+	rows, _, err := readAll(ctx, n.cluster, ids)
 	for i := range rows {
 		batch[at[rows[i].ID]].row = &rows[i]
 	}
@@ -307,8 +307,9 @@ func (n *newest) fetch(ctx context.Context, batch []entry) error {
 	return err
 }
 
-// readAll returns those of some futures that exist and can be read.
-func readAll(ctx context.Context, c *fdbmodel.Cluster, ids []layout.ID) (rows []layout.Row, err error) {
+// readAll returns those of some futures that exist, and which of them can't be read.
+func readAll(ctx context.Context, c *fdbmodel.Cluster, ids []layout.ID,
+) (rows []layout.Row, unreadable []layout.ID, err error) {
 	for part := range slices.Chunk(ids, fetchRows) {
 		some, err := c.GetMany(ctx, part)
 		if err == nil {
@@ -316,15 +317,19 @@ func readAll(ctx context.Context, c *fdbmodel.Cluster, ids []layout.ID) (rows []
 			continue
 		}
 		if !layout.IsUnreadable(err) {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, id := range part {
 			one, err := c.GetMany(ctx, []layout.ID{id})
-			if err != nil && !layout.IsUnreadable(err) {
-				return nil, err
+			switch {
+			case err == nil:
+				rows = append(rows, one...)
+			case layout.IsUnreadable(err):
+				unreadable = append(unreadable, id)
+			default:
+				return nil, nil, err
 			}
-			rows = append(rows, one...)
 		}
 	}
-	return rows, nil
+	return rows, unreadable, nil
 }

@@ -44,7 +44,7 @@ func (n *newest) waiting(ctx context.Context) ([]*stream, error) {
 	if len(ids) > fewKeys {
 		return nil, nil
 	}
-	rows, err := readAll(ctx, n.cluster, ids)
+	rows, _, err := readAll(ctx, n.cluster, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,8 @@ func (p *Pauses) change(ctx context.Context, fn func(kv.Attempt) error) error {
 	if err != nil {
 		return err
 	}
-	return p.cluster.View(ctx, func(tx kv.Attempt) error {
+	// What was changed stays so if this fails: a heartbeat tells the workers.
+	_ = p.cluster.View(ctx, func(tx kv.Attempt) error {
 		if tx.Number == 1 && result.Version != kv.NoVersion {
 			tx.SetReadVersion(result.Version)
 		}
@@ -137,9 +138,11 @@ func (p *Pauses) change(ctx context.Context, fn func(kv.Attempt) error) error {
 		}
 		return err
 	})
+	return nil
 }
 
-// List returns what is paused, queues last, in the order of the names.
+// List returns what is paused, queues last, in the order of the names. What can't be read is paused, too:
+// its reason says so then, and its time is zero.
 func (p *Pauses) List(ctx context.Context) ([]Pause, error) {
 	var list []Pause
 	err := p.cluster.View(ctx, func(tx kv.Attempt) (err error) {
@@ -159,7 +162,7 @@ func (p *Pauses) In(ctx context.Context, tx kv.Reader) (list []Pause, err error)
 		what, name := pause.Parse(item.Key)
 		one := Pause{What: what, Name: name}
 		if err := layout.Decode(item.Key, item.Value, &one.Record); err != nil {
-			return nil, err
+			one.Record = pause.Record{Reason: err.Error()}
 		}
 		list = append(list, one)
 	}

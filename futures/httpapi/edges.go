@@ -59,11 +59,12 @@ type Graph struct {
 	Truncated bool        `json:"truncated" doc:"Futures were left out because of depth, limit or fan"`
 }
 
-// GraphNode is a future in a graph. Without a state it no longer exists.
+// GraphNode is a future in a graph. Without a state it no longer exists, or can't be read.
 type GraphNode struct {
 	ID             futures.ID         `json:"id" format:"uuid"`
 	Level          int                `json:"level" doc:"The distance: negative for inputs, positive for dependants"`
-	State          State              `json:"state,omitempty" doc:"Left out if the future no longer exists"`
+	State          State              `json:"state,omitempty" doc:"Left out if it no longer exists, or can't be read"`
+	Unreadable     bool               `json:"unreadable,omitempty" doc:"Its records can't be read"`
 	Function       string             `json:"function,omitempty"`
 	Queue          string             `json:"queue,omitempty"`
 	Label          string             `json:"label,omitempty"`
@@ -87,8 +88,8 @@ func GraphOf(g *inspect.Graph) Graph {
 	view := Graph{Nodes: make([]GraphNode, len(g.Nodes)), Truncated: g.Truncated}
 	for i, n := range g.Nodes {
 		one := GraphNode{
-			ID: n.ID, Level: n.Level, Function: n.Function, Queue: n.Queue, Label: n.Label, Worker: n.Worker,
-			Failure: n.Failure, ArgsBytes: n.ArgsSize, ResultBytes: n.ResultSize,
+			ID: n.ID, Level: n.Level, Unreadable: n.Unreadable, Function: n.Function, Queue: n.Queue, Label: n.Label,
+			Worker: n.Worker, Failure: n.Failure, ArgsBytes: n.ArgsSize, ResultBytes: n.ResultSize,
 			RunTimeMS: float64(n.RunTime.Microseconds()) / 1000, SubmittedAt: timeIfSet(n.Submitted),
 			DueAt: timeIfSet(n.Due), EndedAt: timeIfSet(n.Ended), InputCount: n.InputCount,
 			Inputs: append([]futures.ID{}, n.Inputs...), WaitsFor: n.WaitsFor, MoreDependants: n.MoreDependants,

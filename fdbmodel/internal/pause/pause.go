@@ -24,6 +24,18 @@ type Pause struct {
 	Record
 }
 
+// Text says that it is paused, since when and why, and what ends that.
+func (p *Pause) Text() string {
+	text := p.What + " " + p.Name + " has been paused"
+	if p.At != 0 {
+		text += " since " + time.UnixMilli(p.At).UTC().Format(time.RFC3339)
+	}
+	if p.Reason != "" {
+		text += " (" + p.Reason + ")"
+	}
+	return text + ": futura resume " + p.What + " " + p.Name + " ends that"
+}
+
 // Find returns the pause that keeps workers from taking futures of a queue and a
 // function, and false if there is none.
 func Find(pauses []Pause, queue, function string) (Pause, bool) {

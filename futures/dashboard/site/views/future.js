@@ -12,6 +12,7 @@ import { timeline } from "./timeline.js";
 import { badge, copyable, doButton, functionLink, futureLink, may, progress, question, queueLink, when } from "./parts.js";
 
 const over = (f) => f.state === "realized" || f.state === "failed";
+const missing = (n) => (n.unreadable ? "unreadable" : "gone");
 const connected = (f) => f.input_count || f.dependants?.length || f.waits_for?.length;
 
 export const future = {
@@ -47,8 +48,8 @@ export const future = {
       waits(f),
       section("Timeline", timeline(f, steps)),
       forks && forksSection(forks, f.id),
-      edges && section("Graph", graph(edges.nodes ?? [], f.id, (n) => [name(n.function) || "gone",
-        `${n.state ?? "gone"} ${short(n.id)}`, () => { location.hash = to(["futures", n.id]); }]),
+      edges && section("Graph", graph(edges.nodes ?? [], f.id, (n) => [name(n.function) || missing(n),
+        `${n.state ?? missing(n)} ${short(n.id)}`, () => { location.hash = to(["futures", n.id]); }]),
       h("details", null, h("summary", null, "As a table"), nodes(edges.nodes ?? [])),
       edges.truncated && h("p", { class: "hint" }, "More futures were left out: futura graph shows more.")),
       section("Arguments", shown(args, f.args_bytes, "arguments"),
@@ -140,7 +141,7 @@ function about(f) {
 function nodes(all) {
   return table([
     ["Distance", (n) => (n.level ? number(n.level) : "itself"), "number"], ["Future", (n) => futureLink(n.id)],
-    ["State", (n) => (n.state ? badge(n.state) : "gone")], ["Function", (n) => name(n.function)],
+    ["State", (n) => (n.state ? badge(n.state) : missing(n))], ["Function", (n) => name(n.function)],
     ["Ran", (n) => duration(n.run_time_ms || null), "number"],
     ["Inputs", (n) => (n.inputs ?? []).map((i) => [futureLink(i), " "])],
   ], all, { key: (n) => n.id, caption: "Futures of the graph" });
