@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
 )
@@ -141,4 +143,20 @@ func TestPausedWork(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, what, text)
 	}
+}
+
+// TestKindsWithoutOneThatCantBeRead lists the others.
+func TestKindsWithoutOneThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	client, ctx := futurestest.New(t).Client, t.Context()
+	require.NoError(t, client.SetLaneKind(ctx, "a", futures.LaneSettings{}))
+	_, err := client.Cluster().Transact(ctx, kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(client.Cluster().Keys().LaneKind("b"), []byte{layout.RecordVersion + 1, 0x80})
+		return nil
+	})
+	require.NoError(t, err)
+	kinds, err := client.LaneKinds(ctx)
+	require.NoError(t, err)
+	require.Len(t, kinds, 1)
+	require.Equal(t, "a", kinds[0].Name)
 }

@@ -54,7 +54,7 @@ type Point struct {
 // what workers had told with their last heartbeats; minutes that were added up to hours are
 // nothing by minute. It reads one page of up to 500 keys after the other, each from a snapshot
 // of its own: of what a janitor adds up meanwhile, some may be missing, and none is there
-// twice. ErrBadSpec is returned for other spans and steps.
+// twice; records that can't be read are left out. ErrBadSpec is returned for other spans and steps.
 func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, step time.Duration) (*Series, error) {
 	most := map[time.Duration]time.Duration{time.Minute: MinutesFor, time.Hour: HoursFor}[step]
 	if span := to.Sub(from); span <= 0 || span > most {
@@ -145,15 +145,15 @@ func Quantile(histogram []int64, part float64) time.Duration {
 	return 0
 }
 
-// each calls fn with all records of a step, from one second to another one, which is not
+// each calls fn with all records of a step that can be read, from one second to another one, which is not
 // included.
 func each(ctx context.Context, c *fdbmodel.Cluster, step string, from, to int64,
 	fn func(meter.ActivityKey, *meter.Activity) error,
 ) error {
 	return eachKey(ctx, c, step, from, to, func(key meter.ActivityKey, item kv.KeyValue) error {
 		var a meter.Activity
-		if err := layout.Decode(item.Key, item.Value, &a); err != nil {
-			return err
+		if layout.Decode(item.Key, item.Value, &a) != nil {
+			return nil // an audit reports it
 		}
 		return fn(key, &a)
 	})

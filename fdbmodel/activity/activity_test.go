@@ -218,8 +218,9 @@ func TestAnUnreadableRecordStays(t *testing.T) {
 		require.Contains(t, left, newer)
 		require.LessOrEqual(t, len(left), 4, "the newer one, the others, and counts")
 	}
-	_, err = activity.Read(s.Ctx, s.C, s.Clock.Now().Add(-24*time.Hour), s.Clock.Now(), time.Hour)
-	require.ErrorIs(t, err, layout.ErrNewerRecord)
+	series, err := activity.Read(s.Ctx, s.C, s.Clock.Now().Add(-24*time.Hour), s.Clock.Now(), time.Hour)
+	require.NoError(t, err, "it is left out")
+	require.EqualValues(t, 1, series.Pairs[0].Succeeded)
 }
 
 // TestAMalformedKeyKeepsNothingFromBeingAddedUp has a key among those of a minute that is none.
@@ -437,4 +438,16 @@ func TestARecordIsBounded(t *testing.T) {
 	}
 	require.EqualValues(t, 5000<<12, total)
 	require.Less(t, len(layout.Encode(&a)), 50_000)
+}
+
+// TestActivityWithoutWhatCantBeRead has one of two records be of a newer version.
+func TestActivityWithoutWhatCantBeRead(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	keys := meter.Keys(s.C.Keys())
+	minute := meter.ActivityKey{Step: meter.Minutes, At: meter.MinuteOf(s.Clock.Now()), Membership: "a"}
+	s.Store(keys.Activity(minute), []byte{layout.RecordVersion + 1, 0x80})
+	minute.Membership = "b"
+	s.Store(keys.Activity(minute), layout.Encode(&meter.Activity{Pairs: []meter.Pair{{Function: "go:f", Succeeded: 3}}}))
+	require.EqualValues(t, 3, read(s).Pairs[0].Succeeded)
 }

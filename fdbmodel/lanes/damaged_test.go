@@ -229,3 +229,50 @@ func TestADamagedLaneHidesNothingInfeasible(t *testing.T) {
 	require.Equal(t, layout.Ready, s.State(inLane))
 	require.Equal(t, []layout.ID{other}, told)
 }
+
+// TestListsLeaveOutLanesThatCantBeRead lists two lanes of one shard at a time, of which some can't be read.
+func TestListsLeaveOutLanesThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Width: 1})
+	var good []string
+	for i := range 40 {
+		lane := layout.Lane{Kind: "k", Key: fmt.Sprint(i)}
+		require.NoError(t, s.L.Pause(s.Ctx, lane, true))
+		if i%3 == 0 {
+			s.Store(s.C.Keys().Lane(lane), newerRecord)
+		} else {
+			good = append(good, lane.Key)
+		}
+	}
+	var listed []string
+	for after := ""; ; {
+		page, err := s.L.List(s.Ctx, "k", after, 2)
+		require.NoError(t, err)
+		for _, v := range page {
+			after = v.Lane.Key
+			listed = append(listed, after)
+		}
+		if len(page) < 2 {
+			break
+		}
+	}
+	require.ElementsMatch(t, good, listed)
+}
+
+// TestAViewLeavesOutWhatCantBeRead of the line of a lane.
+func TestAViewLeavesOutWhatCantBeRead(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Width: 1})
+	lane := layout.Lane{Kind: "k", Key: "x"}
+	require.NoError(t, s.L.Pause(s.Ctx, lane, true))
+	var ids []layout.ID
+	for range 2 {
+		ids = append(ids, s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = lane }))
+	}
+	row, err := s.C.Get(s.Ctx, ids[0])
+	require.NoError(t, err)
+	s.Store(s.C.Keys().Line(&row), newerRecord)
+	v, err := s.L.View(s.Ctx, lane, 9)
+	require.NoError(t, err)
+	require.Equal(t, ids[1:], v.Line)
+}

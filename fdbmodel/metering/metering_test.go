@@ -240,3 +240,16 @@ func TestAnUnreadableRecordKeepsNoOthersFromBeingAddedUp(t *testing.T) {
 	require.NoError(t, metering.Fold(s.Ctx, s.C))
 	require.Equal(t, 3, meteredKeys(s))
 }
+
+// TestUseWithoutWhatCantBeRead has one of two records be of a newer version.
+func TestUseWithoutWhatCantBeRead(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	keys, key := meter.Keys(s.C.Keys()), meter.MeteredKey{Day: layout.Day(s.Clock.Now()), Kind: meter.Worker, Name: "a"}
+	s.Store(keys.Metered(key), []byte{layout.RecordVersion + 1, 0x80})
+	key.Name = "b"
+	s.Store(keys.Metered(key), layout.Encode(&meter.Metered{Items: 3}))
+	all := use(s)
+	require.Len(t, all, 1)
+	require.EqualValues(t, 3, all[0].Items)
+}
