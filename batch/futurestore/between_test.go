@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/batches"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -244,4 +245,45 @@ func TestASweepLeavesABatchThatIsMadeAfterAll(t *testing.T) {
 		_, err = batches.Of(m.data.cluster).Get(m.Context(), m.b.ID)
 		require.ErrorIs(m, err, fdbmodel.ErrNotFound)
 	})
+}
+
+// TestListsGoOnBehindABatchThatWasDeleted has the last batch of a page go before the next page is read.
+func TestListsGoOnBehindABatchThatWasDeleted(t *testing.T) {
+	t.Parallel()
+	d := newData(t)
+	db := &hooked{Database: d.db}
+	cluster, err := fdbmodel.Open(t.Context(), db, "batches", fdbmodel.Options{})
+	require.NoError(t, err)
+	s := futurestore.New(cluster, futurestore.Options{})
+	const batches = 102
+	id := func(i int) string { return fmt.Sprintf("11111111-2222-4333-8444-%012d", i) }
+	for i := range batches {
+		b := &batch.Batch{ID: id(i), Template: suiteFunction, MaxAttempts: 1, CreatedAt: time.UnixMilli(int64(1e12 + i))}
+		require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}}))
+	}
+	require.NoError(t, s.Cancel(t.Context(), id(99), "", time.UnixMilli(2e12)))
+	begun := 0
+	db.begins = func() {
+		if begun++; begun == 2 {
+			require.NoError(t, futurestore.New(d.cluster, futurestore.Options{}).Delete(t.Context(), id(99)))
+		}
+	}
+	list, err := s.List(t.Context(), true, "", 1000)
+	require.NoError(t, err)
+	require.Len(t, list, batches-1)
+	require.Equal(t, id(100), list[99].ID)
+	require.Greater(t, begun, 1)
+}
+
+// hooked is a store that calls a function before each transaction.
+type hooked struct {
+	kv.Database
+	begins func()
+}
+
+func (h *hooked) Begin(o kv.Options) kv.Tx {
+	if h.begins != nil {
+		h.begins()
+	}
+	return h.Database.Begin(o)
 }

@@ -306,26 +306,22 @@ func (s *Store) drop(ctx context.Context, r *layout.BatchRecord) error {
 
 // Sweep implements batch.Store. What a Delete left behind goes at any age.
 func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) error {
-	after := ""
+	var last *layout.BatchRecord
 	for {
-		page, err := s.batches.List(ctx, after, listPage)
+		page, err := s.batches.Behind(ctx, last, listPage)
 		if err != nil || len(page) == 0 {
 			return translate(err)
 		}
-		last := page[len(page)-1].ID
 		for i := range page {
 			r := &page[i]
 			if r.Made || !batches.IsBuried(r) && now.Sub(time.UnixMilli(r.CreatedAt)) < age {
 				continue
 			}
-			if r.ID == last {
-				last = after // it is about to go
-			}
 			if err := s.sweep(ctx, r); err != nil {
 				return err
 			}
 		}
-		if after = last; len(page) < listPage {
+		if last = &page[len(page)-1]; len(page) < listPage {
 			return nil
 		}
 	}

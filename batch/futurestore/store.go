@@ -328,26 +328,21 @@ func (s *Store) List(ctx context.Context, active bool, after string, limit int) 
 	if !active {
 		size = min(limit, listPage)
 	}
-	for len(list) < limit {
-		page, err := s.batches.List(ctx, after, size)
-		if err != nil {
-			return nil, translate(err)
-		}
+	page, err := s.batches.List(ctx, after, size)
+	for err == nil {
 		for i := range page {
 			if page[i].Made && !(active && batch.Status(page[i].Status).Over()) && len(list) < limit {
-				b, err := batchOf(&page[i])
-				if err != nil {
-					return nil, err
+				if b, err := batchOf(&page[i]); err == nil { // those that can't be read are left out
+					list = append(list, b)
 				}
-				list = append(list, b)
 			}
 		}
-		if len(page) < size {
-			break
+		if len(page) < size || len(list) >= limit {
+			return list, nil
 		}
-		after = page[len(page)-1].ID
+		page, err = s.batches.Behind(ctx, &page[len(page)-1], size)
 	}
-	return list, nil
+	return nil, translate(err)
 }
 
 // SetReason implements batch.Store.

@@ -9,7 +9,9 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // TestAnUnknownCommitCountsNoItemTwice assigns an item by commits of which one is unknown.
@@ -63,4 +65,31 @@ func TestAChunkIsReleasedAlone(t *testing.T) {
 	progress, err := s.Progress(t.Context(), b.ID)
 	require.NoError(t, err)
 	require.Equal(t, 1, progress[batch.InProgress])
+}
+
+// TestAChunkThatCantBeReadKeepsNoOtherFromBeingListed, and keeps its batch from nothing.
+func TestAChunkThatCantBeReadKeepsNoOtherFromBeingListed(t *testing.T) {
+	t.Parallel()
+	d := newData(t)
+	s := &store{futurestore.New(d.cluster, futurestore.Options{}), d}
+	b := &batch.Batch{ID: "11111111-2222-4333-8444-555555555555", Template: suiteFunction, MaxAttempts: 1}
+	require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}, {"b"}}))
+	for i, id := range []string{"bad", "good"} {
+		_, err := s.Assign(t.Context(), &batch.Chunk{ID: id, Batch: b.ID, Worker: "w"}, []int{i})
+		require.NoError(t, err)
+	}
+	_, err := d.cluster.Transact(t.Context(), kv.Options{}, func(tx kv.Attempt) error {
+		tx.Set(d.cluster.Keys().BatchChunk(b.ID, "bad"), []byte{layout.RecordVersion + 1, 0x80})
+		return nil
+	})
+	require.NoError(t, err)
+	chunks, err := s.Chunks(t.Context(), b.ID)
+	require.NoError(t, err)
+	require.Len(t, chunks, 1)
+	require.Equal(t, "good", chunks[0].ID)
+	items, err := s.Items(t.Context(), b.ID, 0, 9)
+	require.NoError(t, err)
+	require.Len(t, items, 2)
+	_, err = s.Settle(t.Context(), b.ID, b.CreatedAt)
+	require.NoError(t, err)
 }

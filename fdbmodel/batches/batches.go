@@ -126,16 +126,24 @@ func (s *Batches) write(tx kv.Tx, b *layout.BatchRecord) {
 // after the batch named by after, or with the first: fewer at the end alone. It returns
 // fdbmodel.ErrNotFound if that batch does not exist. Records that can't be read are left out.
 func (s *Batches) List(ctx context.Context, after string, limit int) ([]layout.BatchRecord, error) {
+	if after == "" {
+		return s.Behind(ctx, nil, limit)
+	}
+	b, err := s.Get(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	return s.Behind(ctx, &b, limit)
+}
+
+// Behind is List behind a batch that may have gone since it was read, or from the first one on for nil.
+func (s *Batches) Behind(ctx context.Context, last *layout.BatchRecord, limit int) ([]layout.BatchRecord, error) {
 	var list []layout.BatchRecord
 	err := s.cluster.View(ctx, func(tx kv.Attempt) error {
 		list = nil
 		r := kv.Prefix(s.keys.BatchesByTime())
-		if after != "" {
-			b, err := s.read(ctx, tx.Snapshot(), after)
-			if err != nil {
-				return err
-			}
-			r.Begin = kv.After(s.keys.BatchAt(b.CreatedAt, after))
+		if last != nil {
+			r.Begin = kv.After(s.keys.BatchAt(last.CreatedAt, last.ID))
 		}
 		for more := true; more && len(list) < limit; {
 			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit - len(list)}).Wait(ctx)
@@ -257,20 +265,16 @@ func (s *Batches) UpdateChunk(ctx context.Context, batch, id string, change func
 	return chunk, err
 }
 
-// Chunks returns the chunks of a batch, sorted by id.
+// Chunks returns the chunks of a batch, sorted by id. Those that can't be read are left out.
 func (s *Batches) Chunks(ctx context.Context, batch string) ([]layout.BatchChunk, error) {
 	var chunks []layout.BatchChunk
 	prefix := s.keys.BatchChunksOf(batch)
 	err := s.cluster.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
 		rest := tuple.NewReader(item.Key[len(prefix):])
 		chunk := layout.BatchChunk{ID: rest.Text()}
-		if err := rest.Done(); err != nil {
-			return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
+		if rest.Done() == nil && layout.Decode(item.Key, item.Value, &chunk) == nil { // or else a check names it
+			chunks = append(chunks, chunk)
 		}
-		if err := layout.Decode(item.Key, item.Value, &chunk); err != nil {
-			return err
-		}
-		chunks = append(chunks, chunk)
 		return nil
 	})
 	return chunks, err
