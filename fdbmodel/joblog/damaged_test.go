@@ -147,6 +147,7 @@ func TestALeaseThatCantBeReadIsASignOfLife(t *testing.T) {
 	takeJobs(s, joblog.Take{})
 	newer := []byte{layout.RecordVersion + 1, 0x80}
 	s.Store(joblog.Keys(s.C.Keys()).Lease("q", "c"), newer)
+	s.Store(joblog.Keys(s.C.Keys()).Head("q"), newer) // as that of its log
 	signs, err := joblog.Of(s.C).SignsOfLife(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, map[string][]byte{"consumer q/c": newer}, signs)

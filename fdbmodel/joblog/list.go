@@ -1,10 +1,10 @@
 package joblog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -127,27 +127,34 @@ func (s *Logs) Get(ctx context.Context, queue string) (q Log, err error) {
 		if q.First, err = s.readFirst(ctx, tx.Snapshot(), queue); err != nil {
 			return err
 		}
-		progress, unreadable, err := s.jobProgress(ctx, tx.Snapshot(), queue)
-		if err != nil {
+		if q.Consumers, err = s.consumers(ctx, tx.Snapshot(), queue); err != nil {
 			return err
-		}
-		for name := range unreadable {
-			progress[name] = Progress{}
-		}
-		for name, p := range progress {
-			state := ConsumerState{Name: name, Progress: p, Unreadable: unreadable[name] != nil}
-			if err := s.addHolder(ctx, tx.Snapshot(), queue, &state); err != nil {
-				return err
-			}
-			q.Consumers = append(q.Consumers, state)
 		}
 		if q.Last == 0 && len(q.Consumers) == 0 {
 			return fmt.Errorf("log of jobs %s: %w", queue, fdbmodel.ErrNotFound)
 		}
 		return nil
 	})
-	slices.SortFunc(q.Consumers, func(a, b ConsumerState) int { return cmp.Compare(a.Name, b.Name) })
 	return q, err
+}
+
+// consumers returns the consumers of a log by name.
+func (s *Logs) consumers(ctx context.Context, tx kv.Reader, queue string) (all []ConsumerState, err error) {
+	progress, unreadable, err := s.jobProgress(ctx, tx, queue)
+	if err != nil {
+		return nil, err
+	}
+	for name := range unreadable {
+		progress[name] = Progress{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(progress)) {
+		state := ConsumerState{Name: name, Progress: progress[name], Unreadable: unreadable[name] != nil}
+		if err := s.addHolder(ctx, tx, queue, &state); err != nil {
+			return nil, err
+		}
+		all = append(all, state)
+	}
+	return all, nil
 }
 
 // FindConsumer returns fdbmodel.ErrNotFound unless a log of jobs has a consumer of that name,
@@ -185,14 +192,23 @@ func (s *Logs) addHolder(ctx context.Context, tx kv.Reader, queue string, state 
 	return err
 }
 
-// SignsOfLife returns the leases of consumers that may be alive, by their names: those that can't be read too.
+// SignsOfLife returns the leases of consumers that may be alive, by their names: those that can't be read
+// too, and those of logs that can't be.
 func (s *Logs) SignsOfLife(ctx context.Context) (map[string][]byte, error) {
-	queues, err := s.List(ctx)
+	queues, err := s.names(ctx, "", math.MaxInt)
 	signs := map[string][]byte{}
-	for _, q := range queues {
-		for _, consumer := range q.Consumers {
+	for _, queue := range queues {
+		var consumers []ConsumerState
+		err := s.cluster.View(ctx, func(tx kv.Attempt) (err error) {
+			consumers, err = s.consumers(ctx, tx.Snapshot(), queue)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, consumer := range consumers {
 			if consumer.sign != nil && (consumer.Lease == nil || !s.diedBefore(consumer.Lease)) {
-				signs["consumer "+q.Name+"/"+consumer.Name] = consumer.sign
+				signs["consumer "+queue+"/"+consumer.Name] = consumer.sign
 			}
 		}
 	}
