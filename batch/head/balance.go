@@ -78,10 +78,16 @@ func (d *driver) balance(ctx context.Context, mover batch.Mover, b *batch.Batch,
 	})
 	for _, w := range workers[:min(len(workers), room, moveTakers)] {
 		n, err := d.moveTo(ctx, mover, b, w, from)
-		if err != nil || n == 0 {
+		if n > 0 {
+			m.at = now.Add(patience)
+		}
+		switch {
+		case errors.Is(err, batch.ErrNotFound), errors.Is(err, layout.ErrUnfit): // it has gone
+		case errors.Is(err, batch.ErrState): // the batch is over
+			return m.at, nil
+		case err != nil || n == 0:
 			return m.at, err
 		}
-		m.at = now.Add(patience)
 	}
 	return m.at, nil
 }
@@ -134,9 +140,6 @@ func (d *driver) moveTo(ctx context.Context, mover batch.Mover, b *batch.Batch, 
 			d.moved(w.Worker, slotsOf(&b.Template, n))
 			o.Logger.Info("items that a worker has not begun go to another", "batch", b.ID, "from", load.Worker,
 				"to", w.Worker, "chunk", chunk.ID, "items", n)
-		}
-		if errors.Is(err, batch.ErrNotFound) || errors.Is(err, batch.ErrState) || errors.Is(err, layout.ErrUnfit) {
-			return n, nil // the worker has gone, or the batch is over
 		}
 		if n > 0 || err != nil {
 			return n, err

@@ -39,6 +39,8 @@ type driver struct {
 	trace map[string]string // that its items are part of, nil for none
 	// at is when its next step is due, in a simulation.
 	at time.Time
+	// unwatched is set once it was said that changes are not reported.
+	unwatched bool
 	// moves is for the items that may go to other workers.
 	moves balance
 	// taken is how many slots of each worker the batch has, under the ledger's mu.
@@ -116,9 +118,11 @@ func (d *driver) changes(ctx context.Context) (changed <-chan struct{}, stop fun
 	changed, stop, ok, err := d.head.options.Store.Watch(ctx, d.id)
 	switch {
 	case err == nil && ok:
+		d.unwatched = false
 		return changed, stop, true
-	case err != nil && ctx.Err() == nil && !errors.Is(err, batch.ErrNotFound):
-		d.head.options.Logger.Warn("changes of a batch are not reported; trying again with the next look", "batch", d.id,
+	case err != nil && ctx.Err() == nil && !errors.Is(err, batch.ErrNotFound) && !d.unwatched:
+		d.unwatched = true
+		d.head.options.Logger.Warn("changes of a batch are not reported; trying again with each look", "batch", d.id,
 			"error", err)
 	}
 	return nil, func() {}, err == nil

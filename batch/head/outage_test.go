@@ -3,6 +3,8 @@ package head_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/memstore"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 	"github.com/futura-run/futura/internal/bubble"
 )
 
@@ -352,4 +355,30 @@ func TestABatchThatIsMadeIsReturned(t *testing.T) {
 	made, err := store.Get(t.Context(), got.ID)
 	require.NoError(t, err)
 	require.Equal(t, made, got)
+}
+
+// TestAWatchThatFailsForLongIsSaidOnce has a store not watch a batch at many looks.
+func TestAWatchThatFailsForLongIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		o := &outage{Recorder: store}
+		o.watches.Store(10)
+		b := &batch.Batch{ID: "b", MaxAttempts: 1, CreatedAt: time.Now(), Template: batch.Template{FunctionID: "f"}}
+		b.Template.Config.Nodes = 2 // there is one
+		require.NoError(t, store.Create(t.Context(), b, [][]string{{"a"}, {"b"}}))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var log stacktest.Buffer
+		h := head.New(head.Options{Store: o, Dispatcher: reach{o}, Look: time.Second, WorkerWait: time.Hour,
+			BootDelay: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		<-time.After(time.Minute)
+		require.Negative(t, o.watches.Load())
+		require.Equal(t, 1, strings.Count(log.String(), "changes of a batch are not reported"), log.String())
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, store.Close(context.Background()))
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/seam"
 )
 
@@ -19,6 +20,7 @@ type spread struct {
 	now     time.Time
 	workers []Candidate
 	waiting map[string]int // what a worker has not begun
+	gone    error          // what Move says of the worker c
 	calls   int
 	log     []string
 }
@@ -37,6 +39,9 @@ func (s called) RollCall(context.Context, *batch.Template) ([]Candidate, error) 
 }
 
 func (s *spread) Move(_ context.Context, from string, to *batch.Chunk, most int) (int, error) {
+	if s.gone != nil && to.Worker == "c" {
+		return 0, s.gone
+	}
 	n := min((s.waiting[from]+1)/2, most)
 	s.waiting[from] -= n
 	s.log = append(s.log, fmt.Sprint(from, ">", to.Worker, " ", n))
@@ -158,4 +163,23 @@ func TestMovingCanBeOff(t *testing.T) {
 		s.now = s.now.Add(time.Hour)
 	}
 	require.Zero(t, s.calls)
+}
+
+// TestAWorkerThatHasGoneIsPassedOver: the next one gets items.
+func TestAWorkerThatHasGoneIsPassedOver(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []error{batch.ErrNotFound, layout.ErrUnfit, batch.ErrState} {
+		s, d, made := newSpread(-1, Candidate{Worker: "c", Free: 9}, Candidate{Worker: "b", Free: 1})
+		s.gone, s.waiting["a"] = gone, 8
+		for range 2 {
+			_, err := d.balance(t.Context(), s, made, loads("a", 9))
+			require.NoError(t, err)
+			s.now = s.now.Add(time.Second)
+		}
+		var want []string
+		if gone != batch.ErrState { // the batch is over
+			want = []string{"a>b 4"}
+		}
+		require.Equal(t, want, s.log, gone)
+	}
 }
