@@ -352,3 +352,64 @@ func TestNoAppendBeginsAfterTheEnd(t *testing.T) {
 		clients.Wait()
 	}
 }
+
+// TestAStopWaitsForAParkedJobThatIsTriedAgain: it is a job that runs, and what it leaves is committed.
+func TestAStopWaitsForAParkedJobThatIsTriedAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.push(1)
+		var runs atomic.Int64
+		gate := make(chan struct{})
+		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{MaxAttempts: 1, OnFailure: jobqueue.Park}},
+			func(ctx context.Context, job jobqueue.Job[int], out *jobqueue.Output) error {
+				if runs.Add(1) == 1 {
+					return errPoison
+				}
+				select {
+				case <-gate:
+					return w.out.Emit(out, job.Value)
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		w.settle(time.Second)
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, joblog.Consumer{Queue: "in", Name: "stage"}, 1))
+		w.settle(time.Minute)
+		require.EqualValues(w, 2, runs.Load())
+		stopped := make(chan error, 1)
+		go func() { stopped <- s.Stop(w.ctx) }()
+		w.settle(time.Minute)
+		require.Empty(w, stopped)
+		close(gate)
+		require.NoError(w, <-stopped)
+		require.Empty(w, w.parked())
+		w.requireOut(1)
+	})
+}
+
+// TestAStopThatWaitsNoLongerEndsARetry has the context of a stop end while a parked job is tried again.
+func TestAStopThatWaitsNoLongerEndsARetry(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.push(1)
+		var runs atomic.Int64
+		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{MaxAttempts: 1, OnFailure: jobqueue.Park}},
+			func(ctx context.Context, _ jobqueue.Job[int], _ *jobqueue.Output) error {
+				if runs.Add(1) == 1 {
+					return errPoison
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		w.settle(time.Second)
+		key := joblog.Consumer{Queue: "in", Name: "stage"}
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, key, 1))
+		w.settle(time.Minute)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
+		require.ErrorIs(w, s.Stop(ctx), context.DeadlineExceeded)
+		<-s.Done()
+		list, err := joblog.Of(w.cluster).Parked(w.ctx, key, 0, 1)
+		require.NoError(w, err)
+		require.EqualValues(w, 1, list[0].Attempts, "it counts for nothing")
+		require.True(w, list[0].Retrying)
+	})
+}

@@ -152,6 +152,16 @@ func (e *engine[J]) failed() error {
 	return e.err
 }
 
+// enter counts an attempt of a job that was parked among those that a stop waits for. It reports whether one may begin.
+func (e *engine[J]) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.stopping {
+		e.attempts.Add(1)
+	}
+	return !e.stopping
+}
+
 // leave notes, under mu, that a running job runs no more.
 func (e *engine[J]) leave() {
 	e.live--

@@ -288,7 +288,7 @@ func (s *Stage[J]) retryLoop(ctx context.Context, lease *joblog.Lease, e *engine
 		select {
 		case all := <-again.jobs:
 			for _, parked := range all {
-				if !s.retry(ctx, lease, e, parked) {
+				if !s.retry(lease, e, parked) {
 					return
 				}
 			}
@@ -300,15 +300,14 @@ func (s *Stage[J]) retryLoop(ctx context.Context, lease *joblog.Lease, e *engine
 }
 
 // retry tries a parked job again, and reports whether others may follow.
-func (s *Stage[J]) retry(ctx context.Context, lease *joblog.Lease, e *engine[item[J]], parked joblog.ParkedJob) bool {
-	select {
-	case <-e.stopped:
+func (s *Stage[J]) retry(lease *joblog.Lease, e *engine[item[J]], parked joblog.ParkedJob) bool {
+	if !e.enter() {
 		return false
-	default:
 	}
-	err := s.redo(ctx, lease, e, parked)
+	defer e.attempts.Done()
+	err := s.redo(e.commits, lease, e, parked)
 	switch {
-	case ctx.Err() != nil:
+	case e.jobs.Err() != nil || e.commits.Err() != nil:
 		return false
 	case isFatal(err):
 		e.abort(err)
@@ -335,6 +334,11 @@ func (s *Stage[J]) redo(ctx context.Context, lease *joblog.Lease, e *engine[item
 	}
 	if err == nil {
 		err = lease.Redo(ctx, parked.Index, nil, effects([]*Output{out}))
+		for ; noRoom(err) > 0 && ctx.Err() == nil; err = lease.Redo(ctx, parked.Index, nil, effects([]*Output{out})) {
+			s.options.Logger.Warn("the cluster has no room for what a parked job submits; retrying", "index", parked.Index,
+				"error", err)
+			e.pauseFor(ctx, noRoom(err), nil)
+		}
 		dropped := errors.Is(err, fdbmodel.ErrNotFound) && !errors.As(err, new(*applyError))
 		if err == nil || dropped || isFatal(err) || ctx.Err() != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/quota"
@@ -86,5 +87,39 @@ func TestAStageParksWhatNeverFitsWithinLimits(t *testing.T) {
 		w.settle(time.Minute)
 		require.EqualValues(w, 1, s.LastProcessedIndex())
 		require.Equal(w, []int64{1}, w.parked())
+	})
+}
+
+// TestAParkedJobThatIsTriedAgainWaitsForRoom within the limits of the cluster: that is no attempt that failed.
+func TestAParkedJobThatIsTriedAgainWaitsForRoom(t *testing.T) {
+	inWorld(t, func(w *world) {
+		_, err := quota.Of(w.cluster).Set(w.ctx, func(l *quota.Limits) { l.Pending = 1 })
+		require.NoError(w, err)
+		w.push(1)
+		runs := 0
+		submit := w.submitting(1)
+		w.stage(jobqueue.StageOptions{Options: jobqueue.Options{OnFailure: jobqueue.Park, MaxAttempts: 1}},
+			func(ctx context.Context, job jobqueue.Job[int], out *jobqueue.Output) error {
+				if runs++; runs == 1 {
+					return errPoison
+				}
+				return submit(ctx, job, out)
+			})
+		w.settle(time.Second)
+		require.Equal(w, []int64{1}, w.parked())
+		first, err := w.cluster.Submit(w.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}})
+		require.NoError(w, err)
+		key := joblog.Consumer{Queue: "in", Name: "stage"}
+		require.NoError(w, joblog.Of(w.cluster).RetryParked(w.ctx, key, 1))
+		w.settle(time.Minute)
+		list, err := joblog.Of(w.cluster).Parked(w.ctx, key, 0, 1)
+		require.NoError(w, err)
+		require.EqualValues(w, 1, list[0].Attempts)
+		require.Equal(w, 2, runs)
+		_, _, err = w.cluster.Cancel(w.ctx, first[0].ID, "")
+		require.NoError(w, err)
+		w.settle(time.Minute)
+		require.Empty(w, w.parked())
+		require.Equal(w, 2, runs)
 	})
 }

@@ -1,10 +1,10 @@
 package jobqueue
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-
 	"fmt"
 	"sync"
 
@@ -66,7 +66,8 @@ func defaultCodec[J any]() Codec[J] {
 	switch any(*new(J)).(type) {
 	case []byte:
 		return Codec[J]{
-			Encode: func(j J) ([]byte, error) { return any(j).([]byte), nil },
+			// Append may return before the bytes are written.
+			Encode: func(j J) ([]byte, error) { return bytes.Clone(any(j).([]byte)), nil },
 			Decode: func(b []byte) (J, error) { return any(b).(J), nil },
 		}
 	case string:

@@ -51,3 +51,29 @@ func TestPipelineOnAStore(t *testing.T) {
 	w := &world{T: t, ctx: ctx, cluster: cluster}
 	w.audit()
 }
+
+// TestAnAppendKeepsNoMemoryOfItsCaller has the bytes of a job change once an append has returned that the store has yet
+// to take.
+func TestAnAppendKeepsNoMemoryOfItsCaller(t *testing.T) {
+	t.Parallel()
+	store := storetest.NewSilent(storetest.New(t))
+	log := newLog[[]byte](t, openCluster(t, store), "in")
+	ctx, cancel := context.WithCancel(t.Context())
+	job := []byte("first")
+	store.Leave()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := log.Append(ctx, job)
+		ended <- err
+	}()
+	<-store.Asked()
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	copy(job, "other")
+	store.Return()
+	_, err := log.Append(t.Context(), []byte("second"))
+	require.NoError(t, err)
+	got, err := log.AtIndex(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, "first", string(got))
+}
