@@ -260,15 +260,15 @@ func (c *chunk) drop(reason string) {
 	signal.Send(c.ring)
 }
 
-// cancel stops items, all if indexes is nil.
+// cancel stops items, all if indexes is nil, also while the journal can't be written.
 func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 	if len(indexes) == 0 {
 		indexes = c.openItems()
 	}
+	c.worker.runner.cancel(c, c.idsOf(indexes), reason)
 	if err := c.worker.journal.cancel(ctx, c, indexes, reason); err != nil {
 		c.worker.log.Warn("a cancel is not remembered", "chunk", c.name.chunk, c.named(indexes), "error", err)
 	}
-	c.worker.runner.cancel(c, c.idsOf(indexes), reason)
 }
 
 // progress is what the head is told of a chunk that runs, or waits to be acknowledged;

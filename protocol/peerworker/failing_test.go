@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/protocol"
@@ -23,6 +26,18 @@ type fullStore struct {
 	kv.Database
 	err atomic.Pointer[error]
 	all bool // others fail as well
+	// stalled has commits of the journal wait until it is closed.
+	stalled atomic.Pointer[chan struct{}]
+}
+
+// stall has commits of the journal wait until the returned function is called.
+func (s *fullStore) stall() (goOn func()) {
+	until := make(chan struct{})
+	s.stalled.Store(&until)
+	return sync.OnceFunc(func() {
+		s.stalled.Store(nil)
+		close(until)
+	})
 }
 
 func (s *fullStore) Begin(o kv.Options) kv.Tx {
@@ -36,6 +51,9 @@ type fullTx struct {
 }
 
 func (t *fullTx) Commit(ctx context.Context) (kv.Committed, error) {
+	if until := t.store.stalled.Load(); until != nil && t.ofIt {
+		<-*until
+	}
 	if err := t.store.err.Load(); err != nil && t.ofIt {
 		return kv.Committed{}, *err
 	}
@@ -155,5 +173,70 @@ func TestAnOrderThatCantBeWrittenIsRefused(t *testing.T) {
 	store.fill(nil)
 	require.Eventually(t, func() bool { return h.order(m).Code == protocol.CodeAccepted }, testTime, lookAgain/10)
 	require.Equal(t, "aa", string(h.all(m.ChunkID, 1)[0].Value))
+	r.idle()
+}
+
+// TestACancelDoesNotWaitForTheJournal has a write of the journal last while a head cancels what runs.
+func TestACancelDoesNotWaitForTheJournal(t *testing.T) {
+	t.Parallel()
+	var log stacktest.Buffer
+	n := newMemory()
+	h := newHead(t, n, headID)
+	o, store := onFullStore(t, n, &log)
+	w, called, _ := holding(t, o)
+	ended := make(chan struct{})
+	require.NoError(t, w.Register("heeds", func(ctx context.Context, _ []byte) ([]byte, error) {
+		called <- ""
+		<-ctx.Done()
+		close(ended)
+		return nil, context.Cause(ctx)
+	}))
+	r := start(t, w, n)
+	m := goOrder("heeds", "a")
+	require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
+	<-called
+	goOn := store.stall()
+	defer goOn()
+	answers := make(chan protocol.Code, 1)
+	go func() { answers <- h.order(&protocol.CancelOrder{ChunkID: m.ChunkID, Reason: "no more"}).Code }()
+	<-ended
+	goOn()
+	require.Equal(t, protocol.CodeOK, <-answers)
+	require.Equal(t, string(layout.KindCancelled), h.all(m.ChunkID, 1)[0].Kind)
+	r.idle()
+}
+
+// TestWhatIsWantedBackOfAnOrderThatIsBeingWritten is given back once it is.
+func TestWhatIsWantedBackOfAnOrderThatIsBeingWritten(t *testing.T) {
+	t.Parallel()
+	var log stacktest.Buffer
+	n := newMemory()
+	h := newHead(t, n, headID)
+	o, store := onFullStore(t, n, &log)
+	o.Slots = 1
+	w, called, release := holding(t, o)
+	r := start(t, w, n)
+	first, m := goOrder("held", "a"), goOrder("held", "b")
+	require.Equal(t, protocol.CodeAccepted, h.order(first).Code)
+	<-called
+	goOn := store.stall()
+	defer goOn()
+	answers := make(chan protocol.Code, 1)
+	go func() { answers <- h.order(m).Code }()
+	name := chunkName{headID, m.ChunkID}
+	require.Eventually(t, func() bool { return r.chunk(name) != nil }, testTime, time.Millisecond)
+	require.Equal(t, protocol.CodeOK, h.takeBack(m))
+	c := r.chunk(name)
+	require.Eventually(t, func() bool { // it was looked at once
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		asked, waits := r.asked[c]
+		return !waits || !asked.due.IsZero()
+	}, testTime, time.Millisecond)
+	goOn()
+	require.Equal(t, protocol.CodeAccepted, <-answers)
+	require.Equal(t, protocol.CodeUnavailable, h.all(m.ChunkID, 1)[0].Code)
+	close(release)
+	h.all(first.ChunkID, 1)
 	r.idle()
 }

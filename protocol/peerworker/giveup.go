@@ -65,7 +65,7 @@ func (w *Worker) giveUpAsked() {
 }
 
 // giveUp gives back those items that have not begun, and returns those that the worker has
-// taken and not begun.
+// taken and not begun: all while their order is being taken.
 func (c *chunk) giveUp(indexes []int) (left []int) {
 	w := c.worker
 	if w.stopping.Load() {
@@ -73,12 +73,16 @@ func (c *chunk) giveUp(indexes []int) (left []int) {
 	}
 	var unbegun []int
 	c.mu.Lock()
+	begun := c.begun
 	for _, i := range indexes {
-		if _, runs := c.running[i]; c.begun && !c.dropped && !runs && c.states[i] == itemOpen {
+		if _, runs := c.running[i]; begun && !c.dropped && !runs && c.states[i] == itemOpen {
 			unbegun = append(unbegun, i)
 		}
 	}
 	c.mu.Unlock()
+	if !begun {
+		return indexes // its order is being written
+	}
 	back := w.runner.withdraw(c, unbegun)
 	w.counts.givenUp.Add(int64(len(back)))
 	for _, i := range unbegun {
