@@ -230,6 +230,10 @@ const (
 func (m *member) place(o *order) {
 	data, err := protocol.Encode(o.message(), m.offer.dialect)
 	if err != nil {
+		if errors.Is(err, protocol.ErrLimit) {
+			m.divide(o, err)
+			return
+		}
 		m.peer.head.rare.Warn("an order can't be sent to a peer", "peer", m.peer.id, "error", err)
 		m.giveUp(o, err)
 		return
