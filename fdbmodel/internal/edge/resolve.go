@@ -69,7 +69,7 @@ func (r *Resolver) Resolve(ctx context.Context) (resolved int, more bool, err er
 		}
 	}
 	r.at.Keep(scan)
-	return resolved, more, joinSome(unreadable)
+	return resolved, more || scan.IsCut(), joinSome(unreadable)
 }
 
 // namedErrors is how many errors one error names that stands for many.

@@ -116,6 +116,16 @@ func (s *Scan) Leave() {
 	s.at--
 }
 
+// IsCut reports whether MaxRefills has cut the scan off: a next one goes on.
+func (s *Scan) IsCut() bool {
+	for _, end := range s.ends {
+		if end != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // fill reads the next page of a shard, if there may be one.
 func (s *Scan) fill(ctx context.Context, p *part) error {
 	if !p.asked {
