@@ -65,7 +65,12 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 	if !kv.Retryable(err) || ctx.Err() != nil {
 		return report, fmt.Errorf("back up cluster %q: %w", cluster, err)
 	}
+	once := err
 	report, err = source.backUpTwice(ctx, file, head, o)
+	if errors.Is(err, ErrChanged) && !errors.Is(once, kv.ErrTooOld) {
+		err = fmt.Errorf("cluster %q: %w, and could not be read at one version (%v): back it up again", cluster,
+			ErrChanged, once)
+	}
 	report.Others = others
 	return report, err
 }

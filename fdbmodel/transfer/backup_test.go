@@ -249,3 +249,51 @@ func FuzzRestore(f *testing.F) {
 		require.Zero(t, report.Broken)
 	})
 }
+
+// awayStore is a store that does not answer some reads at a version that was chosen.
+type awayStore struct {
+	kv.Database
+	reads int
+}
+
+func (a *awayStore) Begin(options kv.Options) kv.Tx {
+	return &awayTx{a.Database.Begin(options), a, false}
+}
+
+type awayTx struct {
+	kv.Tx
+	store *awayStore
+	away  bool
+}
+
+func (a *awayTx) SetReadVersion(v kv.Version) {
+	a.store.reads++
+	a.away = a.store.reads > 4
+	a.Tx.SetReadVersion(v)
+}
+
+func (a *awayTx) Snapshot() kv.Reader {
+	if a.away {
+		return awayReader{a.Tx.Snapshot()}
+	}
+	return a.Tx.Snapshot()
+}
+
+type awayReader struct{ kv.Reader }
+
+func (awayReader) GetRange(kv.Range, kv.RangeOptions) kv.Pending[kv.Page] {
+	return kv.Ready(kv.Page{}, kv.ErrUnavailable)
+}
+
+// TestBackupSaysWhatFailed has the store be away for a moment, and the cluster change meanwhile: its size is
+// not to blame.
+func TestBackupSaysWhatFailed(t *testing.T) {
+	t.Parallel()
+	p := modeltest.Populate(t)
+	o := transfer.Options{Model: fdbmodel.Options{Clock: p.C.Clock()}, Progress: changeWhenVerified(t, p)}
+	var file memoryFile
+	_, err := transfer.Backup(t.Context(), &awayStore{Database: p.DB}, "check", &file, o)
+	require.ErrorIs(t, err, transfer.ErrChanged)
+	require.ErrorContains(t, err, kv.ErrUnavailable.Error())
+	require.NotContains(t, err.Error(), "too large")
+}
