@@ -148,3 +148,25 @@ func TestAFutureWaitsForADirectoryThatItMustBeNear(t *testing.T) {
 	require.Equal(t, id, claimed[0].ID)
 	require.Empty(t, s.Problems())
 }
+
+// begun is an object whose beginning can be read.
+type begun struct{ read int }
+
+func (b *begun) OpenObject(context.Context, string, int64, *results.Copy) (results.OpenObject, error) {
+	return b, nil
+}
+
+func (b *begun) ReadAt(_ context.Context, p []byte, _ int64) error { b.read = len(p); return nil }
+
+func (b *begun) Close() {}
+
+// TestAProbeOfAnySize reads no more than a piece, and nothing of a copy whose record has a size that can't be.
+func TestAProbeOfAnySize(t *testing.T) {
+	t.Parallel()
+	all, reader := results.Of(modeltest.NewStage(t).C), &begun{}
+	all.OfferReader(reader)
+	for size, want := range map[int64]int{-1: 0, 0: 0, 7: 7, 1 << 40: layout.ObjectPiece} {
+		require.NoError(t, all.Probe(t.Context(), &results.Copy{CopyRecord: layout.CopyRecord{Size: size}}))
+		require.Equal(t, want, reader.read, size)
+	}
+}

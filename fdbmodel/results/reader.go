@@ -162,5 +162,5 @@ func (r *Results) Probe(ctx context.Context, held *Copy) error {
 		return err
 	}
 	defer open.Close()
-	return open.ReadAt(ctx, make([]byte, min(layout.ObjectPiece, held.Size)), 0)
+	return open.ReadAt(ctx, make([]byte, max(0, min(layout.ObjectPiece, held.Size))), 0)
 }
