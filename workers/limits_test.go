@@ -46,3 +46,18 @@ func TestWorkersObeyTheLimitOfRunningFutures(t *testing.T) {
 	require.LessOrEqual(t, most.Load(), int64(limit))
 	require.Positive(t, most.Load())
 }
+
+// TestAWorkerHasItsOwnOptions has a program change its own ones once a worker is made.
+func TestAWorkerHasItsOwnOptions(t *testing.T) {
+	t.Parallel()
+	given := Options{Queues: []string{"q"}, Labels: map[string]string{"a": "b"},
+		Middleware: make([]Middleware, 1), FunctionMiddleware: map[string][]Middleware{"go:f": nil}}
+	kept := given.withDefaults()
+	given.Queues[0], given.Labels["a"] = "other", "other"
+	given.Middleware[0] = func(next Call) Call { return next }
+	delete(given.FunctionMiddleware, "go:f")
+	require.Equal(t, []string{"q"}, kept.Queues)
+	require.Equal(t, map[string]string{"a": "b"}, kept.Labels)
+	require.Nil(t, kept.Middleware[0])
+	require.Contains(t, kept.FunctionMiddleware, "go:f")
+}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -80,7 +82,7 @@ type ModuleOutcome struct {
 }
 
 // Options of a worker. The zero value runs Go functions of the queue default
-// with all of the machine.
+// with all of the machine. A worker has its own copies of the slices and maps.
 type Options struct {
 	// Name is shown to people. Defaults to none.
 	Name string
@@ -188,6 +190,8 @@ const DefaultModuleTimeout = time.Hour
 const maxSlots = 100_000
 
 func (o Options) withDefaults() Options {
+	o.Queues, o.Labels = slices.Clone(o.Queues), maps.Clone(o.Labels)
+	o.Middleware, o.FunctionMiddleware = slices.Clone(o.Middleware), maps.Clone(o.FunctionMiddleware)
 	if len(o.Queues) == 0 {
 		o.Queues = []string{layout.DefaultQueue}
 	}
