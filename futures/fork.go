@@ -218,7 +218,8 @@ type ForkQuery struct {
 	Limit int
 	// Preview makes nothing.
 	Preview bool
-	// Cursor goes on where an earlier answer ended. Until has ForkMany return after that time, with a cursor.
+	// Cursor goes on where an earlier answer ended. Until has ForkMany return after that time, by the clock of the
+	// cluster, with a cursor.
 	Cursor []byte
 	Until  time.Time
 	// Progress is called with what was done so far. Defaults to nil.
@@ -289,7 +290,7 @@ func (c *Client) ForkMany(ctx context.Context, q ForkQuery, o ForkOptions) (done
 		case err != nil:
 			return done, err // what is missing of this page comes after the cursor
 		}
-		if done.Cursor = next; len(next) == 0 || !q.Until.IsZero() && time.Now().After(q.Until) {
+		if done.Cursor = next; len(next) == 0 || !q.Until.IsZero() && c.cluster.Now().After(q.Until) {
 			return done, nil
 		}
 	}

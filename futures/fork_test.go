@@ -183,7 +183,7 @@ func TestManyForksGoOnWhereTheyWere(t *testing.T) {
 	cut, err := n.Client.ForkMany(ctx, query, fix)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Positive(t, cut.Forked)
-	query.Progress, query.Until = nil, time.Now()
+	query.Progress, query.Until = nil, n.Client.Cluster().Now().Add(-1)
 	for done := cut; ; {
 		query.Cursor = done.Cursor
 		done, err = n.Client.ForkMany(t.Context(), query, fix)
@@ -194,7 +194,7 @@ func TestManyForksGoOnWhereTheyWere(t *testing.T) {
 		}
 	}
 	for _, query.Limit = range []int{1000, 1050} {
-		query.Cursor, query.Until = nil, time.Now()
+		query.Cursor, query.Until = nil, n.Client.Cluster().Now().Add(-1)
 		done, err := n.Client.ForkMany(t.Context(), query, fix)
 		require.NoError(t, err)
 		require.Equal(t, 1000, done.Matched)

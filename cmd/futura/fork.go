@@ -45,8 +45,8 @@ func (a *app) forkCommand() *cobra.Command {
 			"Futures that can't be forked so are counted, with reasons; if there are any, the exit code is 1.",
 		Example: "  futura fork 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
 			"  futura fork 01995b4e-6f3a-7c1e-9d2b-0123456789ab --from charge --set 'reserve={\"seat\": 7}'\n" +
-			"  futura fork --where 'function=charge error~timeout'\n" +
-			"  futura fork --where 'function=charge error~\"no such card\"' --limit 10 --name cards --yes\n" +
+			"  futura fork --where 'function=order error~timeout'\n" +
+			"  futura fork --where 'function=order error~\"no such card\"' --limit 10 --name cards --yes\n" +
 			"  futura list --label cards",
 	}
 	f.selection.add(cmd, true)
@@ -54,7 +54,7 @@ func (a *app) forkCommand() *cobra.Command {
 	flags.StringVar(&f.from, "from", "failed", "where to go on: the name of a recorded step, failed or start")
 	flags.StringArrayVar(&f.set, "set", nil, "STEP=JSON: the value of a step; may be repeated")
 	onceVar(flags, &f.where, "where",
-		`the selection in one text: the names of these flags, as in 'function=charge tag=eu error~"no card"'`)
+		`the selection in one text: the names of these flags, as in 'function=order tag=eu error~"no card"'`)
 	flags.IntVar(&f.limit, "limit", 0,
 		"of a selection: how many at most, with those forked before under this name; 0 for all")
 	flags.StringVar(&f.options.Name, "name", "", "the name, and label, of the forks (of a selection: drawn, and printed)")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -97,7 +96,7 @@ func (s *server) forkMany(ctx context.Context, in *forkManyInput) (*body[ForkedM
 	if in.Preview && options.Name == "" {
 		options.Name = "preview"
 	}
-	query := futures.ForkQuery{Limit: in.Limit, Preview: in.Preview, Until: time.Now().Add(bulkTime)}
+	query := futures.ForkQuery{Limit: in.Limit, Preview: in.Preview, Until: s.client.Cluster().Now().Add(bulkTime)}
 	if query.Filter, err = in.filter(ctx, s.client.Cluster()); err != nil {
 		return nil, err
 	}
