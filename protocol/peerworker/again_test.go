@@ -285,3 +285,35 @@ func TestACancelOfWhatHasNotBegunIsOfItsOrder(t *testing.T) {
 		w.idle()
 	})
 }
+
+// TestAChunkIsKeptUntilTheNewOneHasItsEnds orders an attempt again that has ended: the journal has the old order until
+// it has the end for the new one.
+func TestAChunkIsKeptUntilTheNewOneHasItsEnds(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	o := options(n)
+	o.State = t.TempDir()
+	w, runs := counted(t, n, o, func() {})
+	m := goOrder("count", "a")
+	h.keepsAll(m)
+	require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
+	c := w.chunk(chunkName{headID, m.ChunkID})
+	require.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.wait > 0 && c.flights == 0 // its head has not taken the end
+	}, testTime, time.Millisecond)
+	w.journal.flushing.Lock() // no end is written
+	again := sameAttempts(m)
+	code := h.order(again).Code
+	err := w.tidy(t.Context())
+	old := w.chunk(c.name)
+	w.journal.flushing.Unlock()
+	require.NoError(t, err)
+	require.Equal(t, protocol.CodeAccepted, code)
+	require.NotNil(t, old)
+	require.Equal(t, "a", string(h.all(again.ChunkID, 1)[0].Value))
+	require.Equal(t, 1, runs("a"))
+	w.idle()
+}

@@ -133,6 +133,18 @@ func (j *journal) add(e keptEnd) {
 	j.ends = append(j.ends, e)
 }
 
+// eachEnd calls fn with the ends that the next flush writes.
+func (j *journal) eachEnd(fn func(keptEnd)) {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.ends {
+		fn(e)
+	}
+}
+
 // flush writes ends, and queues them for their heads.
 func (j *journal) flush(ctx context.Context) error {
 	if j == nil {

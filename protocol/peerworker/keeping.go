@@ -79,7 +79,7 @@ func (w *Worker) tidy(ctx context.Context) error {
 	}
 	if len(over) > 0 {
 		// A chunk that has taken an item over is among all before the item has left.
-		needed := neededChunks(w.all())
+		needed := w.neededChunks()
 		over = slices.DeleteFunc(over, func(c *chunk) bool { return needed[c] })
 	}
 	err := w.forget(ctx, over)
@@ -87,20 +87,22 @@ func (w *Worker) tidy(ctx context.Context) error {
 	return err
 }
 
-// neededChunks are those of which new chunks have taken items over that the journal has not yet:
-// until then it has the items in the old ones.
-func neededChunks(all []*chunk) (needed map[*chunk]bool) {
+// neededChunks are those of which new chunks have taken items over that the journal has not yet, with their
+// ends: until then it has the items in the old ones.
+func (w *Worker) neededChunks() map[*chunk]bool {
+	needed, kept := map[*chunk]bool{}, map[*chunk]bool{}
+	all := w.all()
 	for _, c := range all {
 		c.mu.Lock()
-		kept := c.kept
+		kept[c] = c.kept
 		c.mu.Unlock()
-		if kept {
+	}
+	w.journal.eachEnd(func(e keptEnd) { kept[e.chunk] = false }) // those that had ended came before kept
+	for _, c := range all {
+		if kept[c] {
 			continue
 		}
 		for _, p := range c.moved {
-			if needed == nil {
-				needed = map[*chunk]bool{}
-			}
 			needed[p.chunk] = true
 		}
 	}
