@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -46,7 +47,10 @@ func (a *app) usage(ctx context.Context, c *futures.Client, from, to, by string)
 	if err != nil {
 		return err
 	}
-	return a.show(view, usageRows(view))
+	if err = a.show(view, usageRows(view)); err == nil && view.Incomplete != "" {
+		err = errors.New("the sums are too low: " + view.Incomplete)
+	}
+	return err
 }
 
 // usageRows are the rows of a view, each within the width of a terminal.

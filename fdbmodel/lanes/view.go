@@ -20,7 +20,7 @@ type View struct {
 	More bool
 }
 
-// View returns what is known of a lane, and up to limit of the futures in line.
+// View returns what is known of a lane, and up to limit of the futures in line, without entries that can't be read.
 func (l *Lanes) View(ctx context.Context, lane layout.Lane, limit int) (View, error) {
 	v := View{Lane: lane}
 	err := l.cluster.View(ctx, func(tx kv.Attempt) error {
@@ -41,10 +41,9 @@ func (l *Lanes) View(ctx context.Context, lane layout.Lane, limit int) (View, er
 		}
 		for _, item := range page.Items[:min(limit, len(page.Items))] {
 			var entry layout.LineEntry
-			if err := layout.Decode(item.Key, item.Value, &entry); err != nil {
-				return err
+			if layout.Decode(item.Key, item.Value, &entry) == nil {
+				v.Line = append(v.Line, entry.ID)
 			}
-			v.Line = append(v.Line, entry.ID)
 		}
 		v.Lined, v.More = len(page.Items) > 0, len(page.Items) > limit
 		return nil

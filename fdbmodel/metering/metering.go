@@ -3,6 +3,7 @@
 package metering
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -28,8 +29,9 @@ type Use struct {
 // Read calls fn with what the workers of a cluster have used, from one day to another, both
 // included, by day and name. It contains what they had told with their last heartbeats. It reads
 // one page of up to 500 keys after the other, each from a snapshot of its own, and returns the
-// first error of fn. Records that can't be read are left out. ErrBadSpec is returned for days that
-// can't be, and for more than MaxDays.
+// first error of fn. ErrBadRecord or ErrNewerRecord, after everything else, says that the sums are too low: of
+// records that can't be read it names the first. ErrBadSpec is returned for days that can't be, and for more
+// than MaxDays.
 func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, fn func(*Use) error) error {
 	first, last := layout.Day(from), layout.Day(to)
 	if from, to = from.UTC().Truncate(24*time.Hour), to.UTC().Truncate(24*time.Hour); from.After(to) ||
@@ -57,21 +59,27 @@ func Read(ctx context.Context, c *fdbmodel.Cluster, from, to time.Time, fn func(
 		one.Add(use)
 		return nil
 	})
-	if err != nil {
+	if err != nil && !layout.IsUnreadable(err) {
 		return err
 	}
-	return pass()
+	return cmp.Or(pass(), err)
 }
 
-// each calls fn with all records in a range that can be read.
+// each calls fn with all records in a range that can be read, and returns of the others the error of the first.
 func each(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, fn func(meter.MeteredKey, *meter.Metered) error,
 ) error {
-	return c.EachKey(ctx, r, func(item kv.KeyValue) error {
+	var damaged error
+	err := c.EachKey(ctx, r, func(item kv.KeyValue) error {
 		var use meter.Metered
 		key, err := meter.Keys(c.Keys()).ParseMetered(item.Key)
-		if err != nil || layout.Decode(item.Key, item.Value, &use) != nil {
-			return nil // an audit reports it
+		if err == nil {
+			err = layout.Decode(item.Key, item.Value, &use)
+		}
+		if err != nil {
+			damaged = cmp.Or(damaged, err)
+			return nil
 		}
 		return fn(key, &use)
 	})
+	return cmp.Or(err, damaged)
 }

@@ -50,8 +50,7 @@ type Overview struct {
 	kinds      []futures.LaneKind
 	logs       []JobLog
 	unwritable error // as inspect.Unwritable has it
-	// Of pauses and kinds: what can't be read.
-	badPauses, badKinds error
+	badKinds   error // why one can't be read
 }
 
 // OverviewQueue is how many futures of a queue are in each state.
@@ -93,13 +92,12 @@ func (r *OverviewReader) Read(ctx context.Context) (*Overview, error) {
 	all, within := errgroup.WithContext(ctx)
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) (err error) { counts, err = c.Counts(ctx); return err },
+		func(ctx context.Context) (err error) { o.pauses, err = r.client.Pauses(ctx); return err },
 		func(ctx context.Context) (err error) {
-			o.pauses, err = r.client.Pauses(ctx)
-			return readable(err, &o.badPauses)
-		},
-		func(ctx context.Context) (err error) {
-			o.kinds, err = r.client.LaneKinds(ctx)
-			return readable(err, &o.badKinds)
+			if o.kinds, err = r.client.LaneKinds(ctx); layout.IsUnreadable(err) {
+				o.badKinds, err = err, nil // it hides nothing else
+			}
+			return err
 		},
 		func(ctx context.Context) error {
 			filter := inspect.Filter{State: layout.Failed, Newest: true, LeftOut: new(int)}
@@ -127,14 +125,6 @@ func (r *OverviewReader) Read(ctx context.Context) (*Overview, error) {
 	}
 	o.sum(counts, r.ready)
 	return o, nil
-}
-
-// readable keeps the error of a record that can't be read, which hides nothing else, and returns others.
-func readable(err error, kept *error) error {
-	if layout.IsUnreadable(err) {
-		*kept, err = err, nil
-	}
-	return err
 }
 
 func (r *OverviewReader) readRarely(ctx context.Context) error {

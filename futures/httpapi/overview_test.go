@@ -134,7 +134,7 @@ func TestOverviewOfWhatCantBeRead(t *testing.T) {
 	f.send("GET", "/api/v1/overview", "").Into(http.StatusOK, &o)
 	require.EqualValues(t, 3, o.Total.Ready)
 	require.Contains(t, o.Wrong[1].Text, "a kind of lanes can't be read: ")
-	require.Contains(t, o.Wrong[2].Text, "a pause can't be read: ")
+	require.Contains(t, o.Wrong[2].Text, "the queue q0 is paused: ")
 	var kinds struct{ Kinds []httpapi.LaneKind }
 	f.send("GET", "/api/v1/lanes", "").Into(http.StatusOK, &kinds)
 	require.Len(t, kinds.Kinds, 1)

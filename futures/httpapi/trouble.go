@@ -77,16 +77,14 @@ func (o *Overview) wrong() []Trouble {
 		}
 	}
 	for _, p := range o.pauses {
-		all.add(Warn, "pauses", nil, "the %s %s was paused %s ago%s", p.What, wording.Function(p.Name),
-			wording.Brief(o.At.Sub(p.At)), wording.Because(p.Reason))
-	}
-	for _, bad := range []struct {
-		see, what string
-		err       error
-	}{{"lanes", "a kind of lanes", o.badKinds}, {"pauses", "a pause", o.badPauses}} {
-		if bad.err != nil {
-			all.add(Bad, bad.see, nil, "%s can't be read: %s", bad.what, layout.Shorten(bad.err.Error(), maxTold))
+		since := "is paused"
+		if !p.At.IsZero() { // the record can be read
+			since = "was paused " + wording.Brief(o.At.Sub(p.At)) + " ago"
 		}
+		all.add(Warn, "pauses", nil, "the %s %s %s%s", p.What, wording.Function(p.Name), since, wording.Because(p.Reason))
+	}
+	if o.badKinds != nil {
+		all.add(Bad, "lanes", nil, "a kind of lanes can't be read: %s", layout.Shorten(o.badKinds.Error(), maxTold))
 	}
 	for _, k := range o.kinds {
 		if k.Paused {

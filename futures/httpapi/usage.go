@@ -38,6 +38,8 @@ type UsageView struct {
 	By    string     `json:"by" enum:"day,worker"`
 	Rows  []UsageRow `json:"rows" doc:"By day, or by kind and name; a day without use has none"`
 	Total Used       `json:"total"`
+	// Incomplete is why the sums are too low.
+	Incomplete string `json:"incomplete,omitempty" doc:"Why the sums are too low: the first record that can't be read"`
 }
 
 // usageBytes is what a row holds in memory, at most.

@@ -60,10 +60,13 @@ func ReadUsage(ctx context.Context, c *futures.Client, from, to time.Time, by st
 		total.Add(&u.Metered)
 		return nil
 	})
-	if err != nil {
+	view := &UsageView{From: layout.Day(from), To: layout.Day(to), By: by, Rows: []UsageRow{}, Total: usedOf(&total)}
+	switch {
+	case layout.IsUnreadable(err):
+		view.Incomplete = err.Error()
+	case err != nil:
 		return nil, err
 	}
-	view := &UsageView{From: layout.Day(from), To: layout.Day(to), By: by, Rows: []UsageRow{}, Total: usedOf(&total)}
 	for row, sum := range sums {
 		row.Used = usedOf(sum)
 		view.Rows = append(view.Rows, row)
