@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/futura-run/futura/internal/bench"
 	"github.com/futura-run/futura/internal/wording"
@@ -9,8 +10,8 @@ import (
 
 func pressureRows(all []bench.Pressure) (rows [][]string) {
 	for _, p := range all {
-		rows = append(rows, []string{p.Name, fmt.Sprintf("%.0f per second, ratio %.3g, back after %.0f ms",
-			p.FuturesPerSecond, p.Ratio, p.BackMS)})
+		rows = append(rows, []string{p.Name, fmt.Sprintf("%.0f per second, ratio %.3g (%.3g to %.3g), back after %.0f ms",
+			p.FuturesPerSecond, p.Ratio, slices.Min(p.Ratios), slices.Max(p.Ratios), p.BackMS)})
 	}
 	return rows
 }

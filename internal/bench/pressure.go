@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -18,13 +19,17 @@ import (
 
 // Pressure is the rate beside something else, and its ratio to the mean of those before and
 // after. BackMS is how long after the end of that the rate was 0.9 of the one before again, in
-// milliseconds, measured over a fifth of a second.
+// milliseconds, measured over a fifth of a second. Each is the median of several rounds, since a checkpoint of the
+// store may fall into a period or not. Ratios are those of all rounds, the lowest first.
 type Pressure struct {
-	Name             string  `json:"name"`
-	FuturesPerSecond float64 `json:"futures_per_second"`
-	Ratio            float64 `json:"ratio"`
-	BackMS           float64 `json:"back_ms"`
+	Name             string    `json:"name"`
+	FuturesPerSecond float64   `json:"futures_per_second"`
+	Ratio            float64   `json:"ratio"`
+	BackMS           float64   `json:"back_ms"`
+	Ratios           []float64 `json:"ratios,omitempty"`
 }
+
+const pressureRounds = 5
 
 // backWindow is what the rate is measured over until it is back, backMost how often at most.
 const (
@@ -67,49 +72,75 @@ func (r *run) pressures(ctx context.Context, f *feeders) error {
 	rate(r.period())
 	alone := rate(r.period())
 	r.report.FuturesPerSecond = alone
-	for _, aside := range []struct {
-		name string
-		run  func(ctx context.Context) error
-	}{
+	asides := []aside{
 		{"a slow reader", r.readSlowly},
 		{"a slow backup", r.backUp},
 		{"an await of as many", func(ctx context.Context) error { return r.awaitAside(ctx, f) }},
 		{"a worker that dies", r.die},
 		{"a worker that restarts", func(ctx context.Context) error { return r.restart(ctx, f.count) }},
-	} {
-		r.begin("beside "+aside.name, 0)
-		p := Pressure{Name: aside.name}
-		var err error
-		if p.FuturesPerSecond, err = r.beside(ctx, aside.run, rate); err != nil {
-			return fmt.Errorf("%s: %w", aside.name, err)
+	}
+	rounds := make([][]Pressure, len(asides))
+	for range pressureRounds {
+		for i, a := range asides {
+			r.begin("beside "+a.name, 0)
+			p, after, err := r.beside(ctx, a, alone, rate)
+			if err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+			rounds[i], alone = append(rounds[i], p), after
 		}
-		over := time.Now()
-		for i := 0; i < backMost && rate(backWindow) < 0.9*alone; i++ {
-			p.BackMS = round(time.Since(over).Seconds()*1000, 0)
-		}
-		r.begin("undisturbed", 0)
-		after := rate(r.period())
-		p.Ratio = round(2*p.FuturesPerSecond/(alone+after), 3)
-		r.report.Pressures, alone = append(r.report.Pressures, p), after
+	}
+	for _, all := range rounds {
+		r.report.Pressures = append(r.report.Pressures, medianOf(all))
 	}
 	r.spent(before, int(ended.Load()-first))
 	return ctx.Err()
 }
 
-// beside takes the rate beside fn, whose context ends with the measurement.
-func (r *run) beside(ctx context.Context, fn func(context.Context) error, rate func(time.Duration) float64,
-) (measured float64, err error) {
-	aside, stop := context.WithCancel(ctx)
+// aside is what happens beside futures.
+type aside struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// beside takes the rate beside something, whose context ends with the measurement, and the undisturbed one after it.
+func (r *run) beside(ctx context.Context, a aside, before float64, rate func(time.Duration) float64,
+) (p Pressure, after float64, err error) {
+	within, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- fn(aside) }()
-	measured = rate(r.period())
+	go func() { done <- a.run(within) }()
+	p = Pressure{Name: a.name, FuturesPerSecond: rate(r.period())}
 	early := len(done) > 0
 	stop()
-	if err = <-done; !early && ctx.Err() == nil {
-		err = nil
+	if err = <-done; err != nil && (early || ctx.Err() != nil) {
+		return p, before, err
 	}
-	return measured, err
+	over := time.Now()
+	for i := 0; i < backMost && rate(backWindow) < 0.9*before; i++ {
+		p.BackMS = round(time.Since(over).Seconds()*1000, 0)
+	}
+	r.begin("undisturbed", 0)
+	after = rate(r.period())
+	p.Ratio = round(2*p.FuturesPerSecond/(before+after), 3)
+	return p, after, nil
+}
+
+// medianOf takes the median of each figure.
+func medianOf(all []Pressure) Pressure {
+	median := func(of func(*Pressure) float64) (float64, []float64) {
+		values := make([]float64, len(all))
+		for i := range all {
+			values[i] = of(&all[i])
+		}
+		slices.Sort(values)
+		return values[len(values)/2], values
+	}
+	p := Pressure{Name: all[0].Name}
+	p.FuturesPerSecond, _ = median(func(p *Pressure) float64 { return p.FuturesPerSecond })
+	p.BackMS, _ = median(func(p *Pressure) float64 { return p.BackMS })
+	p.Ratio, p.Ratios = median(func(p *Pressure) float64 { return p.Ratio })
+	return p
 }
 
 // readSlowly reads through the cluster, a page in a tenth of a second, each transaction for as long as it may.

@@ -170,8 +170,12 @@ func (d *Document) each(b *bytes.Buffer) {
 	for _, kind := range Kinds() {
 		if r := d.find("pressure", kind); r != nil {
 			for _, p := range r.Pressures {
+				rounds := "–"
+				if n := len(p.Ratios); n > 1 {
+					rounds = fmt.Sprintf("%.2f to %.2f", p.Ratios[0], p.Ratios[n-1])
+				}
 				pressures = append(pressures, []string{p.Name, name(kind), rounded(p.FuturesPerSecond),
-					fmt.Sprintf("%.2f", p.Ratio), rounded(p.BackMS)})
+					fmt.Sprintf("%.2f", p.Ratio), rounds, rounded(p.BackMS)})
 			}
 		}
 		for _, id := range [...]string{"lanes", "actors"} {
@@ -199,8 +203,9 @@ func (d *Document) each(b *bytes.Buffer) {
 	}
 	if len(pressures) > 0 {
 		b.WriteString("A backlog of 100,000 beside something else: the rate, its ratio to the mean of those before and\n" +
-			"after, and how long after its end the rate was nine tenths of the one before again.\n\n")
-		table(b, []string{"beside", "store", "futures/s", "ratio", "back after ms"}, pressures)
+			"after, and how long after its end the rate was nine tenths of the one before again. Of several rounds it is\n" +
+			"the median, and the ratios of all are from the lowest to the highest: into some a checkpoint falls.\n\n")
+		table(b, []string{"beside", "store", "futures/s", "ratio", "of all rounds", "back after ms"}, pressures)
 	}
 	if len(lanes) > 0 {
 		b.WriteString("[Lanes](../concepts/lanes.md) and [actors](../guide/actors.md), each future:\n\n")
