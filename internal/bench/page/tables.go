@@ -164,18 +164,22 @@ func (d *Document) others(b *bytes.Buffer) {
 	d.each(b)
 }
 
+// spread is the lowest and the highest of several ratios in order, and a dash for none.
+func spread(ratios []float64) string {
+	if len(ratios) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f to %.2f", ratios[0], ratios[len(ratios)-1])
+}
+
 // each are the tables of lanes, edges and hints.
 func (d *Document) each(b *bytes.Buffer) {
 	var lanes, edges, pressures, processes [][]string
 	for _, kind := range Kinds() {
 		if r := d.find("pressure", kind); r != nil {
 			for _, p := range r.Pressures {
-				rounds := "–"
-				if n := len(p.Ratios); n > 1 {
-					rounds = fmt.Sprintf("%.2f to %.2f", p.Ratios[0], p.Ratios[n-1])
-				}
 				pressures = append(pressures, []string{p.Name, name(kind), rounded(p.FuturesPerSecond),
-					fmt.Sprintf("%.2f", p.Ratio), rounds, rounded(p.BackMS)})
+					fmt.Sprintf("%.2f", p.Ratio), spread(p.Ratios), rounded(p.BackMS)})
 			}
 		}
 		for _, id := range [...]string{"lanes", "actors"} {
