@@ -114,10 +114,16 @@ func (e *submitError) Unwrap() error { return e.error }
 
 // submit inserts the futures that are submitted with the attempts. Their ids are new: what an
 // earlier attempt at the transaction has committed, the claims tell.
-func (f *finishing) submit(ctx context.Context, w *WriteSet,
+func (f *finishing) submit(ctx context.Context, w *WriteSet, ends []ending,
 ) (answers []Submitted, lined map[int]*layout.Row, err error) {
 	if len(f.submits) == 0 {
 		return nil, nil, nil
+	}
+	w.lanes.Lined = w.lanes.Joining()
+	for i := range ends {
+		if e := &ends[i]; e.outcome == Applied && e.after.State() == layout.Realized {
+			w.lanes.Lined[e.after.ID] = &e.after
+		}
 	}
 	answers, lined, at, err := f.r.cluster.insertInto(ctx, w, f.submits, false)
 	if err != nil && f.pinned {

@@ -286,7 +286,7 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, past serial.Past) er
 	for _, sequence := range f.exhausted {
 		tx.Clear(c.keys.Claims(r.info.ID, sequence))
 	}
-	answers, lined, err := f.submit(ctx, w)
+	answers, lined, err := f.submit(ctx, w, ends)
 	if err != nil {
 		return err
 	}

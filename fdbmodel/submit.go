@@ -237,11 +237,8 @@ func (c *Cluster) CheckSubmission(ctx context.Context, s *Submission) error {
 	spec := &s.Spec
 	spec.Queue = cmp.Or(spec.Queue, layout.DefaultQueue)
 	spec.Codec = cmp.Or(spec.Codec, layout.CodecRaw)
-	if err := c.nameFunction(ctx, s); err != nil {
-		return err
-	}
-	var err error
-	if err := layout.CheckQueueName(spec.Queue); err != nil {
+	err := cmp.Or(c.nameFunction(ctx, s), layout.CheckQueueName(spec.Queue))
+	if err != nil {
 		return err
 	}
 	if spec.Tags, err = layout.SortTags(spec.Tags); err != nil {

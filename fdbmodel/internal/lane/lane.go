@@ -39,8 +39,9 @@ type Index struct {
 	*index.Set
 	Model Model
 	Known *Known
-	// Lined are the futures that a transaction which is Shared has put in line: their rows have its
-	// versionstamp, so that it can't read them.
+	// Lined are futures whose rows have the versionstamp of the transaction, so that it can't read them: those that
+	// one which is Shared has put in line, and those that it has realized before it submits others. None of them is
+	// taken out of a line, nor are those that get in line with it, which are among them then.
 	Lined map[layout.ID]*layout.Row
 	// Due is when the first lane is to be looked at again that the transaction holds
 	// back, 0 for none.
@@ -93,6 +94,17 @@ func (x *Index) Of(l layout.Lane) *Change {
 		x.known[l], x.changes = c, append(x.changes, c)
 	}
 	return c
+}
+
+// Joining returns the futures that get in line with the transaction, in a map of the caller's.
+func (x *Index) Joining() map[layout.ID]*layout.Row {
+	rows := map[layout.ID]*layout.Row{}
+	for _, c := range x.changes {
+		for _, j := range c.joining {
+			rows[j.row.ID] = j.row
+		}
+	}
+	return rows
 }
 
 // Update implements index.Index. It notes what a transition means for the lane of a future.

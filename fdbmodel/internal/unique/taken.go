@@ -92,6 +92,8 @@ func (e *TakenError) remedy() string {
 	case !e.notReplaced:
 	case over:
 		why = "it is over and is not replaced; "
+	case waits:
+		why = "it gets in line for its lane at the same time and is not replaced; "
 	default:
 		why = "it has begun and is not replaced; "
 	}
