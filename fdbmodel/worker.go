@@ -112,13 +112,8 @@ func (c *Cluster) checkInfo(info *layout.WorkerInfo) error {
 		}
 		info.ID = id
 	}
-	if len(info.Queues) == 0 {
-		info.Queues = []string{layout.DefaultQueue}
-	}
-	for _, q := range info.Queues {
-		if err := layout.CheckQueueName(q); err != nil {
-			return err
-		}
+	if err := info.CheckQueues(); err != nil {
+		return err
 	}
 	r := info.Capacity
 	if r.Slots < 1 || r.CPU < 0 || r.RAM < 0 || r.GPU < 0 {
@@ -135,9 +130,8 @@ func (c *Cluster) writeMember(tx kv.Tx, info *layout.WorkerInfo) error {
 	tx.AddReadConflictKey(c.keys.Worker(info.ID, layout.WorkerAlive))
 	// A new connection may lead to another opening.
 	info.Opening, info.Connection = c.opening(), c.connection()
-	alive := layout.Encode(info)
 	beat := layout.Encode(&layout.Heartbeat{Free: info.Capacity, At: info.StartedAt})
-	tx.Set(c.keys.Worker(info.ID, layout.WorkerAlive), alive)
+	tx.Set(c.keys.Worker(info.ID, layout.WorkerAlive), layout.Encode(info))
 	tx.Set(c.keys.Worker(info.ID, layout.WorkerHeartbeat), beat)
 	return nil
 }

@@ -22,6 +22,24 @@ func (w *WorkerInfo) CanRun(spec *Spec) error {
 	}
 }
 
+// CheckQueues returns ErrBadName for an invalid queue. A queue that is named twice is served once, and the default one
+// if none is named.
+func (w *WorkerInfo) CheckQueues() error {
+	var queues []string
+	for _, q := range w.Queues {
+		if err := CheckQueueName(q); err != nil {
+			return err
+		}
+		if !slices.Contains(queues, q) {
+			queues = append(queues, q)
+		}
+	}
+	if w.Queues = queues; len(queues) == 0 {
+		w.Queues = []string{DefaultQueue}
+	}
+	return nil
+}
+
 // IdleRecord describes the futures that an idle worker could take.
 type IdleRecord struct {
 	Resources `msgpack:",inline"` // free slots
