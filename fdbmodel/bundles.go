@@ -57,6 +57,7 @@ func (r *Registration) Gather(ctx context.Context, bundle *ClaimedFuture, most i
 	}
 	if len(taken) > 0 {
 		r.held.Hold(token.Sequence, taken)
+		r.cluster.claims.Tell(len(taken), result.Version)
 	}
 	r.cluster.follow(ctx, result.Version, g.then)
 	return g.got, nil

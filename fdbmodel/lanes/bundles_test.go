@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -261,4 +262,19 @@ func TestGathersLeaveClaimsTheirTurns(t *testing.T) {
 	}
 	require.True(t, found)
 	s.realize(append(members, bundle)...)
+}
+
+// TestMembersOfBundlesAreClaims has those who count the claims of the process hear of members as they are gathered, and
+// not only of their ends.
+func TestMembersOfBundlesAreClaims(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Bundle: "go:f", Most: 3})
+	claims := 0
+	s.C.OnClaims(func(n int, _ kv.Version) { claims += n })
+	s.submit("x")
+	s.submit("x")
+	bundle, members := s.gather()
+	require.Equal(t, 3, claims)
+	s.realize(append(members, bundle)...)
+	require.Zero(t, claims)
 }
