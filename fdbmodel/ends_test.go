@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 // TestWaitsForAWorker asks futures how long they had waited for one.
@@ -42,4 +44,30 @@ func TestWaitsForAWorker(t *testing.T) {
 	}
 	_, known = (&fdbmodel.ClaimedFuture{Spec: &layout.Spec{}}).Waited(time.Time{})
 	require.False(t, known)
+}
+
+// TestManyEndsOfOneTransaction are listed in as many entries as it takes: of what stays when its retention has passed,
+// one holds ever more.
+func TestManyEndsOfOneTransaction(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	ids, err := s.C.DrawIDs(kv.MaxValueSize/16 + 1)
+	require.NoError(t, err)
+	_, err = s.C.Change(s.Ctx, kv.Options{}, func(_ kv.Attempt, w *fdbmodel.WriteSet) error {
+		for _, id := range ids {
+			w.Keep(id)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	var listed []layout.ID
+	for shard := range s.C.Config().Shards {
+		require.NoError(t, s.C.EachKey(s.Ctx, kv.Prefix(s.C.Keys().DoneOf(shard)), func(item kv.KeyValue) error {
+			var entry layout.DoneEntry
+			err := layout.Decode(item.Key, item.Value, &entry)
+			listed = append(listed, layout.UnpackIDs(entry.IDs)...)
+			return err
+		}))
+	}
+	require.Equal(t, ids, listed)
 }
