@@ -92,9 +92,10 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 			}
 			return nil
 		})
-		if removed += n; err != nil {
+		if err != nil {
 			return removed, err
 		}
+		removed += n
 	}
 	return removed, nil
 }
@@ -176,7 +177,7 @@ func (w *WriteSet) ask(ctx context.Context, before *layout.Row, e state.Event,
 // future no longer exists then, the discard has committed.
 func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 	_, err := c.Change(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt, w *WriteSet) error {
-		row, err := c.requireRow(ctx, tx, id)
+		row, err := read.Existing(ctx, tx, c.keys, id)
 		if tx.MaybeCommitted && errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -205,15 +206,11 @@ func driven(what string, row *layout.Row) error {
 		row.ID, row.Spec.Owner, what, ErrTransition)
 }
 
-func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (layout.Row, error) {
-	return read.Existing(ctx, tx, c.keys, id)
-}
-
 // change applies an event that does not come from a worker.
 func (c *Cluster) change(ctx context.Context, id layout.ID, e state.Event,
 ) (outcome Outcome, after layout.Row, err error) {
 	_, err = c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt, w *WriteSet) error {
-		row, err := c.requireRow(ctx, tx, id)
+		row, err := read.Existing(ctx, tx, c.keys, id)
 		if err != nil {
 			return err
 		}

@@ -152,8 +152,7 @@ func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted layout.Config
 			return fmt.Errorf("%w in this store", ErrNotFound)
 		}
 		c.config = wanted
-		encoded := layout.Encode(&wanted)
-		tx.Set(key, encoded)
+		tx.Set(key, layout.Encode(&wanted))
 		return nil
 	}
 	c.config = layout.Config{}

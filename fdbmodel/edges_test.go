@@ -353,3 +353,42 @@ func TestRemovedBeforeItsEdgesAreResolved(t *testing.T) {
 	require.NoError(t, s.C.Discard(s.Ctx, id))
 	requireSound(s)
 }
+
+// TestDamagedListsOfInputs are of no inputs, and of fewer than none are linked: who resolves dependencies lives on, and
+// resolves others.
+func TestDamagedListsOfInputs(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	keys := s.C.Keys()
+	input := s.Submit()
+	empty, negative, sound := after(s, input), after(s, input), after(s, input)
+	row, err := s.C.Get(s.Ctx, empty)
+	require.NoError(t, err)
+	row.Spec.Inputs, row.Spec.InputsRef = nil, &layout.ChunkRef{Kind: layout.ChunkInputs, Token: "t"}
+	s.Store(keys.Spec(empty), layout.Encode(row.Spec))
+	s.Store(keys.State(negative, layout.StateBlocked), layout.Encode(&layout.BlockedRecord{Linked: -1}))
+	for _, id := range []layout.ID{empty, negative, sound} {
+		s.Store(keys.Resolve(id), layout.Encode(&layout.ResolveRecord{}))
+	}
+	resolved, _, err := s.C.ResolveEdges(s.Ctx)
+	require.NoError(t, err)
+	require.Equal(t, 2, resolved)
+	require.NotNil(t, s.Read(keys.Resolve(empty)), "it is left to an operator")
+	require.Nil(t, s.Read(keys.Resolve(sound)))
+}
+
+// TestDiscardCountsWhatItRemoved counts none of a transaction that fails, because of another one that can't be read.
+func TestDiscardCountsWhatItRemoved(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	ids := []layout.ID{s.Submit(), s.Submit()}
+	for _, id := range ids {
+		_, _, err := s.C.Cancel(s.Ctx, id, "")
+		require.NoError(t, err)
+	}
+	s.Store(s.C.Keys().State(ids[1], layout.StateException), []byte{0})
+	removed, err := s.C.DiscardMany(s.Ctx, ids)
+	require.ErrorIs(t, err, layout.ErrBadRecord)
+	require.Zero(t, removed)
+	require.Equal(t, layout.Failed, s.State(ids[0]), "it is still there")
+}

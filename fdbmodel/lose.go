@@ -26,7 +26,7 @@ var ErrUnreachable = errors.New("no worker that has the result can be reached")
 // come back with a copy.
 func (w *WriteSet) Lose(ctx context.Context, id layout.ID, token layout.Token, missing []layout.WorkerID,
 ) (layout.State, error) {
-	row, err := w.cluster.requireRow(ctx, w.Tx, id)
+	row, err := read.Existing(ctx, w.Tx, w.Keys, id)
 	if err != nil {
 		return 0, err
 	}

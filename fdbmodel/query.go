@@ -14,7 +14,7 @@ func (c *Cluster) Get(ctx context.Context, id layout.ID) (layout.Row, error) {
 	var row layout.Row
 	err := c.View(ctx, func(tx kv.Attempt) error {
 		var err error
-		row, err = c.requireRow(ctx, tx.Snapshot(), id)
+		row, err = read.Existing(ctx, tx.Snapshot(), c.keys, id)
 		return err
 	})
 	return row, err

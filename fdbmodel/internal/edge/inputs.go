@@ -188,7 +188,7 @@ func upstream(input *layout.Row) *layout.Exception {
 func Some(ctx context.Context, tx kv.Reader, keys layout.Keyspace, row *layout.Row, first, limit int,
 ) ([]layout.ID, error) {
 	packed := []byte(row.Spec.Inputs)
-	begin := first * len(layout.ID{})
+	begin := max(0, first) * len(layout.ID{})
 	if ref := row.Spec.InputsRef; ref != nil {
 		piece, err := tx.Get(keys.Chunk(row.ID, *ref, begin/layout.ChunkSize)).Wait(ctx)
 		if err != nil {

@@ -299,6 +299,9 @@ func (r *resolution) one(ctx context.Context, next *step) error {
 // input while it could not be read begins again.
 func (r *resolution) link(ctx context.Context, row *layout.Row) error {
 	keys, n := r.Keys, row.Spec.CountInputs()
+	if n < 1 {
+		return fmt.Errorf("future %s: %w: a list of %d inputs", row.ID, layout.ErrBadRecord, n)
+	}
 	first := row.Blocked.Linked % n
 	inputs, err := Some(ctx, r.tx, r.Keys, row, first, r.limit)
 	if err != nil {
