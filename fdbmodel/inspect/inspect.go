@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -85,15 +86,15 @@ func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.I
 		return row, nil, err
 	}
 	items = append(items, chunks.Items...)
-	others := [][]byte{c.Keys().InputsOf(id), c.Keys().DependantsOf(id)}
+	others := []kv.Range{kv.Prefix(c.Keys().InputsOf(id)), kv.Prefix(c.Keys().DependantsOf(id))}
 	if row.Steps {
-		others = append(others, step.Keys(c.Keys()).Of(id))
+		others = append(others, kv.Prefix(step.Keys(c.Keys()).Of(id)))
 	}
 	if row.Forks {
-		others = append(others, fork.Keys(c.Keys()).Of(id))
+		others = append(others, kv.Prefix(fork.Keys(c.Keys()).Of(id)))
 	}
-	for _, of := range others {
-		page, err := tx.GetRange(kv.Prefix(of), kv.RangeOptions{Limit: inspectedEdges}).Wait(ctx)
+	for _, of := range append(others, doneWith(c, &row)...) {
+		page, err := tx.GetRange(of, kv.RangeOptions{Limit: inspectedEdges}).Wait(ctx)
 		if err != nil {
 			return row, nil, err
 		}
@@ -101,6 +102,20 @@ func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.I
 	}
 	mail, err := mailOf(ctx, c, tx, &row)
 	return row, append(items, mail...), err
+}
+
+// doneWith returns where the list of finished futures is that names a realized one. Its result and the list were
+// written by one transaction, and so share a stamp, but for its order within that.
+func doneWith(c *fdbmodel.Cluster, row *layout.Row) (ranges []kv.Range) {
+	if row.State() != layout.Realized {
+		return nil
+	}
+	for shard := range c.Config().Shards {
+		of, stamp := c.Keys().DoneOf(shard), row.Result.Stamp
+		ranges = append(ranges, kv.Range{Begin: tuple.AppendStamp(slices.Clip(of), stamp, 0),
+			End: kv.After(tuple.AppendStamp(slices.Clip(of), stamp, math.MaxUint16))})
+	}
+	return ranges
 }
 
 // readable makes a row from those of its keys that can be read.
@@ -132,12 +147,6 @@ func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 	}
 	if row.Blocked != nil || row.State().Terminal() {
 		keys = append(keys, c.Keys().Resolve(row.ID))
-	}
-	if row.State() == layout.Realized {
-		// Result and list were written by one transaction, and so share a stamp.
-		for shard := range c.Config().Shards {
-			keys = append(keys, tuple.AppendStamp(c.Keys().DoneOf(shard), row.Result.Stamp, 0))
-		}
 	}
 	return keys
 }

@@ -190,3 +190,16 @@ func TestCLICommandsNameKeys(t *testing.T) {
 	_, err = inspect.CLICommands(ctx, p.C, modeltest.GoldenID)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
+
+// TestInspectShowsTheEndOfAnObject finds the list of finished futures that names one whose result is an object: its
+// copy has the first order within their transaction.
+func TestInspectShowsTheEndOfAnObject(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Object()
+	f := s.Claim(s.Worker)[0]
+	s.Finish(s.Worker, modeltest.KeepObject(&f))
+	_, found, err := inspect.Future(s.Ctx, s.C, id)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1}, kindsIn(found))
+}

@@ -236,7 +236,7 @@ type Attempts struct {
 	// Unplaceable says that it must be near an object, and that none of the workers
 	// that have it could run it.
 	Unplaceable bool `msgpack:"j,omitempty" json:"unplaceable,omitempty"`
-	// Slot says that the future is delayed or blocked and keeps the slot of its lane.
+	// Slot says that the future is delayed and keeps the slot of its lane.
 	Slot bool `msgpack:"l,omitempty" json:"slot,omitempty"`
 	// Snoozed is how often its function asked to be run again later.
 	Snoozed int `msgpack:"s,omitempty" json:"snoozed,omitempty"`
