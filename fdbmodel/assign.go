@@ -74,8 +74,7 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 	})
 }
 
-func (c *Cluster) eachPart(ids []layout.ID, fn func([]layout.ID) ([]Outcome, error),
-) ([]Outcome, error) {
+func (c *Cluster) eachPart(ids []layout.ID, fn func([]layout.ID) ([]Outcome, error)) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(ids))
 	for part := range slices.Chunk(ids, MaxAssign) {
 		done, err := fn(part)

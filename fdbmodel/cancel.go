@@ -60,7 +60,7 @@ func (c *Cluster) CancelMany(ctx context.Context, ids []layout.ID, reason string
 
 // RetryMany is Retry for many futures, as CancelMany is Cancel: Applied, or
 // Refused for one that has not failed and is not delayed, and for a unique one whose
-// name another future has.
+// name another future has. After an unknown commit, futures that it may have made ready are Applied.
 func (c *Cluster) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, error) {
 	return c.changeMany(ctx, ids, state.Event{Kind: state.EventRetry, Now: c.clock.Now()})
 }
@@ -102,9 +102,15 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 
 func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e state.Event) ([]Outcome, error) {
 	return c.eachPart(ids, func(part []layout.ID) ([]Outcome, error) {
-		var outcomes []Outcome
-		_, err := c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(_ kv.Attempt, w *WriteSet) (err error) {
+		var outcomes, before []Outcome
+		_, err := c.Change(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt, w *WriteSet) (err error) {
 			outcomes, err = w.changeMany(ctx, part, e)
+			for i := range before {
+				if tx.MaybeCommitted && err == nil && outcomes[i] == Refused {
+					outcomes[i] = before[i]
+				}
+			}
+			before = outcomes
 			return err
 		})
 		return outcomes, err

@@ -26,7 +26,7 @@ func skipUnreadable(run func(skip skippedLanes) error) error {
 		}
 		before := len(skip)
 		for _, l := range damaged.Lanes {
-			if !skip.has(l) {
+			if !slices.Contains(skip, l) {
 				skip = append(skip, l)
 			}
 		}
@@ -35,5 +35,3 @@ func skipUnreadable(run func(skip skippedLanes) error) error {
 		}
 	}
 }
-
-func (a skippedLanes) has(lane layout.Lane) bool { return slices.Contains(a, lane) }

@@ -392,3 +392,17 @@ func TestDiscardCountsWhatItRemoved(t *testing.T) {
 	require.Zero(t, removed)
 	require.Equal(t, layout.Failed, s.State(ids[0]), "it is still there")
 }
+
+// TestRetriesOfAnUnknownCommit count the futures that an attempt has made ready whose result was unknown.
+func TestRetriesOfAnUnknownCommit(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	failed, ready := s.Submit(), s.Submit()
+	_, _, err := s.C.Cancel(s.Ctx, failed, "")
+	require.NoError(t, err)
+	s.Faults.FailNext(faultkv.UnknownCommitted, func(tag string) bool { return tag == "futura-retry" })
+	outcomes, err := s.C.RetryMany(s.Ctx, []layout.ID{failed, ready})
+	require.NoError(t, err)
+	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Refused}, outcomes)
+	require.Equal(t, layout.Ready, s.State(failed))
+}
