@@ -169,8 +169,10 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 			return stack.WriteJSON(w, http.StatusOK, list)
 		}
 	}
-	if list.Next = after; len(list.Batches) > 0 {
-		list.Next = list.Batches[len(list.Batches)-1].ID
+	if more, err := s.behind(r.Context(), &list, active, after, 1); err != nil || len(more) > 0 {
+		if list.Next = after; len(list.Batches) > 0 {
+			list.Next = list.Batches[len(list.Batches)-1].ID
+		}
 	}
 	return stack.WriteJSON(w, http.StatusOK, list)
 }

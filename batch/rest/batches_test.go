@@ -128,6 +128,7 @@ func TestBatchesAreListedInPages(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, ids, got)
+	require.NotContains(t, string(f.send("GET", batchesPath+"?limit=5", "").Body), `"next"`)
 	var active struct{ Batches []view }
 	f.send("GET", batchesPath+"?active=true", "").Into(200, &active)
 	require.Len(t, active.Batches, 4)
@@ -189,6 +190,13 @@ func TestResultsArePagedAndFiltered(t *testing.T) {
 		from = *page.Next
 	}
 	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes)
+	for query, more := range map[string]bool{
+		"limit=5": false, "limit=4": true,
+		"limit=2&state=-2": false, "limit=1&state=-2": true, "limit=1&state=-2&from=3": false,
+	} {
+		body := string(f.send("GET", batchesPath+"/"+id+"/results?"+query, "").Body)
+		require.Equal(t, more, strings.Contains(body, `"next"`), query)
+	}
 	for _, states := range []string{"permanently_failed", "-2", "-2,created"} {
 		var failed struct{ Items []item }
 		f.send("GET", batchesPath+"/"+id+"/results?state="+states, "").Into(200, &failed)

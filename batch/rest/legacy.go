@@ -223,7 +223,8 @@ func (s *server) eachItem(ctx context.Context, id string, from, limit int, state
 				return err
 			}
 			if from, limit = item.Index+1, limit-1; large {
-				break // those behind it have room in a page of their own
+				size = i + 1 // what was read behind it is read again
+				break        // those behind it have room in a page of their own
 			}
 		}
 	}

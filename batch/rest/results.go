@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -104,7 +105,8 @@ func (s *server) results(w http.ResponseWriter, r *http.Request, id string) erro
 	if err != nil {
 		return err
 	}
-	if _, err := s.head.Store().Get(r.Context(), id); err != nil {
+	b, err := s.head.Store().Get(r.Context(), id)
+	if err != nil {
 		return err
 	}
 	if strings.Contains(r.Header.Get("Accept"), ndjson) {
@@ -118,7 +120,7 @@ func (s *server) results(w http.ResponseWriter, r *http.Request, id string) erro
 	if err != nil {
 		return err
 	}
-	return s.pageResults(w, r, id, from, limit, states)
+	return s.pageResults(w, r, &b, from, limit, states)
 }
 
 // parseStates reads states by their names or numbers, with commas between them.
@@ -145,12 +147,12 @@ func parseStates(text string) (states []batch.Status, err error) {
 var errFull = errors.New("the page is full")
 
 // pageResults writes a page of items as they are read.
-func (s *server) pageResults(w http.ResponseWriter, r *http.Request, id string, from, limit int,
+func (s *server) pageResults(w http.ResponseWriter, r *http.Request, b *batch.Batch, from, limit int,
 	states []batch.Status,
 ) error {
 	out := &begun{w: w, media: "application/json"}
 	n, last, size := 0, 0, int64(0)
-	err := s.eachItem(r.Context(), id, from, limit, states, func(item *batch.Item) error {
+	err := s.eachItem(r.Context(), b.ID, from, limit, states, func(item *batch.Item) error {
 		out.text(`{"items":[`, ",")
 		if n, last, size = n+1, item.Index, size+item.Result.Size(); out.err != nil {
 			return out.err
@@ -167,11 +169,24 @@ func (s *server) pageResults(w http.ResponseWriter, r *http.Request, id string, 
 		out.text(`{"items":[`, "")
 	}
 	tail := "]}"
-	if err != nil || n == limit {
+	if (err != nil || n == limit) && s.hasMore(r.Context(), b, last+1, states) {
 		tail = fmt.Sprintf(`],"next":%d}`, last+1)
 	}
 	out.text("", tail)
 	return nil
+}
+
+// hasMore reports whether a batch has items in some states, or in any, from an index on, also if that can't be read.
+func (s *server) hasMore(ctx context.Context, b *batch.Batch, from int, states []batch.Status) bool {
+	if len(states) == 0 || from >= b.Items {
+		return from < b.Items
+	}
+	if stack.Reserve(ctx, batch.PageBytes) != nil {
+		return true
+	}
+	defer stack.Return(ctx, batch.PageBytes)
+	more, err := s.head.Store().Items(ctx, b.ID, from, 1, states...)
+	return err != nil || len(more) > 0
 }
 
 // streamResults writes a line for each item. A stream that can't be completed is
