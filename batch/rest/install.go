@@ -6,10 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/source"
@@ -39,9 +37,6 @@ type installedMethod struct {
 	Function string `json:"function" doc:"The name for futures"`
 	Size     int64  `json:"size"`
 }
-
-// gatewayURL is where b7s finds the manifest of a function that has no URI.
-const gatewayURL = "https://%s.ipfs.w3s.link/manifest.json"
 
 // maxFunctionID is the longest id or method of a function.
 const maxFunctionID = 1024
@@ -128,17 +123,11 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 	if request.CID == "" || len(request.CID) > maxFunctionID {
 		return stack.BadRequest("invalid request: function CID is required, of at most %d bytes", maxFunctionID)
 	}
-	uri := request.URI
-	if uri == "" {
-		if strings.Trim(strings.ToLower(request.CID), "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
-			return stack.BadRequest("cid %.100q is not a content id: send uri, the URL of the function's manifest", request.CID)
-		}
-		to.FunctionID, uri = request.CID, fmt.Sprintf(gatewayURL, request.CID)
-	} else {
-		sum := sha256.Sum256([]byte(uri))
+	if to.FunctionID = request.CID; request.URI != "" {
+		sum := sha256.Sum256([]byte(request.URI))
 		to.FunctionID = hex.EncodeToString(sum[:])
 	}
-	archive, err := s.sources.Archive(ctx, uri, request.CID)
+	archive, err := s.sources.Archive(ctx, request.URI, request.CID)
 	if errors.Is(err, source.ErrURL) {
 		return stack.BadRequest("uri: %v", err)
 	}

@@ -242,13 +242,32 @@ func vouches(cid string, contents ...[]byte) bool {
 	return false
 }
 
-// Archive follows a manifest to its archive, and checks that. A content id
-// that is a hash of bytes must be that of the manifest or of the archive. It returns ErrURL, ErrSource,
-// ErrPrivate and ErrPlain, and the errors of the meter.
-func (c *Client) Archive(ctx context.Context, uri, cid string) ([]byte, error) {
+// gatewayURL is where b7s finds the manifest of a function that has no URI.
+const gatewayURL = "https://%s.ipfs.w3s.link/manifest.json"
+
+// manifestURL is where a manifest is.
+func manifestURL(uri, cid string) (*url.URL, error) {
+	if uri == "" {
+		if strings.Trim(strings.ToLower(cid), "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
+			return nil, fmt.Errorf("%w: there is none, and the cid %.100q is not a content id: send the URL of the "+
+				"function's manifest", ErrURL, cid)
+		}
+		uri = fmt.Sprintf(gatewayURL, cid)
+	}
 	at, err := url.Parse(uri)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
+	}
+	return at, nil
+}
+
+// Archive follows a manifest to its archive, and checks that. Without a uri the manifest is that of the content id at
+// b7s's IPFS gateway. A content id that is a hash of bytes must be that of the manifest or of the archive. It returns
+// ErrURL, ErrSource, ErrPrivate and ErrPlain, and the errors of the meter.
+func (c *Client) Archive(ctx context.Context, uri, cid string) ([]byte, error) {
+	at, err := manifestURL(uri, cid)
+	if err != nil {
+		return nil, err
 	}
 	content, err := c.fetch(ctx, at, maxManifest)
 	if err != nil {

@@ -23,8 +23,6 @@ const (
 	maxInstalling = 2  // at a time
 	maxInstalls   = 16 // that wait
 	maxFunctions  = 10_000
-	// gatewayURL is where b7s finds the manifest of a function that has no URL.
-	gatewayURL = "https://%s.ipfs.w3s.link/manifest.json"
 )
 
 // installedFunctions are the functions that heads of b7s have installed.
@@ -128,14 +126,7 @@ func (w *Worker) installLater(head string, m *protocol.InstallFunction) {
 
 // install fetches a function, and stores its modules under the names of its methods.
 func (f *installedFunctions) install(ctx context.Context, head string, m *protocol.InstallFunction) error {
-	url := m.ManifestURL
-	if url == "" {
-		if strings.Trim(strings.ToLower(m.CID), "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
-			return fmt.Errorf("%.100q is not a content id, and there is no URL of a manifest", m.CID)
-		}
-		url = fmt.Sprintf(gatewayURL, m.CID)
-	}
-	archive, err := f.client.Archive(ctx, url, m.CID)
+	archive, err := f.client.Archive(ctx, m.ManifestURL, m.CID)
 	if err != nil {
 		return err
 	}
