@@ -176,6 +176,9 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 		return next, false, err
 	}
 	workers, err := d.choose(ctx, &b, items)
+	if len(items) > roundPage {
+		d.fresh = nil // they are in the store, and batches may wait for workers for any time
+	}
 	if err != nil || len(workers) == 0 {
 		return next, false, err
 	}

@@ -56,6 +56,7 @@ func (d *driver) resumeOpen(ctx context.Context, recorder batch.Recorder, b *bat
 			return err
 		}
 		for i := range page {
+			page[i].Result = nil // of an attempt before; no worker needs it
 			items[page[i].Chunk] = append(items[page[i].Chunk], page[i])
 		}
 		if len(page) < comparePage {
