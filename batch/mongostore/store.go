@@ -186,8 +186,7 @@ func (s *Store) refused(err error) error {
 	case hasCode(err, codeUnauthorized, codeAuthenticationFailed) || strings.Contains(err.Error(), "auth error"):
 		return fmt.Errorf("%w: %s: check the user, the password and authSource in the URI: %w", ErrCredentials, s.where, err)
 	case isUnreachable(err) || errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w at %s within %v: check that it runs and that the address is right: %w", ErrUnreachable,
-			s.where, openTimeout, err)
+		return fmt.Errorf("%w at %s: check that it runs and that the address is right: %w", ErrUnreachable, s.where, err)
 	}
 	return fmt.Errorf("%s: %w", s.where, err)
 }

@@ -1,6 +1,7 @@
 package mongostore
 
 import (
+	"context"
 	"net"
 	"strings"
 	"testing"
@@ -252,4 +253,12 @@ func FuzzWithoutSecrets(f *testing.F) {
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), secret)
 	})
+}
+
+// TestAServerThatStopsAnsweringIsUnreachable has a call of Open fail that was not the first, and has other times.
+func TestAServerThatStopsAnsweringIsUnreachable(t *testing.T) {
+	t.Parallel()
+	err := (&Store{where: "mongodb://host"}).refused(context.DeadlineExceeded)
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.NotContains(t, err.Error(), "within")
 }
