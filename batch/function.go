@@ -18,7 +18,8 @@ var (
 // FunctionAlias is the alias under which a cluster keeps the module that is a
 // method of a function of b7s: a file of its archive. That is ID/METHOD where
 // both are plain (letters, digits, and . _ -) and no longer than 128 and 64; else
-// "b7s-" and the SHA-256 of ID/METHOD in hex. No two methods have the same alias.
+// "b7s-" and the SHA-256 of ID/METHOD in hex. No two methods have the same alias that
+// differ in ID/METHOD.
 func FunctionAlias(functionID, method string) string {
 	if plainName.MatchString(functionID) && plainMethod.MatchString(method) {
 		return functionID + "/" + method
