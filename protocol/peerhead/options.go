@@ -41,7 +41,7 @@ type Options struct {
 	// Key is a secret of at least 32 bytes by which the head knows its own orders, also
 	// after a restart. It is required.
 	Key []byte
-	// Name is told to peers.
+	// Name is told to peers: at most protocol.MaxName bytes that print.
 	Name string
 	// Queues are those that peers serve. Defaults to "default".
 	Queues []string
@@ -114,8 +114,16 @@ func (o Options) complete() (Options, error) {
 	if err := o.Verify.check(); err != nil {
 		return o, err
 	}
+	if err := protocol.DirectLimits().Check(&protocol.HelloResponse{Head: o.Name}); err != nil {
+		return o, fmt.Errorf("peerhead: Options.Name: %w", err)
+	}
 	if len(o.Queues) == 0 {
 		o.Queues = []string{layout.DefaultQueue}
+	}
+	for _, queue := range o.Queues {
+		if err := layout.CheckQueueName(queue); err != nil {
+			return o, fmt.Errorf("peerhead: Options.Queues: %w", err)
+		}
 	}
 	o.Grace = cmp.Or(o.Grace, o.Cluster.Config().DeadAfter)
 	o.Patience = cmp.Or(o.Patience, o.Cluster.Config().Heartbeat)

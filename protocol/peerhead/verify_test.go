@@ -2,6 +2,7 @@ package peerhead_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,16 @@ func TestALiarHasOneVoice(t *testing.T) {
 		w.settle(10 * time.Minute)
 		w.requireEchoes(ids)
 	})
+}
+
+// TestOptionsThatPeersCantBeTold has New refuse a name that no message carries, and queues that there can't be.
+func TestOptionsThatPeersCantBeTold(t *testing.T) {
+	t.Parallel()
+	for _, o := range []peerhead.Options{
+		{Name: strings.Repeat("n", protocol.MaxName+1)}, {Name: "a\nb"}, {Queues: []string{"default", "a b"}},
+	} {
+		inBadOptions(t, o)
+	}
 }
 
 func TestVerifyOptions(t *testing.T) {
