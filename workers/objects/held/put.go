@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +52,10 @@ func (r *Reader) Holders(ctx context.Context, workers []layout.WorkerInfo) ([]Ho
 	if len(asked) == 0 {
 		return nil, fmt.Errorf("%w: none has an object store (futura worker --object-memory)", ErrNoHolder)
 	}
-	asked = asked[:min(len(asked), maxAsked)]
+	if len(asked) > maxAsked { // not always the same ones, which are full first
+		rand.Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] })
+		asked = asked[:maxAsked]
+	}
 	bounded, cancel := context.WithTimeout(ctx, roomTimeout)
 	defer cancel()
 	holders, failed := make([]Holder, len(asked)), make([]error, len(asked))

@@ -342,9 +342,9 @@ func (c *link) pieces(ctx context.Context, o *objects.Object, r request) error {
 	return nil
 }
 
-// waitForBuffer waits for a place as long as for a piece.
+// waitForBuffer waits for a place half as long as for a piece: as long as that, the client waits for an answer.
 func (c *link) waitForBuffer(ctx context.Context) bool {
-	timer := time.NewTimer(c.server.options.PieceTimeout)
+	timer := time.NewTimer(c.server.options.PieceTimeout / 2)
 	defer timer.Stop()
 	select {
 	case c.server.buffers <- struct{}{}:
