@@ -188,12 +188,12 @@ func (b *processes) compilerFailure(w *worker, err error) error {
 		return failure
 	}
 	w.discard()
-	used := w.command.ProcessState.UserTime() + w.command.ProcessState.SystemTime()
+	user, sys := w.unsaid()
 	switch {
 	case failure.Kind == KindMemory:
 		return failf(KindUnloadable, "compiling the module takes more than %d bytes of memory; split its largest "+
 			"functions, or raise CompileMemory", b.config.CompileMemory)
-	case w.diedOf(syscall.SIGXCPU), used >= b.config.CompileTimeout:
+	case w.diedOf(syscall.SIGXCPU), user+sys >= b.config.CompileTimeout:
 		return failf(KindUnloadable, "compiling the module takes more than %v of processor time; split its largest "+
 			"functions, or raise CompileTimeout", b.config.CompileTimeout)
 	}

@@ -250,7 +250,11 @@ func (w *worker) death(err error) *Error {
 
 // diedOf reports whether a child that has exited was ended by a signal.
 func (w *worker) diedOf(signal syscall.Signal) bool {
-	status, ok := w.command.ProcessState.Sys().(syscall.WaitStatus)
+	ended := w.command.ProcessState
+	if ended == nil {
+		return false // it can't be told: another part of the process waited for the child
+	}
+	status, ok := ended.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == signal
 }
 
