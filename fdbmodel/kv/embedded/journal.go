@@ -309,7 +309,7 @@ func (j *journal) measure() {
 	j.logBytes.Store(size)
 }
 
-// close ends the log in a state that recovers without a doubt.
+// close ends the log in a state that recovers without a doubt. It returns what has broken the log before.
 func (j *journal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -317,8 +317,8 @@ func (j *journal) close() error {
 		j.broken = cmp.Or(j.broken, kv.ErrClosed)
 		return j.closeMark()
 	}
-	var err error
-	if j.broken == nil {
+	err := j.broken
+	if err == nil {
 		err = j.seal()
 	}
 	err = errors.Join(err, j.current.file.Close(), j.closeMark())

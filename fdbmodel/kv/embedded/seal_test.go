@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,4 +108,26 @@ func TestCloseThatCantSeal(t *testing.T) {
 	require.NoError(t, s.Close())
 	fs.heal()
 	require.Equal(t, []byte("1"), read(t, open(t, "store", Options{FS: fs}), "a"))
+}
+
+// TestCloseTellsWhatItCouldNotWrite of commits that were acknowledged before they were durable.
+func TestCloseTellsWhatItCouldNotWrite(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]Options{
+		"sync off": {SyncOff: true, SyncInterval: time.Hour}, "no sync": {Linger: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fs := &faultFS{FS: filesystem(t, nil)}
+			o.FS = fs
+			s := open(t, "store", o)
+			write(t, s, "a", "1")
+			tx := s.Begin(kv.Options{NoSync: true})
+			tx.Set([]byte("b"), []byte("2"))
+			commit(t, tx)
+			full := errors.New("no space left on device")
+			fs.fail(full)
+			require.ErrorIs(t, s.Close(), full)
+		})
+	}
 }
