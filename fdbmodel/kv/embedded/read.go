@@ -160,13 +160,16 @@ func (c *cursor) enter(s *spot) (whole bool) {
 }
 
 // fetch copies rows into b until it has as many rows or bytes as wanted; what
-// isn't positive is no bound. It returns false when nothing is left.
+// isn't positive is no bound. It returns false when nothing is left. After an error b is empty.
 func (c *cursor) fetch(b *rowBuffer, rows, size int) (more bool, err error) {
 	below, more, err := c.fetchKnown(b, rows, size)
-	if err != nil || below == nil {
-		return more, err
+	if err == nil && below != nil {
+		more, err = c.fetchBelow(below, b, rows, size)
 	}
-	return c.fetchBelow(below, b, rows, size)
+	if err != nil {
+		b.discard()
+	}
+	return more, err
 }
 
 // fetchKnown is fetch where memory knows all rows. Where it does not, it returns what it
@@ -205,9 +208,6 @@ func (c *cursor) copy(b *rowBuffer, rows, size int) (more bool, err error) {
 		}
 		return err == nil && len(b.sizes) != rows && (size <= 0 || b.size < size)
 	})
-	if err != nil {
-		b.discard()
-	}
 	return more, err
 }
 

@@ -17,6 +17,8 @@ type tableSet struct {
 	tables []*table
 	// users are those who hold it, and the index while it is the newest.
 	users atomic.Int64
+	// closed says that it takes the place of the tables of a store that was closed: nothing is read there.
+	closed bool
 }
 
 // newTableSet makes a set that its caller holds.
@@ -48,6 +50,9 @@ func (s *tableSet) release() error {
 // get returns what the tables have of a key, with its value behind to. A row that
 // was deleted is found as such, as long as a table has that.
 func (s *tableSet) get(key, to []byte) (e entry, found bool, err error) {
+	if s.closed {
+		return e, false, kv.ErrClosed
+	}
 	for i := len(s.tables) - 1; i >= 0; i-- {
 		if e, found, err = s.tables[i].get(key, to); found || err != nil {
 			return e, found, err
@@ -58,9 +63,6 @@ func (s *tableSet) get(key, to []byte) (e entry, found bool, err error) {
 
 // read returns the value of a row that the tables have, behind to.
 func (s *tableSet) read(key []byte, v kv.Version, to []byte) ([]byte, error) {
-	if len(s.tables) == 0 {
-		return nil, kv.ErrClosed
-	}
 	e, found, err := s.get(key, to)
 	if err == nil && (!found || e.deleted || e.version != v) {
 		newest := s.tables[len(s.tables)-1]
@@ -123,6 +125,9 @@ func merged(d directory, tables []*table) (m *mergedWalk, err error) {
 // closed, also after an error.
 func (s *tableSet) walk() (m *mergedWalk, err error) {
 	m = &mergedWalk{}
+	if s.closed {
+		return m, kv.ErrClosed
+	}
 	for i := len(s.tables) - 1; i >= 0; i-- {
 		if err := m.add(s.tables[i]); err != nil {
 			return m, err

@@ -162,15 +162,21 @@ func (t *transaction) plainRange(r kv.Range, o kv.RangeOptions) (kv.Page, error)
 	var items []kv.KeyValue
 	for size := 0; ; {
 		more, err := c.fetch(rows, o.Limit-len(items), o.Bytes-size)
-		size += rows.size
+		at := len(items)
 		if err == nil {
 			items, err = rows.appendTo(items)
 		}
 		if err != nil {
 			return kv.Page{}, err
 		}
-		if full := isFull(o, len(items), size); full || !more {
-			return kv.Page{Items: items, More: full}, nil
+		// Some rows of the buffer may not have been there, or have had a value of a size that nobody knew.
+		for ; at < len(items); at++ {
+			if size += len(items[at].Key) + len(items[at].Value); isFull(o, at+1, size) {
+				return kv.Page{Items: items[:at+1], More: true}, nil
+			}
+		}
+		if !more {
+			return kv.Page{Items: items}, nil
 		}
 	}
 }

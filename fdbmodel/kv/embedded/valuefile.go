@@ -212,5 +212,6 @@ func (x *index) closeAllFiles() error {
 	x.retired = nil
 	err = errors.Join(err, x.base.release())
 	x.base = newTableSet()
+	x.base.closed = true
 	return err
 }
