@@ -92,8 +92,11 @@ func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) er
 			tellOf(ctx, err)
 		}
 		again := Retryable(err) || retry.Patient && errors.Is(err, ErrReadOnly)
-		if !again || ctx.Err() != nil {
-			return result, unknownIf(maybe, whileAway(away, err))
+		if ended := ctx.Err(); !again || ended != nil {
+			if err = whileAway(away, err); again && !errors.Is(err, ended) {
+				err = fmt.Errorf("%w: %w", err, ended)
+			}
+			return result, unknownIf(maybe, err)
 		}
 		if away = nil; errors.Is(err, ErrUnavailable) {
 			away = err

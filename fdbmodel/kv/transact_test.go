@@ -218,6 +218,7 @@ func TestTransactEndsWithItsContext(t *testing.T) {
 	})
 	require.ErrorIs(t, err, kv.ErrUnknownResult)
 	require.ErrorIs(t, err, kv.ErrConflict)
+	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 2, result.Attempts)
 
 	_, err = kv.Transact(ctx, db, kv.Retry{}, func(kv.Attempt) error {
