@@ -122,8 +122,8 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 		if err == nil || served || late {
 			return db, err
 		}
-		if err := clock.Sleep(ctx, clock.Real{}, wait/2+rand.N(wait)); err != nil {
-			return nil, err
+		if ended := clock.Sleep(ctx, clock.Real{}, wait/2+rand.N(wait)); ended != nil {
+			return nil, errors.Join(ended, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,6 +83,20 @@ func TestOpenEmbeddedKeepsData(t *testing.T) {
 		require.Equal(t, "value", read(t, db), name)
 		require.NoError(t, db.Close(), name)
 	}
+}
+
+// TestOpenThatEndsSaysWhatItWaitedFor when its context ends before the wait for a store that is in use.
+func TestOpenThatEndsSaysWhatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	name := "embedded:" + filepath.Join(t.TempDir(), "store")
+	db, err := kvopen.Open(t.Context(), name, kvopen.Options{})
+	require.NoError(t, err)
+	defer db.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = kvopen.Open(ctx, name, kvopen.Options{InUseWait: time.Hour})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, kv.ErrStoreInUse)
 }
 
 func write(t *testing.T, db kv.Database) {
