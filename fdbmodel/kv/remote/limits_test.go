@@ -453,3 +453,25 @@ func (x *exchange) failure() error {
 	defer x.mu.Unlock()
 	return x.err
 }
+
+// emptyPages is a store whose pages have no rows, and more to follow.
+type emptyPages struct{ kv.Database }
+
+type emptyPagesTx struct{ kv.Tx }
+
+func (s emptyPages) Begin(o kv.Options) kv.Tx { return emptyPagesTx{s.Database.Begin(o)} }
+
+func (emptyPagesTx) GetRange(kv.Range, kv.RangeOptions) kv.Pending[kv.Page] {
+	return kv.Ready(kv.Page{More: true}, nil)
+}
+
+// TestAStoreThatBreaksTheContract costs the client its read, and nobody the server.
+func TestAStoreThatBreaksTheContract(t *testing.T) {
+	t.Parallel()
+	store, _ := serveMemory(t, ServerOptions{})
+	at, _ := serve(t, emptyPages{store}, ServerOptions{})
+	tx := dial(t, at).Begin(kv.Options{})
+	defer tx.Cancel()
+	_, err := tx.GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{}).Wait(t.Context())
+	require.ErrorContains(t, err, errEmptyPage.Error())
+}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -57,6 +58,9 @@ func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, left kv.Ran
 	}
 	for t.beginReads(number) {
 		page, err := reader.GetRange(r, onePage(left)).Wait(t.ctx)
+		if err == nil && page.More && len(page.Items) == 0 {
+			err = errEmptyPage
+		}
 		if err != nil {
 			t.answer(number, answerError, err)
 			return
@@ -79,6 +83,9 @@ func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, left kv.Ran
 		t.charge(2 * len(end))
 	}
 }
+
+// errEmptyPage is the answer to a read of a store that breaks the contract of kv.Page.
+var errEmptyPage = errors.New("remote: the store gave a page without rows and said that more follow")
 
 // sizeOf returns the bytes of a page's keys and values.
 func sizeOf(p kv.Page) (bytes int) {
