@@ -120,13 +120,19 @@ func (s *Store) raiseNow(v kv.Version, keep time.Duration, except int) kv.Versio
 
 // await returns when a version is published. It does not let the commits up to it linger.
 func (s *Store) await(ctx context.Context, v kv.Version) error {
+	return s.awaitNews(ctx, func() bool { return s.line.published() >= v })
+}
+
+// awaitNews returns when something is so that batches which become durable make so. None of those that there are
+// lingers.
+func (s *Store) awaitNews(ctx context.Context, isSo func() bool) error {
 	for {
 		news := s.news.wait()
+		if isSo() {
+			return nil
+		}
 		if err := s.Err(); err != nil {
 			return err
-		}
-		if s.line.published() >= v {
-			return nil
 		}
 		if s.disk != nil && s.disk.pipeline != nil {
 			s.disk.pipeline.hurry()
@@ -148,20 +154,7 @@ func (s *Store) settleRows(ctx context.Context) error {
 	if s.options.Inline {
 		return s.disk.journal.wait()
 	}
-	for {
-		news := s.news.wait()
-		if s.disk.pipeline.synced.Load() >= last {
-			return nil
-		}
-		if err := s.Err(); err != nil {
-			return err
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return s.awaitNews(ctx, func() bool { return s.disk.pipeline.synced.Load() >= last })
 }
 
 // checkpointError fails the store if the error has stopped its log.

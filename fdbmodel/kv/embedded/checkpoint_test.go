@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -109,4 +110,17 @@ func TestSyncThatFails(t *testing.T) {
 	require.ErrorIs(t, err, kv.ErrUnknownResult)
 	require.ErrorContains(t, err, "the cable is loose")
 	require.ErrorIs(t, s.Err(), kv.ErrStoreFailed)
+}
+
+// TestCheckpointLetsNoCommitLinger that it waits for.
+func TestCheckpointLetsNoCommitLinger(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s := open(t, "store", Options{FS: vfs.NewMem(), Linger: time.Hour})
+	write(t, s, "a", "1")
+	tx := s.Begin(kv.Options{NoSync: true})
+	tx.Set([]byte("b"), []byte("2"))
+	commit(t, tx)
+	require.NoError(t, s.Checkpoint(ctx))
 }
