@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -59,14 +58,11 @@ func (s *Store) writeCheckpoint(ctx context.Context, except int) error {
 		err = s.settleRows(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, j.discard(t))
+		return j.discard(t, err)
 	}
 	firstLog, obsolete, err := j.installCheckpoint(t, through)
-	if err != nil && errors.Is(err, errInstall) {
-		return err // the manifest may name the table
-	}
 	if err != nil {
-		return errors.Join(err, j.discard(t))
+		return j.discard(t, err)
 	}
 	s.through = through
 	s.adopt(t, firstLog, c)

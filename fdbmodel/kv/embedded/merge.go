@@ -148,10 +148,7 @@ func (s *Store) merge(ctx context.Context, tables []*table, oldest bool) (int64,
 		}
 	})
 	if err != nil {
-		if !errors.Is(err, errInstall) {
-			err = errors.Join(err, j.discard(t))
-		}
-		return 0, s.checkpointError(err)
+		return 0, s.checkpointError(j.discard(t, err))
 	}
 	s.swapTables(func(x *index) []*table {
 		at := slices.Index(x.base.tables, tables[0])
@@ -208,10 +205,15 @@ func (s *Store) rest(ctx context.Context) error {
 	return nil
 }
 
-// discard removes a table that is in no manifest, if there is one.
-func (j *journal) discard(t *table) error {
+// discard closes a table that could not be installed, if there is one, and removes it unless a manifest may name it. It
+// returns the error of that with its own.
+func (j *journal) discard(t *table, failed error) error {
 	if t == nil {
-		return nil
+		return failed
 	}
-	return errors.Join(t.reader.Close(), j.dir.fs.Remove(j.dir.file(rowsName(t.File))))
+	failed = errors.Join(failed, t.reader.Close())
+	if errors.Is(failed, errInstall) {
+		return failed
+	}
+	return errors.Join(failed, j.dir.fs.Remove(j.dir.file(rowsName(t.File))))
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2/objstorage"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -43,8 +44,8 @@ type table struct {
 
 // openTable opens a table. A file that is so damaged that reading it panics is
 // damaged.
-func openTable(d directory, file tableFile, how vfs.OpenOption) (t *table, err error) {
-	t = &table{tableFile: file, dir: d}
+func openTable(d directory, file tableFile, how vfs.OpenOption) (*table, error) {
+	t := &table{tableFile: file, dir: d}
 	f, err := d.fs.Open(d.file(rowsName(file.File)), how)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, d.corrupt(rowsName(file.File), "it is missing")
@@ -56,12 +57,19 @@ func openTable(d directory, file tableFile, how vfs.OpenOption) (t *table, err e
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	defer t.guard(&err)
-	t.reader, err = sstable.NewReader(context.Background(), readable, sstable.ReaderOptions{})
-	if err != nil {
-		return nil, errors.Join(t.damaged(err), readable.Close())
+	if err := t.begin(readable); err != nil {
+		return nil, errors.Join(err, readable.Close())
 	}
 	return t, nil
+}
+
+// begin reads what says how the table is to be read.
+func (t *table) begin(from objstorage.Readable) (err error) {
+	defer t.guard(&err)
+	if t.reader, err = sstable.NewReader(context.Background(), from, sstable.ReaderOptions{}); err != nil {
+		err = t.damaged(err)
+	}
+	return err
 }
 
 // guard makes a panic of the library an error of the table.
