@@ -153,6 +153,14 @@ func (d directory) corrupt(name, format string, a ...any) error {
 	return fmt.Errorf("%w: %s: %s", kv.ErrCorrupt, d.file(name), fmt.Sprintf(format, a...))
 }
 
+// damaged says that a file is which can't be read for a reason, unless the system failed to read it.
+func (d directory) damaged(name string, reason error) error {
+	if pathError := (*fs.PathError)(nil); errors.As(reason, &pathError) {
+		return reason
+	}
+	return d.corrupt(name, "%v", reason)
+}
+
 // sync makes the names of the files durable.
 func (d directory) sync() error { return syncDir(d.fs, d.path) }
 

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"hash/crc32"
 	"sync"
 	"sync/atomic"
@@ -155,7 +156,7 @@ func (f *valueFile) readLog(value []byte, place int64, sum uint32) ([]byte, erro
 	for rest := value; len(rest) > 0; {
 		part := rest[:min(int64(len(rest)), recordBlock-at%recordBlock)]
 		if n, err := f.log.ReadAt(part, at); n < len(part) {
-			return nil, f.dir.corrupt(segmentName(f.file), "the value at %d can't be read: %v", place, err)
+			return nil, f.dir.damaged(segmentName(f.file), fmt.Errorf("the value at %d can't be read: %w", place, err))
 		}
 		rest, at = rest[len(part):], at+int64(len(part))+recordHead
 	}

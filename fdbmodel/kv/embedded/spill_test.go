@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -248,4 +250,20 @@ func TestDamagedLogIsReportedByReads(t *testing.T) {
 	}
 	require.Contains(t, []int{1, 2}, damaged)
 	require.ErrorIs(t, s.Checkpoint(context.Background()), kv.ErrCorrupt)
+}
+
+// failingFile is a file that the system can't read.
+type failingFile struct{ vfs.File }
+
+func (failingFile) ReadAt([]byte, int64) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: "store/00000001.log", Err: syscall.EIO}
+}
+
+// TestDiskThatCantReadIsNotTakenForDamage of what is on it.
+func TestDiskThatCantReadIsNotTakenForDamage(t *testing.T) {
+	t.Parallel()
+	f := &valueFile{dir: directory{fs: vfs.NewMem(), path: "store"}, file: 1, log: failingFile{}}
+	_, err := f.readLog(make([]byte, 10), 0, 0)
+	require.ErrorIs(t, err, syscall.EIO)
+	require.NotErrorIs(t, err, kv.ErrCorrupt)
 }

@@ -82,12 +82,7 @@ func (t *table) guard(err *error) {
 func (t *table) unreadable(p any) error { return t.dir.corrupt(rowsName(t.File), "unreadable: %v", p) }
 
 // damaged says that the table is, unless the system failed to read it.
-func (t *table) damaged(err error) error {
-	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
-		return err
-	}
-	return t.dir.corrupt(rowsName(t.File), "%v", err)
-}
+func (t *table) damaged(err error) error { return t.dir.damaged(rowsName(t.File), err) }
 
 // release closes the file after the last set that had it.
 func (t *table) release() error {
