@@ -11,8 +11,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-const maxTagSize = 16
-
 // Database is an open cluster. It implements kv.Database.
 type Database struct {
 	native fdb.Database
@@ -35,8 +33,8 @@ func (d *Database) Begin(o kv.Options) kv.Tx {
 		return &tx{db: d, unusable: translate(err)}
 	}
 	t := &tx{db: d, native: native}
-	if len(o.Tag) > maxTagSize {
-		t.fail(fmt.Errorf("fdbkv: tag %q is longer than %d characters", o.Tag, maxTagSize))
+	if len(o.Tag) > kv.MaxTag {
+		t.fail(fmt.Errorf("fdbkv: tag %q is longer than %d bytes", o.Tag, kv.MaxTag))
 	} else if o.Tag != "" {
 		t.fail(translate(native.Options().SetTag(o.Tag)))
 	}
