@@ -252,7 +252,7 @@ func (p *peer) take(kind byte, body []byte, frame batch) (*work, error) {
 	case frameCancelTx:
 		number := d.uvarint()
 		if t := p.find(number); t != nil {
-			t.abandon(nil)
+			t.leave()
 		}
 	case frameCancelWatch:
 		p.cancelWatch(d.uvarint())

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -249,4 +250,62 @@ func TestAWatchOfACommitInDoubtEnds(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		require.Fail(t, "the server keeps a watch that nobody waits for")
 	}
+}
+
+// heldReads is a store whose reads of x wait, and whose transactions are cancelled after their reads.
+type heldReads struct {
+	kv.Database
+	begun, goOn chan struct{}
+}
+
+type heldReadsTx struct {
+	kv.Tx
+	in   heldReads
+	busy *sync.Mutex
+}
+
+func (s heldReads) Begin(o kv.Options) kv.Tx {
+	return heldReadsTx{s.Database.Begin(o), s, new(sync.Mutex)}
+}
+
+func (t heldReadsTx) Get(key []byte) kv.Pending[[]byte] {
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	if string(key) == "x" {
+		t.in.begun <- struct{}{}
+		<-t.in.goOn
+	}
+	return t.Tx.Get(key)
+}
+
+func (t heldReadsTx) Cancel() {
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	t.Tx.Cancel()
+}
+
+// TestAReadThatIsGivenUpHoldsNothingUp has another transaction of the connection read while the disk hangs.
+func TestAReadThatIsGivenUpHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	store, _ := serveMemory(t, ServerOptions{})
+	held := heldReads{store, make(chan struct{}), make(chan struct{})}
+	at, _ := serve(t, held, ServerOptions{})
+	db := dial(t, at)
+	defer close(held.goOn)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	brief, giveUp := context.WithCancel(ctx)
+	tx, ended := db.Begin(kv.Options{}), make(chan error)
+	go func() {
+		_, err := tx.Get([]byte("x")).Wait(brief)
+		tx.Cancel()
+		ended <- err
+	}()
+	<-held.begun
+	giveUp()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	other := db.Begin(kv.Options{})
+	defer other.Cancel()
+	_, err := other.Get([]byte("y")).Wait(ctx)
+	require.NoError(t, err)
 }

@@ -26,6 +26,7 @@ type work struct {
 	queue   []batch
 	running bool
 	ended   bool
+	left    bool // by the client
 	used    time.Time
 	charged int64 // what the connection holds for it
 
@@ -103,6 +104,22 @@ func (t *work) abandon(reason error) {
 	t.peer.letGo(charged)
 	if reason != nil {
 		t.peer.failTx(t.number, reason)
+	}
+}
+
+// leave ends the transaction for a client that has given it up. A read that is under way may wait for a disk, and the
+// end of the transaction for that read: the next frames don't.
+func (t *work) leave() {
+	t.mu.Lock()
+	running, again := t.running, t.left
+	t.left = true
+	t.mu.Unlock()
+	switch {
+	case again:
+	case running:
+		t.peer.running.Go(func() { t.abandon(nil) })
+	default:
+		t.abandon(nil)
 	}
 }
 
