@@ -157,12 +157,12 @@ func (a *Actors) parts(ctx context.Context, tx kv.Reader, r Ref, which PartRange
 	if within.Empty() {
 		return nil, "", nil
 	}
-	page, err := tx.GetRange(within, kv.RangeOptions{Limit: which.Bound(), Bytes: MaxTurnBytes}).Wait(ctx)
+	page, err := tx.GetRange(within, kv.RangeOptions{Limit: which.Bound() + 1, Bytes: MaxTurnBytes}).Wait(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	above := len(a.keys.of(partPart, r))
-	for _, item := range page.Items {
+	for _, item := range page.Items[:min(which.Bound(), len(page.Items))] {
 		rest := tuple.NewReader(item.Key[above:])
 		one := Part{Name: rest.Text()}
 		if one.Err = rest.Done(); one.Err == nil {

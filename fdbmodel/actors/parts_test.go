@@ -217,12 +217,15 @@ func TestPagesOfParts(t *testing.T) {
 		}
 		require.Equal(t, 151, seen)
 	}
+	_, next, err := all.Parts(s.Ctx, ref("a"), actors.PartRange{Prefix: "line/", After: "line/050", Limit: 99})
+	require.NoError(t, err)
+	require.Empty(t, next, "a full page is the last one")
 	for _, which := range []actors.PartRange{{Name: "lin"}, {Prefix: "line/1", After: "line/2"}, {Prefix: "x"}} {
 		require.Empty(t, present(s, "a", which))
 	}
 	require.Equal(t, "\x00=v", present(s, "a", actors.PartRange{Prefix: "\x00"}))
 	require.Equal(t, "linen=v", present(s, "a", actors.PartRange{Prefix: "lin", After: "line/9"}))
-	_, _, err := all.Parts(s.Ctx, actors.Ref{Type: "a/b", Key: "k"}, actors.PartRange{})
+	_, _, err = all.Parts(s.Ctx, actors.Ref{Type: "a/b", Key: "k"}, actors.PartRange{})
 	require.ErrorIs(t, err, layout.ErrBadName)
 	_, err = kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, func(tx kv.Attempt) error {
 		tx.Set(actors.Keys(s.C.Keys()).Part(ref("a"), "line"), []byte{1})

@@ -217,7 +217,7 @@ type Listed struct {
 const MaxList = 1000
 
 // List returns up to limit forks of a future behind one of them, in the order of their ids, and the
-// last one if there may be more. It returns ErrNotFound. Forks that were removed, or can't be read, are left out.
+// last one if there are more. It returns ErrNotFound. Forks that were removed, or can't be read, are left out.
 func (f *Forks) List(ctx context.Context, source, behind layout.ID, limit int,
 ) (all []Listed, last layout.ID, err error) {
 	if limit <= 0 || limit > MaxList {
@@ -235,12 +235,13 @@ func (f *Forks) List(ctx context.Context, source, behind layout.ID, limit int,
 		if !behind.IsZero() {
 			r.Begin = kv.After(keys.Fork(source, behind))
 		}
-		page, err := tx.GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		page, err := tx.GetRange(r, kv.RangeOptions{Limit: limit + 1}).Wait(ctx)
 		if err != nil {
 			return err
 		}
-		asked := make([]read.Pending, len(page.Items))
-		for i, item := range page.Items {
+		items := page.Items[:min(limit, len(page.Items))]
+		asked := make([]read.Pending, len(items))
+		for i, item := range items {
 			id, err := keys.ID(item.Key, source)
 			if err != nil {
 				return fmt.Errorf("fork of future %s: %w: %w", source, layout.ErrBadRecord, err)
@@ -255,7 +256,7 @@ func (f *Forks) List(ctx context.Context, source, behind layout.ID, limit int,
 			if err == nil && row.Spec != nil && row.Spec.Fork != nil {
 				all = append(all, Listed{row.ID, *row.Spec.Fork, row.State(), time.UnixMilli(row.Spec.SubmittedAt)})
 			}
-			if page.More {
+			if len(page.Items) > limit {
 				last = row.ID
 			}
 		}
