@@ -24,12 +24,10 @@ func backlog(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	before := r.mark()
 	large, err := r.heldBacklog(ctx, many, w, period)
 	if err != nil {
 		return err
 	}
-	r.spent(before, large.ended)
 	r.report.SmallPerSecond, r.report.FuturesPerSecond = small.rate(), large.rate()
 	r.report.Ratio = round(large.rate()/small.rate(), 3)
 	return nil
@@ -44,7 +42,7 @@ type held struct {
 func (h held) rate() float64 { return perSecond(h.ended, h.took) }
 
 // heldBacklog fills a fresh cluster, lets workers run and keeps pending futures
-// in it. The first fill does not count.
+// in it. The first fill does not count, nor in the cost of a future.
 func (r *run) heldBacklog(ctx context.Context, pending, w int, period time.Duration) (h held, err error) {
 	err = r.within(ctx, func() error {
 		empty := r.resident()
@@ -64,9 +62,10 @@ func (r *run) heldBacklog(ctx context.Context, pending, w int, period time.Durat
 			}
 			feeding, cancel := context.WithTimeout(ctx, period)
 			defer cancel()
-			start := time.Now()
+			before, start := r.mark(), time.Now()
 			err := f.run(ctx, feeding, r)
 			h = held{ended: int(f.ended.Load()), took: time.Since(start)}
+			r.spent(before, h.ended)
 			return err
 		})
 	})

@@ -77,6 +77,29 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestFewFutures compares with one future alone: each side has one.
+func TestFewFutures(t *testing.T) {
+	t.Parallel()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	report, err := bench.Run(context.Background(), db, "hints", bench.Options{Futures: 1})
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Futures)
+	require.Positive(t, report.Hints.Without.P50)
+}
+
+// TestABacklogCostsNothing has many futures pending of which few run: what it took to fill the cluster is not theirs.
+func TestABacklogCostsNothing(t *testing.T) {
+	t.Parallel()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	o := bench.Options{Futures: 100_000, Period: time.Millisecond}
+	report, err := bench.Run(context.Background(), db, "pending", o)
+	require.NoError(t, err)
+	require.Len(t, report.Points, 3)
+	require.Less(t, report.MutationsPerFuture, 700.0)
+}
+
 func TestObjects(t *testing.T) {
 	t.Parallel()
 	db := embedded.OpenMemory(embedded.Options{})

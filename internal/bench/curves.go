@@ -151,12 +151,10 @@ func morePending(ctx context.Context, r *run) error {
 	const few, times = 1000, 10
 	most, w := r.futures(1_000_000), r.workers(2)
 	for pending := min(few, most); pending <= most; pending *= times {
-		before := r.mark()
 		h, err := r.heldBacklog(ctx, pending, w, r.period())
 		if err != nil {
 			return err
 		}
-		r.spent(before, h.ended)
 		r.report.FuturesPerSecond = h.rate()
 		r.point(Point{At: float64(pending), FuturesPerSecond: h.rate()})
 	}

@@ -41,8 +41,8 @@ const hintPause = 5 * time.Millisecond
 // hints measures with a worker in another process, which reaches the store itself,
 // or through this process if that has it open.
 func hints(ctx context.Context, r *run) (err error) {
-	n := r.futures(1000)
-	r.report.Workers = 1
+	n := max(r.futures(1000), 2) // one of each side
+	r.report.Futures, r.report.Workers = n, 1
 	dir, err := os.MkdirTemp("", "futura-")
 	if err != nil {
 		return err
