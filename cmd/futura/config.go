@@ -60,9 +60,13 @@ func settings(root *cobra.Command) map[string]*pflag.Flag {
 	return all
 }
 
-// aliases are keys that b7s has for flags of head.
+// aliases are keys that b7s has for flags of head, and longer names of --retries.
 func aliases() map[string]string {
 	return map[string]string{
+		"submit.max-retries":          "submit.retries",
+		"actor.call.max-retries":      "actor.call.retries",
+		"tasks.submit.max-retries":    "tasks.submit.retries",
+		"schedule.add.max-retries":    "schedule.add.retries",
 		"head.batch.server":           "head.batch-db-server",
 		"head.batch.db-name":          "head.batch-db-name",
 		"head.batch.requeue-interval": "head.batch-requeue-interval",
@@ -130,6 +134,8 @@ func (a *app) loadSettings(cmd *cobra.Command) error {
 		value := k.Get(key)
 		if v := os.Getenv(envName(key)); v != "" {
 			value = v
+		} else if mine && isSet(cmd.Flags(), flag.Name) { // by another of its names
+			continue
 		}
 		// cluster is the name of one, and has the flags of cluster set.
 		below, isSection := value.(map[string]any)

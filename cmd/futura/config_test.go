@@ -248,3 +248,23 @@ func TestKeysOfB7sSetTheirFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfOneFlag has two names of a flag set in two places: the first place counts, whatever the name there.
+func TestNamesOfOneFlag(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "futura.yaml")
+	content := "head:\n  batch:\n    server: mongodb://file/\nsubmit:\n  max-retries: 1\n"
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	value := func(flag string, args ...string) string {
+		found, err := configured(t, flag, append(args, "--config", file)...)
+		require.NoError(t, err)
+		return found
+	}
+	require.Equal(t, "mongodb://file/", value("batch-db-server", "head"))
+	require.Equal(t, "1", value("retries", "submit"))
+	require.Equal(t, "5", value("retries", "submit", "--retries", "5"))
+	require.Equal(t, "6", value("retries", "submit", "--max-retries", "6"))
+	t.Setenv("FUTURA_HEAD_BATCH_DB_SERVER", "mongodb://environment/")
+	t.Setenv("FUTURA_SUBMIT_RETRIES", "4")
+	require.Equal(t, "mongodb://environment/", value("batch-db-server", "head"))
+	require.Equal(t, "4", value("retries", "submit"))
+}

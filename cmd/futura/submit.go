@@ -143,11 +143,15 @@ func (f *submitFlags) addBounds(flags *pflag.FlagSet) {
 		"how long it may wait: no attempt begins later, and it fails as expired (default: no limit)")
 }
 
-// addRetries adds --retries, and its longer name after the field of the record.
+// addRetries adds --retries. It has a longer name after the field of the record, see aliases.
 func addRetries(flags *pflag.FlagSet, to *int) {
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "max-retries" {
+			name = "retries"
+		}
+		return pflag.NormalizedName(name)
+	})
 	flags.IntVar(to, "retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
-	flags.IntVar(to, "max-retries", futures.DefaultMaxRetries, "the same as --retries")
-	_ = flags.MarkHidden("max-retries") // it exists
 }
 
 func (a *app) submit(ctx context.Context, f *submitFlags) error {
