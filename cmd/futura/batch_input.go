@@ -122,6 +122,9 @@ type batchFlags struct {
 	given            func(flag string) bool // reports whether the command line has a flag; nil for no flags
 }
 
+// has reports whether the command line has a flag.
+func (f *batchFlags) has(flag string) bool { return f.given != nil && f.given(flag) }
+
 // body is the request for a batch.
 func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 	lists := make([][]string, 0, len(args))
@@ -131,7 +134,7 @@ func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 		}
 		lists = append(lists, []string{arg})
 	}
-	if f.file == "" && (f.format != "" || f.skipHeader) {
+	if f.file == "" && (f.has("format") || f.has("skip-header")) {
 		return nil, usageError{errors.New("--format and --skip-header are about a --file")}
 	}
 	if f.file != "" {
@@ -193,7 +196,7 @@ func (f *batchFlags) checkWhole(args []string) error {
 	}
 	for _, flag := range []string{"topic", "nodes", "max-attempts", "timeout", "concurrency", "rate-per-host", "env",
 		"stdin-file", "skip-header"} {
-		if f.given != nil && f.given(flag) {
+		if f.has(flag) {
 			return usageError{fmt.Errorf("%s is a whole request: leave out --%s, and say it there", f.file, flag)}
 		}
 	}

@@ -41,6 +41,18 @@ func TestRestoreTakesTheClusterOfTheEnvironment(t *testing.T) {
 	require.Regexp(t, `(?m)^cluster +rehearsal$`, s.ok("restore", file))
 }
 
+// TestSettingsForAllCalls sets what goes with another flag, for the calls that have that one: others go on as before.
+func TestSettingsForAllCalls(t *testing.T) {
+	s := newShell(t)
+	t.Setenv("FUTURA_SUBMIT_UNIQUE_FOR", "1h")
+	s.ok("submit", "go:f")
+	_, e := s.run(exitUsage, "", "submit", "go:f", "--unique-until", "claim")
+	require.Contains(t, e, "say by what it is unique")
+	body, err := (&batchFlags{function: "f", format: formatCSV, skipHeader: true}).body(&app{}, []string{"a"})
+	require.NoError(t, err)
+	require.Contains(t, string(body), `[["a"]]`)
+}
+
 func TestMisspeltVariables(t *testing.T) {
 	t.Parallel()
 	root := (&app{}).root()

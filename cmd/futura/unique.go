@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,15 +37,12 @@ func (u *uniqueFlags) add(flags *pflag.FlagSet) {
 
 // apply makes a task unique, if that is asked for.
 func (u *uniqueFlags) apply(t *futures.Task, flags *pflag.FlagSet) error {
-	asked := false
-	for _, name := range []string{"unique", "unique-by", "unique-until", "unique-for", "on-conflict"} {
-		asked = asked || isSet(flags, name)
-	}
-	if !asked {
-		return nil
-	}
 	if u.key == "" && len(u.by) == 0 {
-		return usageError{errors.New("say by what it is unique: --unique KEY, or --unique-by function,queue,arguments")}
+		asked := []string{"unique", "unique-by", "unique-until", "unique-for", "on-conflict"}
+		if slices.ContainsFunc(asked, flags.Changed) {
+			return usageError{errors.New("say by what it is unique: --unique KEY, or --unique-by function,queue,arguments")}
+		}
+		return nil
 	}
 	unique := httpapi.ParseUnique(u.key, u.by, u.until, u.period, u.conflict)
 	t.Unique = &unique
