@@ -235,7 +235,7 @@ func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config layou
 	for _, queue := range order {
 		text := ""
 		for _, state := range layout.States() {
-			if n := queues[queue][state.String()]; n > 0 {
+			if n := queues[queue][state.String()]; n != 0 { // a broken counter may be below 0
 				text += fmt.Sprintf(", %d %s", n, state)
 			}
 		}

@@ -8,6 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -122,4 +125,15 @@ func TestLabelsFromTheCommandLine(t *testing.T) {
 		_, e := s.run(exitUsage, "", args...)
 		require.Contains(t, e, "label", args)
 	}
+}
+
+// TestAClusterWithABrokenCounter shows one below zero, which futura check repairs.
+func TestAClusterWithABrokenCounter(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.ok("cluster", "create")
+	s.past(func(c *futures.Client, tx kv.Tx) {
+		tx.Atomic(kv.Add, c.Cluster().Keys().Count(0, "mail", "", layout.Ready), layout.EncodeCounter(-2))
+	})
+	require.Regexp(t, `queue mail +-2 ready`, s.ok("cluster", "show"))
 }
