@@ -85,7 +85,11 @@ func (a *app) await(
 			}
 			continue
 		}
-		view, unseen := viewOf(ctx, c, id, result)
+		var whole *futures.Result
+		if err == nil {
+			whole = &result
+		}
+		view, unseen := viewOf(ctx, c, id, whole)
 		switch {
 		case unseen == nil:
 			all = append(all, view)
@@ -194,14 +198,14 @@ func (a *app) printResult(r futures.Result, err error) error {
 	return err
 }
 
-// viewOf returns a future as JSON has it, with the whole result.
-func viewOf(ctx context.Context, c *futures.Client, id futures.ID, r futures.Result) (httpapi.Future, error) {
+// viewOf returns a future as JSON has it, with the whole result, if that was read.
+func viewOf(ctx context.Context, c *futures.Client, id futures.ID, r *futures.Result) (httpapi.Future, error) {
 	row, err := c.Cluster().Get(ctx, id)
 	if err != nil {
 		return httpapi.Future{}, err
 	}
 	view, err := httpapi.View(ctx, c.Cluster(), &row)
-	if view.Result != nil {
+	if view.Result != nil && r != nil {
 		view.Result.SetValue(r.Value)
 	}
 	return view, err
