@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -73,4 +74,53 @@ func TestCommandsSurviveACutConnection(t *testing.T) {
 			require.EqualValues(t, c.got, got.Load())
 		})
 	}
+}
+
+// TestWhatBecomesOfABatch has a head without room for a moment, one that says nothing of a request, and an interruption
+// once the batch is made: who has no answer is told how to go on.
+func TestWhatBecomesOfABatch(t *testing.T) {
+	t.Parallel()
+	const id = "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
+	submit := func(answer func(n int32, w http.ResponseWriter, interrupt func()), args ...string) (int, string, string) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		var got atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			answer(got.Add(1), w, interrupt)
+		}))
+		defer server.Close()
+		var out, errs strings.Builder
+		code := run(ctx, append([]string{"batch", "submit", "--function", "f", "a", "--url", server.URL}, args...), nil, &out,
+			&errs)
+		return code, out.String(), errs.String()
+	}
+	made := func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"request_id": "` + id + `"}`)) }
+	code, out, e := submit(func(n int32, w http.ResponseWriter, _ func()) {
+		if n == 1 {
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write([]byte(`{"status": 429, "code": "limit"}`))
+			return
+		}
+		made(w)
+	})
+	require.Equal(t, exitOK, code, e)
+	require.Equal(t, id+"\n", out)
+	require.Equal(t, exitStore, exitCode(t.Context(), &apiError{Status: http.StatusTooManyRequests}))
+
+	code, _, e = submit(func(_ int32, w http.ResponseWriter, interrupt func()) {
+		interrupt()
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	require.Equal(t, exitInterrupted, code)
+	require.Regexp(t, `^futura: interrupted: .* with --key [0-9a-f-]{36}\n$`, e)
+
+	code, _, e = submit(func(n int32, w http.ResponseWriter, interrupt func()) {
+		if n == 1 {
+			made(w)
+			return
+		}
+		interrupt()
+	}, "--wait")
+	require.Equal(t, exitInterrupted, code)
+	require.Equal(t, "futura: interrupted: batch "+id+" goes on: follow it with futura batch watch "+id+"\n", e)
 }

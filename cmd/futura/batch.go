@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,7 +128,7 @@ func (a *app) batchSubmitCommand() *cobra.Command {
 func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) error {
 	ctx := cmd.Context()
 	f.given = cmd.Flags().Changed
-	if f.given("key") && f.key == "" {
+	if f.has("key") && f.key == "" {
 		return usageError{errors.New("--key is empty: a repeated command would make another batch")}
 	}
 	body, err := f.body(a, args)
@@ -146,13 +147,27 @@ func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) erro
 	err = repeat(ctx, func() error {
 		return c.call(ctx, http.MethodPost, batchSubmitPath+"?answer=id", body, &made, idempotencyKey, key)
 	})
-	if err != nil {
+	var problem *apiError
+	switch {
+	case err != nil && (f.key != "" || errors.As(err, &problem) && problem.Status < http.StatusInternalServerError):
 		return err
+	case err != nil:
+		return unsettled(ctx, err, "the batch may have been made: the same command finds it, or makes it, with --key "+key)
+	case !f.wait:
+		return a.say(made, made.ID)
 	}
-	if f.wait {
-		return a.watchBatch(ctx, c, made.ID)
+	if err = a.watchBatch(ctx, c, made.ID); err != nil && !errors.Is(err, errItemsFailed) {
+		return unsettled(ctx, err, fmt.Sprintf("batch %s goes on: follow it with futura batch watch %[1]s", made.ID))
 	}
-	return a.say(made, made.ID)
+	return err
+}
+
+// unsettled says how to go on after an error that leaves open what has become of a request.
+func unsettled(ctx context.Context, err error, how string) error {
+	if err == ctx.Err() {
+		return errors.New("interrupted: " + how)
+	}
+	return fmt.Errorf("%w; %s", err, how)
 }
 
 // oneBatch is a command about one batch.

@@ -72,8 +72,10 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Detail, code)
 }
 
-// mistake reports whether the request was wrong, rather than the head.
-func (e *apiError) mistake() bool { return e.Status < http.StatusInternalServerError }
+// mistake reports whether the request was wrong, rather than the head, or than the moment: it may have no room.
+func (e *apiError) mistake() bool {
+	return e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests
+}
 
 // headClient talks to a head.
 type headClient struct {
