@@ -213,11 +213,21 @@ func (a *app) showLaneKind(ctx context.Context, c *futures.Client, k *futures.La
 	form := struct {
 		httpapi.LaneKind
 		Lanes []httpapi.LaneView `json:"lanes"`
-	}{httpapi.LaneKindOf(k), []httpapi.LaneView{}}
+		More  bool               `json:"more,omitempty"`
+	}{LaneKind: httpapi.LaneKindOf(k), Lanes: []httpapi.LaneView{}}
 	rows := [][]string{{"kind", k.Name}, {"settings", describeKind(k)}}
 	for i := range list {
 		form.Lanes = append(form.Lanes, httpapi.LaneOf(&list[i]))
 		rows = append(rows, []string{"lane", list[i].Key + ": " + describeLane(&list[i])})
+	}
+	if n := len(list); n == limit {
+		behind, err := c.Lanes(ctx, k.Name, list[n-1].Key, 1)
+		if err != nil {
+			return err
+		}
+		if form.More = len(behind) > 0; form.More {
+			rows = append(rows, []string{"", "and others"})
+		}
 	}
 	return a.show(form, rows)
 }

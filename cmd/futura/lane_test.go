@@ -75,6 +75,21 @@ func TestLanesFromTheCommandLine(t *testing.T) {
 	}
 }
 
+// TestALongListOfLanes says that there are more.
+func TestALongListOfLanes(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.ok("lane", "set", "mail")
+	for _, key := range []string{"a", "b"} {
+		s.ok("submit", "go:f", "--lane", "mail/"+key)
+	}
+	require.NotContains(t, s.ok("lane", "show", "mail", "--limit", "2"), "others")
+	require.Contains(t, s.ok("lane", "show", "mail", "--limit", "1"), "and others")
+	require.Contains(t, s.ok("lane", "show", "mail", "--limit", "1", "--json"), `"more": true`)
+	_, e := s.run(exitUsage, "", "list", "--count-by", "lane", "--limit", "3")
+	require.Contains(t, e, "--count-by and --limit")
+}
+
 // TestBundlesFromTheCommandLine changes one setting of bundles after the other.
 func TestBundlesFromTheCommandLine(t *testing.T) {
 	t.Parallel()

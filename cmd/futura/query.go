@@ -54,7 +54,15 @@ func (a *app) listCommand() *cobra.Command {
 			"  futura list --state ready --queue mail --count-by tag\n" +
 			"  futura list --function wasm:count --json\n" +
 			"  futura list --batch 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, flag := range []string{"cursor", "limit", "oldest"} {
+				if f.countBy != "" && cmd.Flags().Changed(flag) {
+					return usageError{fmt.Errorf("--count-by and --%s exclude each other: it counts the newest, up to 20,000",
+						flag)}
+				}
+			}
+			return a.list(cmd.Context(), &f)
+		},
 	}
 	flags := cmd.Flags()
 	f.add(flags, "only those", layout.States())
