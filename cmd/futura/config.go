@@ -15,6 +15,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	yaml3 "go.yaml.in/yaml/v3"
 
 	"github.com/futura-run/futura/internal/trust"
 )
@@ -106,7 +107,7 @@ func (a *app) loadSettings(cmd *cobra.Command) error {
 	known := settings(cmd.Root())
 	k := koanf.New(".")
 	name, named := a.configName(cmd)
-	if err := k.Load(file.Provider(name), yaml.Parser()); err != nil {
+	if err := k.Load(file.Provider(name), plainYAML{yaml.Parser()}); err != nil {
 		if named || !errors.Is(err, fs.ErrNotExist) {
 			return usageError{fmt.Errorf("configuration %s: %w", name, err)}
 		}
@@ -151,6 +152,28 @@ func (a *app) loadSettings(cmd *cobra.Command) error {
 		flag.Annotations[bySetting] = nil
 	}
 	return nil
+}
+
+// plainYAML reads a file of settings, in which times and dates are texts, as flags take them.
+type plainYAML struct{ *yaml.YAML }
+
+// Unmarshal implements koanf.Parser.
+func (plainYAML) Unmarshal(content []byte) (found map[string]any, err error) {
+	var root yaml3.Node
+	if err = yaml3.Unmarshal(content, &root); err == nil && !root.IsZero() {
+		timesAsTexts(&root)
+		err = root.Decode(&found)
+	}
+	return found, err
+}
+
+func timesAsTexts(n *yaml3.Node) {
+	if n.ShortTag() == "!!timestamp" {
+		n.Tag = "!!str"
+	}
+	for _, below := range n.Content {
+		timesAsTexts(below)
+	}
 }
 
 // bySetting is the annotation of a flag that the environment or a file has set.

@@ -268,3 +268,19 @@ func TestNamesOfOneFlag(t *testing.T) {
 	require.Equal(t, "mongodb://environment/", value("batch-db-server", "head"))
 	require.Equal(t, "4", value("retries", "submit"))
 }
+
+// TestTimesInAFile has times and dates in a file as the command line has them.
+func TestTimesInAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "futura.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("schedule:\n  add:\n    from: 2026-12-01T08:00:00Z\n"+
+		"    except: [2026-12-25, 12-26]\nusage:\n  from: 2026-11-01\n"), 0o600))
+	for _, c := range [][]string{
+		{"2026-12-01T08:00:00Z", "from", "schedule", "add"}, {"[2026-12-25,12-26]", "except", "schedule", "add"},
+		{"2026-11-01", "from", "usage"},
+	} {
+		found, err := configured(t, c[1], append(c[2:], "--config", file)...)
+		require.NoError(t, err)
+		require.Equal(t, c[0], found)
+	}
+}

@@ -43,6 +43,7 @@ const (
 	gonum       = "gonum.org/v1/plot"
 	protobuf    = "google.golang.org/protobuf"
 	prometheus  = "github.com/prometheus"
+	yaml        = "go.yaml.in/yaml/v3"
 	rapid       = "pgregory.net/rapid"
 	system      = "golang.org/x/sys"
 	terminal    = "golang.org/x/term"
@@ -329,7 +330,7 @@ func importTable() map[string]imports {
 			ours: append(slices.Clone(whole), "batch", "batch/...", "futures/dashboard", "futures/tracing",
 				"internal/connlimit", "internal/console", "internal/series", "internal/socket", "internal/telemetry",
 				"internal/top", "internal/trust", "internal/wording", "protocol", "protocol/..."),
-			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid},
+			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid, yaml},
 		},
 		"examples/...": {
 			ours:   append(slices.Clone(whole), root, "examples/...", "batch/grouping", "batch/jobqueue", "protocol/..."),
