@@ -86,7 +86,7 @@ func TestACallSeesThePartsThatItChanges(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, o.call(t.Context(), "7", func(ctx context.Context, key string) error {
-		see(ctx, key, "a b;b", "d e;e")
+		see(ctx, key, "a b;b", "d e;")
 		require.NoError(t, o.lines.Delete(ctx, key, "a"))
 		require.NoError(t, o.lines.Set(ctx, key, "b", orderLine{"b", 2}))
 		require.NoError(t, o.lines.Set(ctx, key, "c", orderLine{"c", 3}))
