@@ -161,7 +161,7 @@ func (a *Actors) parts(ctx context.Context, tx kv.Reader, r Ref, which PartRange
 	if err != nil {
 		return nil, "", err
 	}
-	above := len(a.keys.of(partPart, r))
+	above, more := len(a.keys.of(partPart, r)), page.More || len(page.Items) > which.Bound()
 	for _, item := range page.Items[:min(which.Bound(), len(page.Items))] {
 		rest := tuple.NewReader(item.Key[above:])
 		one := Part{Name: rest.Text()}
@@ -169,7 +169,7 @@ func (a *Actors) parts(ctx context.Context, tx kv.Reader, r Ref, which PartRange
 			one.Err = layout.Decode(item.Key, item.Value, &one.PartRecord)
 		}
 		parts = append(parts, one)
-		if page.More {
+		if more {
 			next = one.Name
 		}
 	}
