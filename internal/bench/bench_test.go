@@ -56,7 +56,7 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 					require.Positive(t, report.Points[0].FuturesPerSecond)
 				}
 				if scenario == "pressure" {
-					require.Len(t, report.Pressures, 5)
+					require.Len(t, report.Pressures, 6)
 				}
 				if scenario != "lanes" && scenario != "processes" { // which have tables of their own
 					require.Positive(t, report.MutationsPerFuture)

@@ -73,6 +73,7 @@ func (r *run) pressures(ctx context.Context, f *feeders) error {
 	alone := rate(r.period())
 	r.report.FuturesPerSecond = alone
 	asides := []aside{
+		{"nothing", func(context.Context) error { return nil }}, // how much the rate varies by itself
 		{"a slow reader", r.readSlowly},
 		{"a slow backup", r.backUp},
 		{"an await of as many", func(ctx context.Context) error { return r.awaitAside(ctx, f) }},
