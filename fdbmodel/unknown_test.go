@@ -115,6 +115,29 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Ready, s.State(both))
 			require.Equal(s.T, int64(2), s.Counted(layout.Ready))
 		},
+		"futura-finish with a submit that takes what ends with it": func(s *modeltest.Stage, strike func()) {
+			input := s.Submit()
+			sender := s.Submit()
+			f := s.Claim(s.Worker)
+			require.Len(s.T, f, 2)
+			sent, err := s.C.Prepare(s.Ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
+				Inputs: []layout.ID{input}}})
+			require.NoError(s.T, err)
+			ends := []fdbmodel.Completion{realize(&f[0]), realize(&f[1])}
+			for i := range ends {
+				if f[i].ID == sender {
+					ends[i].Beside = &fdbmodel.Beside{Submits: sent}
+				}
+			}
+			strike()
+			outcomes, err := s.Worker.Finish(s.Ctx, ends)
+			require.NoError(s.T, err)
+			require.NotContains(s.T, outcomes, fdbmodel.Lost)
+			resolveAll(s)
+			require.Equal(s.T, layout.Ready, s.State(sent[0].ID))
+			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
+			require.Equal(s.T, int64(2), s.Counted(layout.Realized))
+		},
 		"futura-resolve of checks": func(s *modeltest.Stage, strike func()) {
 			input, other := s.Submit(), s.Submit()
 			both := after(s, input, other)

@@ -169,41 +169,13 @@ func TestAFloodOfHintsOfMail(t *testing.T) {
 	p.one() // the watch brings the result
 }
 
-// crowdedStore has no room for another watch, and counts those that were asked for.
-type crowdedStore struct {
-	kv.Database
-	asked *atomic.Int64
-}
-
-type crowdedTx struct {
-	kv.Tx
-	asked *atomic.Int64
-}
-
-type refusedWatch struct{}
-
-func (s crowdedStore) Begin(o kv.Options) kv.Tx { return crowdedTx{s.Database.Begin(o), s.asked} }
-
-func (t crowdedTx) Watch([]byte) kv.Watch {
-	t.asked.Add(1)
-	return refusedWatch{}
-}
-
-func (refusedWatch) Cancel()    {}
-func (refusedWatch) Err() error { return kv.ErrTooManyWatches }
-func (refusedWatch) Done() <-chan struct{} {
-	done := make(chan struct{})
-	close(done)
-	return done
-}
-
 // TestAwaitWithoutAWatchPolls: a client that gets no watch looks less and less often while nothing comes, says so
 // once, and still gets the ends of its futures.
 func TestAwaitWithoutAWatchPolls(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		store := crowdedStore{newBubble(), &atomic.Int64{}}
+		store := storetest.NewUnwatched(newBubble())
 		c, err := futures.New(t.Context(), store, futures.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
 		one, err := c.Submit(t.Context(), futures.Task{Function: "go:f"})
@@ -212,7 +184,7 @@ func TestAwaitWithoutAWatchPolls(t *testing.T) {
 		defer cancel()
 		_, err = one.Await(short)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Less(t, store.asked.Load(), int64(60))
+		require.Less(t, store.Asked(), 60)
 		_, err = c.Cancel(t.Context(), one.ID(), "enough")
 		require.NoError(t, err)
 		_, err = one.Await(t.Context())

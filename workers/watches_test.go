@@ -17,36 +17,22 @@ import (
 
 // fullOfWatches is a store that has no room for another watch.
 type fullOfWatches struct {
-	kv.Database
+	*storetest.Unwatched
 	begun *atomic.Int64 // transactions that enter the ring
 }
-
-type txWithoutWatches struct{ kv.Tx }
-
-type refusedWatch struct{}
 
 func (d fullOfWatches) Begin(o kv.Options) kv.Tx {
 	if o.Tag == "futura-idle" {
 		d.begun.Add(1)
 	}
-	return txWithoutWatches{d.Database.Begin(o)}
-}
-
-func (txWithoutWatches) Watch([]byte) kv.Watch { return refusedWatch{} }
-
-func (refusedWatch) Cancel()    {}
-func (refusedWatch) Err() error { return kv.ErrTooManyWatches }
-func (refusedWatch) Done() <-chan struct{} {
-	done := make(chan struct{})
-	close(done)
-	return done
+	return d.Unwatched.Begin(o)
 }
 
 // TestAnIdleWorkerWithoutAWatchPolls: a worker that gets no watch enters the ring
 // again after a poll, not at once, and hints of its process still wake it.
 func TestAnIdleWorkerWithoutAWatchPolls(t *testing.T) {
 	t.Parallel()
-	db := fullOfWatches{storetest.New(t), &atomic.Int64{}}
+	db := fullOfWatches{storetest.NewUnwatched(storetest.New(t)), &atomic.Int64{}}
 	b := bedOn(t, db, layout.Config{Heartbeat: 20 * time.Millisecond, DeadAfter: time.Minute}, nil)
 	w := b.start(Options{Poll: time.Hour}, map[string]Function{"f": func(context.Context, []byte) ([]byte, error) {
 		return nil, nil
@@ -65,7 +51,7 @@ func TestAWorkerWithoutAWatchPollsMoreOften(t *testing.T) {
 	if storetest.OnServer {
 		t.Skip("a server's time is not that of the test")
 	}
-	db := fullOfWatches{storetest.New(t), &atomic.Int64{}}
+	db := fullOfWatches{storetest.NewUnwatched(storetest.New(t)), &atomic.Int64{}}
 	b := bedOn(t, db, layout.Config{}, clock.NewVirtual(epoch))
 	b.start(Options{Poll: time.Hour}, map[string]Function{"echo": echo})
 	b.until(func() bool {

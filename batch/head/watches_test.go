@@ -2,7 +2,6 @@ package head_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,42 +10,11 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/bubble"
+	"github.com/futura-run/futura/internal/storetest"
 )
-
-// crowdedStore has no room for a watch, and calls enough once very many were asked for.
-type crowdedStore struct {
-	kv.Database
-	asked  *atomic.Int64
-	enough func()
-}
-
-type crowdedTx struct {
-	kv.Tx
-	crowdedStore
-}
-
-type refusedWatch struct{}
-
-func (s crowdedStore) Begin(o kv.Options) kv.Tx { return crowdedTx{s.Database.Begin(o), s} }
-
-func (t crowdedTx) Watch([]byte) kv.Watch {
-	if t.asked.Add(1) == 1000 {
-		t.enough()
-	}
-	return refusedWatch{}
-}
-
-func (refusedWatch) Cancel()    {}
-func (refusedWatch) Err() error { return kv.ErrTooManyWatches }
-func (refusedWatch) Done() <-chan struct{} {
-	done := make(chan struct{})
-	close(done)
-	return done
-}
 
 // TestAChunkWithoutAWatchIsLookedAtNowAndThen: not all the time, while its worker is busy.
 func TestAChunkWithoutAWatchIsLookedAtNowAndThen(t *testing.T) {
@@ -54,7 +22,7 @@ func TestAChunkWithoutAWatchIsLookedAtNowAndThen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		db := crowdedStore{embedded.OpenMemory(embedded.Options{}), &atomic.Int64{}, cancel}
+		db := storetest.NewUnwatched(embedded.OpenMemory(embedded.Options{}))
 		cluster, err := fdbmodel.Open(ctx, db, "batches", fdbmodel.Options{})
 		require.NoError(t, err)
 		registered, err := cluster.Register(ctx, layout.WorkerInfo{Queues: []string{layout.DefaultQueue},
@@ -64,7 +32,7 @@ func TestAChunkWithoutAWatchIsLookedAtNowAndThen(t *testing.T) {
 			Template: &batch.Template{FunctionID: "go:run"}, Items: []batch.Item{{Index: 1}}}
 		err = head.NewCluster(cluster).Run(ctx, order, func(context.Context, []batch.Completion) error { return nil })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Less(t, db.asked.Load(), int64(20))
+		require.Less(t, db.Asked(), 20)
 		require.NoError(t, db.Close())
 	})
 }

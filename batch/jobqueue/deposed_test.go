@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // TestADeposedProcessStandsByAgain has a process that was stopped for longer than the
@@ -130,34 +131,6 @@ func (w *world) depose(stage string) *joblog.Lease {
 	return lease
 }
 
-// crowded is a store that has no room for another watch. It stays silent once very many were asked for.
-type crowded struct {
-	kv.Database
-	asked atomic.Int64
-}
-
-type crowdedTx struct {
-	kv.Tx
-	c *crowded
-}
-
-type refusedWatch struct{ done chan struct{} }
-
-// Begin implements kv.Database.
-func (c *crowded) Begin(o kv.Options) kv.Tx { return crowdedTx{c.Database.Begin(o), c} }
-
-func (t crowdedTx) Watch([]byte) kv.Watch {
-	w := refusedWatch{make(chan struct{})}
-	if t.c.asked.Add(1) < 1000 {
-		close(w.done)
-	}
-	return w
-}
-
-func (refusedWatch) Cancel()                 {}
-func (refusedWatch) Err() error              { return kv.ErrTooManyWatches }
-func (w refusedWatch) Done() <-chan struct{} { return w.done }
-
 // TestAProcessThatStandsByWithoutAWatch looks at the lease as often as its holder writes it, and takes over from one
 // that is dead.
 func TestAProcessThatStandsByWithoutAWatch(t *testing.T) {
@@ -165,7 +138,7 @@ func TestAProcessThatStandsByWithoutAWatch(t *testing.T) {
 		key := joblog.Consumer{Queue: "in", Name: "stage"}
 		holder, _, err := joblog.Of(w.cluster).Take(w.ctx, key, joblog.Take{About: "another process"})
 		require.NoError(w, err)
-		db := &crowded{Database: w.cluster.Database()}
+		db := storetest.NewUnwatched(w.cluster.Database())
 		cluster := openCluster(t, db)
 		s, err := jobqueue.NewStage(cluster, newLog[int](w.T, cluster, "in"), "stage", w.pass, jobqueue.StageOptions{})
 		require.NoError(w, err)
@@ -178,7 +151,7 @@ func TestAProcessThatStandsByWithoutAWatch(t *testing.T) {
 			require.NoError(w, err)
 		}
 		require.False(w, s.AtWork())
-		require.LessOrEqual(w, db.asked.Load(), int64(2*beats))
+		require.LessOrEqual(w, db.Asked(), 2*beats)
 		w.settle(2 * cluster.Config().DeadAfter)
 		require.True(w, s.AtWork())
 		require.NoError(w, s.Stop(w.ctx))

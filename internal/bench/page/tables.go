@@ -208,8 +208,8 @@ func (d *Document) each(b *bytes.Buffer) {
 	if len(pressures) > 0 {
 		b.WriteString("A backlog of 100,000 beside something else: the rate, its ratio to the mean of those before and\n" +
 			"after, and how long after its end the rate was nine tenths of the one before again. Of several rounds it is\n" +
-			"the median, and the ratios of all are from the lowest to the highest: into some a\n" +
-			"checkpoint falls, and beside nothing the rate varies, too.\n\n")
+			"the median, and the ratios of all are from the lowest to the highest: into some a checkpoint falls, and\n" +
+			"beside nothing the rate varies, too.\n\n")
 		table(b, []string{"beside", "store", "futures/s", "ratio", "of all rounds", "back after ms"}, pressures)
 	}
 	if len(lanes) > 0 {
