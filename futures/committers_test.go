@@ -265,6 +265,10 @@ func TestASubmitThatWasGivenUpIsAsItWas(t *testing.T) {
 		close(store.open)
 		wait()
 		id := c.Cluster().IDOf("one")
+		require.Eventually(t, func() bool { // nobody waits for it any more
+			_, err := c.Cluster().Get(context.Background(), id)
+			return err == nil
+		}, time.Minute, time.Millisecond)
 		again, err := c.Submit(context.Background(),
 			futures.Task{Function: "go:upper", Key: "one", Args: []byte("as it was")})
 		require.NoError(t, err)
