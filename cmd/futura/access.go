@@ -96,6 +96,7 @@ func (f *accessFlags) read(log *slog.Logger) (tokens *stack.Tokens, token string
 // others are named, and a token for commands of this user, which is made if it
 // is not there: in the user's configuration directory where the store's takes none.
 func (f *accessFlags) complete(n *node) (err error) {
+	n.named, n.tokenFile = f.named, f.tokenFile
 	dir, embedded := embeddedDir(n.app.store)
 	if info, missing := os.Stat(dir); missing != nil || !info.IsDir() {
 		embedded = false
@@ -130,7 +131,7 @@ func (f *accessFlags) withoutRoom(n *node, full error) error {
 		n.log.Warn("the store's directory has no room for a token: that of the user is taken", "token", n.tokenFile,
 			"error", full)
 	case (f.open || f.named != "") && n.doorListen == "":
-		n.token, n.tokenFile, err = stack.NewSecret(), cmp.Or(n.tokenFile, f.named), nil
+		n.token, err = stack.NewSecret(), nil
 	default:
 		err = fmt.Errorf("%w: nor beside the store: %w", err, full)
 	}

@@ -228,3 +228,32 @@ func TestStoreOverTCP(t *testing.T) {
 	_, text := s.run(exitStore, "", "list")
 	require.Contains(t, text, "token")
 }
+
+// TestWhatToTryNamesTheStore: in another terminal, a command without --store would use, or make, another store.
+func TestWhatToTryNamesTheStore(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	store := "embedded:" + filepath.Join(t.TempDir(), "store")
+	in, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"dev", "--store", store, "--listen", "127.0.0.1:0"}, nil, out, io.Discard)
+		_ = out.Close()
+	}()
+	tries := 0
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if try, found := strings.CutPrefix(lines.Text(), "  futura "); found {
+			require.Contains(t, try, " --store "+store)
+			if tries++; tries == 2 {
+				cancel()
+			}
+		}
+	}
+	require.Equal(t, exitOK, <-code)
+
+	said := &stacktest.Buffer{}
+	n := &node{app: &app{store: "fdb:fdb.cluster", out: said}, tokenFile: "token"}
+	require.NoError(t, n.print(&endpoint{URL: "http://127.0.0.1:1"}, nil, nil))
+	require.Contains(t, said.String(), "  futura worker --store fdb:fdb.cluster\n")
+}

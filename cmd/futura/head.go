@@ -48,7 +48,7 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	if err != nil {
 		return err
 	}
-	n.alone, n.tokenFile = true, f.access.named
+	n.alone = true
 	a.outlivesServer = true
 	if n.db, err = a.openStore(ctx); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 		if _, own := n.ownDir(); own || f.store != "" || f.access.named == "" || f.access.tokenFile != "" {
 			n.tokens.Add("head", n.token, stack.Admin) // for commands of this user, and processes that open the store
 		} else {
-			n.token = ""
+			n.token, n.tokenFile = "", ""
 		}
 	}
 	o := futures.Options{Cluster: a.cluster, Logger: log, NoHints: f.noHints, Tracer: a.traces.tracer()}

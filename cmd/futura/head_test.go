@@ -228,28 +228,34 @@ func TestHeadChecksModules(t *testing.T) {
 	require.Equal(t, exitOK, stop())
 }
 
-// TestHeadSaysWhatItIs reads what a person sees.
+// TestHeadSaysWhatItIs reads what a person sees, and does what it says: it leads to a token that the head takes,
+// where others are named too.
 func TestHeadSaysWhatItIs(t *testing.T) {
 	t.Parallel()
+	store, tokens, _ := storeWithReader(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	in, out := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"head", "--store", "memory:", "--rest-api", "127.0.0.1:0"}, nil, out, io.Discard)
+		args := []string{"head", "--store", store, "--tokens", tokens, "--rest-api", "127.0.0.1:0"}
+		code <- run(ctx, args, nil, out, io.Discard)
 		_ = out.Close()
 	}()
 	lines := bufio.NewScanner(in)
 	var said []string
 	for lines.Scan() {
 		said = append(said, lines.Text())
-		if strings.Contains(lines.Text(), "futura batch submit --url http://127.0.0.1:") {
+		if try, found := strings.CutPrefix(lines.Text(), "  futura batch submit --url http://127.0.0.1:"); found {
+			words := strings.Fields(try)
+			(&shell{t, "memory:"}).ok("batch", "list", "--url", "http://127.0.0.1:"+words[0], words[1], words[2])
 			cancel()
 		}
 	}
 	require.Equal(t, exitOK, <-code)
 	require.Contains(t, said[0], "A head for batches is running here")
 	require.Contains(t, strings.Join(said, "\n"), "in futures (cluster default)")
+	require.Contains(t, strings.Join(said, "\n"), "in "+strings.TrimPrefix(store, "embedded:")+"/token\n")
 }
 
 func TestMistakesWithHeads(t *testing.T) {

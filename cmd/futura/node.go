@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,11 +44,11 @@ type node struct {
 	accessLog bool
 	// listenFlag is the flag that set it.
 	listenFlag string
-	// tokens are those of HTTP requests, of tokenFile if that is named, and open is
-	// set if none is needed.
-	tokens    *stack.Tokens
-	open      bool
-	tokenFile string
+	// tokens are those of HTTP requests: named ones, whose file has no secrets, and the one of tokenFile if there is
+	// that. open is set if none is needed.
+	tokens           *stack.Tokens
+	open             bool
+	named, tokenFile string
 	// batches say how head is made, which drives batches.
 	batches    *batchStoreFlags
 	peersFlags *peersFlags
@@ -172,11 +173,12 @@ func (n *node) ownDir() (string, bool) {
 }
 
 // nameForOthers is how other processes here name the store, from any directory. A store that processes share
-// they name by its own directory: they still have it when this process ends, and not its socket.
+// they name by its own directory: they still have it when this process ends, and not its socket. One that they
+// need no socket for has the same name for all.
 func (n *node) nameForOthers(socket string) string {
 	dir, ok := embeddedDir(n.app.store)
 	if _, isShared := n.db.(*sharing.Database); !ok || !isShared {
-		return socket
+		return cmp.Or(socket, n.app.store)
 	}
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
@@ -257,17 +259,15 @@ func (n *node) announce(listener net.Listener, d *door, w *running) error {
 		e.Walls, missing = w.executor.Walls()
 	}
 	n.leaveHere(&e)
-	where := ""
 	if dir, ok := n.ownDir(); ok {
-		var err error
-		if where, err = n.announceIn(dir, &e); err != nil {
+		if err := n.announceIn(dir, &e); err != nil {
 			return err
 		}
 	}
 	if n.app.json {
 		return n.app.printJSON(&e)
 	}
-	return n.print(&e, w, where, missing)
+	return n.print(&e, w, missing)
 }
 
 // page is where a browser finds the pages. With a terminal that is a link that logs in: elsewhere it would
@@ -283,14 +283,23 @@ func (n *node) page(e *endpoint) string {
 	return e.URL + dashboard.LoginPath + link
 }
 
-func (n *node) print(e *endpoint, w *running, where string, missing []string) error {
-	token := "in " + where
+// describeToken says where a token is, and which flag of a command has it.
+func (n *node) describeToken() (where, flag string) {
 	switch {
 	case n.open:
-		token = "none needed"
-	case n.tokenFile != "":
-		token = "in " + n.tokenFile
+		return "none needed", ""
+	case n.tokenFile == "":
+		return "one that futura token create has added to " + n.named, " --token-file FILE"
 	}
+	whole, err := filepath.Abs(n.tokenFile)
+	if err != nil {
+		whole = n.tokenFile
+	}
+	return "in " + n.tokenFile, " --token-file " + whole
+}
+
+func (n *node) print(e *endpoint, w *running, missing []string) error {
+	token, withToken := n.describeToken()
 	lines := pairs{
 		{"  store", n.app.store}, {"  cluster", n.app.cluster}, {"  http", e.URL}, {"  token", token},
 		{"  page", n.page(e)}, {"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/docs"},
@@ -310,17 +319,24 @@ func (n *node) print(e *endpoint, w *running, where string, missing []string) er
 	lines.add(e.Store != "", "  others", "--store %s", n.nameForOthers(e.Store))
 	secured := ""
 	if n.certificate != nil {
-		secured = "?ca=FILE"
+		secured = "&ca=FILE"
 	}
-	lines.add(e.StoreTCP != "", "", "--store %s%s", e.StoreTCP, secured)
-	what, try := "A cluster", "  futura function put FILE.wasm --alias NAME\n  futura submit wasm:NAME --args hello --wait"
+	lines.add(e.StoreTCP != "", "", "--store '%s?token-file=FILE%s'", e.StoreTCP, secured)
+	store := " --store " + n.nameForOthers(e.Store)
+	what, try := "A cluster without a worker", "  futura worker"+store
 	switch {
 	case n.alone:
-		what, try = "A head for batches", "  futura batch submit --url "+e.URL+" --function NAME --file arguments.csv --wait"
-	case w == nil && n.hasNoSocket(e):
-		what, try = "A cluster without a worker", "  curl "+e.URL+"/docs"
-	case w == nil:
-		what, try = "A cluster without a worker", "  futura worker --store "+n.nameForOthers(e.Store)
+		what = "A head for batches"
+		try = "  futura batch submit --url " + e.URL + withToken + " --function NAME --file arguments.csv --wait"
+	case n.hasNoSocket(e):
+		try = "  curl " + e.URL + "/docs"
+	}
+	if w != nil {
+		if n.app.store == defaultStore {
+			store = ""
+		}
+		what, try = "A cluster", "  futura function put FILE.wasm --alias NAME"+store+"\n"+
+			"  futura submit wasm:NAME --args hello --wait"+store
 	}
 	fmt.Fprintln(n.app.out, what+" is running here; stop it with Ctrl-C.")
 	if err := n.app.table(lines); err != nil {

@@ -165,7 +165,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("futura {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.store, "store", "embedded:./.futura",
+	flags.StringVar(&a.store, "store", defaultStore,
 		"the store: memory:, embedded:DIR, remote:unix:PATH, remote:tcp:HOST:PORT or fdb:CLUSTERFILE. embedded:DIR keeps on "+
 			"disk what its memory has no room for: embedded:DIR?memory=2GiB (default: a quarter of the machine's); with "+
 			"?sync=off a crash may lose the last milliseconds (FUTURA_STORE)")
@@ -242,6 +242,9 @@ func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Clie
 	reapLost(db, client.Cluster(), a.notices())
 	return fn(client)
 }
+
+// defaultStore is the store that commands use unless one is named.
+const defaultStore = "embedded:./.futura"
 
 // inUseWait is how long a command waits for others that have the store open and
 // don't serve it.

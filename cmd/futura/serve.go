@@ -76,7 +76,6 @@ func enoughFiles() error {
 // janitor too, or with a janitor alone if w is nil.
 func (n *node) serveStore(ctx context.Context, access *accessFlags, w *workerFlags) (err error) {
 	name := n.app.store
-	n.tokenFile = access.tokenFile
 	if err := enoughFiles(); err != nil {
 		return err
 	}

@@ -21,12 +21,13 @@ func cantWrite(err error) bool {
 	return errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// announceIn writes the endpoint into the store's directory, and returns the file. Where there is no room for it, that
-// is a warning, and it is written once there is.
-func (n *node) announceIn(dir string, e *endpoint) (path string, err error) {
-	path = filepath.Join(dir, endpointFile)
-	if err = e.write(dir); !cantWrite(err) {
-		return path, err
+// announceIn writes the endpoint into the store's directory. Where there is no room for it, that is a warning, and it
+// is written once there is.
+func (n *node) announceIn(dir string, e *endpoint) error {
+	path := filepath.Join(dir, endpointFile)
+	err := e.write(dir)
+	if !cantWrite(err) {
+		return err
 	}
 	_ = os.Remove(path) // one of a process that was killed
 	n.warnOfNoRoom(path, e, err)
@@ -42,7 +43,7 @@ func (n *node) announceIn(dir string, e *endpoint) (path string, err error) {
 		}
 	}()
 	n.unannounce = func() { cancel(); <-done }
-	return path, nil
+	return nil
 }
 
 // warnOfNoRoom says what others don't find, and what to do.
