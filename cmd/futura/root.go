@@ -209,7 +209,7 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 // everything.
 func (a *app) open(ctx context.Context, fn func(*futures.Client) error) error {
 	if err := storeExists(a.store); err != nil {
-		return fmt.Errorf("%w: name another with --store, or create one with futura dev or futura submit", err)
+		return err
 	}
 	return a.with(ctx, futures.Options{Cluster: a.cluster, Existing: true}, fn)
 }
@@ -271,12 +271,17 @@ func storeExists(store string) error {
 	if !ok || dir == "" {
 		return nil
 	}
+	missing := ""
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("store %s: %w: there is no directory %s", store, fdbmodel.ErrNotFound, dir)
+		missing = "there is no directory " + dir
 	} else if err == nil && !embedded.Exists(dir) {
-		return fmt.Errorf("store %s: %w: the directory %s holds no store", store, fdbmodel.ErrNotFound, dir)
+		missing = "the directory " + dir + " holds no store"
 	}
-	return nil
+	if missing == "" {
+		return nil
+	}
+	return fmt.Errorf("store %s: %w: %s: name another one, or create it with futura dev or futura submit", store,
+		fdbmodel.ErrNotFound, missing)
 }
 
 func (a *app) printJSON(v any) error {

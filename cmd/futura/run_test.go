@@ -178,10 +178,13 @@ func TestLookingMakesNothing(t *testing.T) {
 		{"delete", id}, {"function", "list"}, {"workers"}, {"check"}, {"inspect", "ready"},
 		{"backup", filepath.Join(t.TempDir(), "backup")},
 	}
-	for _, args := range append(looks, []string{"migrate", "--from", s.store, "--to", newShell(t).store}) {
+	stores := append(looks, []string{"migrate", "--from", s.store, "--to", newShell(t).store},
+		[]string{"token", "create", "ci"}, []string{"cluster", "list"})
+	for _, args := range stores {
 		out, e := s.run(exitNotFound, "", args...)
 		require.Empty(t, out, args)
 		require.Contains(t, e, "there is no directory", args)
+		require.Contains(t, e, "create it with futura dev", args)
 	}
 	dir := strings.TrimPrefix(s.store, "embedded:")
 	require.NoDirExists(t, dir)
