@@ -14,6 +14,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -154,6 +155,9 @@ func (c *headClient) send(ctx context.Context, method, path string, body []byte,
 	response, err := c.http.Do(r)
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
 		err = fmt.Errorf("%w: name a file with the certificates that vouch for it with --tls-ca", err)
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		err = fmt.Errorf("%w: nothing listens there: start the head, or name another one with --url", err)
 	}
 	if err != nil {
 		return nil, err

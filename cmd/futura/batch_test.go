@@ -255,6 +255,8 @@ func TestMistakesWithBatches(t *testing.T) {
 	var o, e bytes.Buffer
 	require.Equal(t, exitUsage, run(t.Context(), []string{"batch", "list", "--url", s.url}, nil, &o, &e))
 	require.Contains(t, e.String(), "token")
+	require.Equal(t, exitStore, run(t.Context(), []string{"batch", "list", "--url", "http://127.0.0.1:1"}, nil, &o, &e))
+	require.Contains(t, e.String(), "start the head")
 	none := "embedded:" + t.TempDir()
 	require.Equal(t, exitUsage, run(t.Context(), []string{"batch", "list", "--store", none}, nil, &o, &e))
 	require.Contains(t, e.String(), "--url")
