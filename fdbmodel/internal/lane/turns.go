@@ -31,13 +31,14 @@ func (a *admission) readTotal(ctx context.Context, k *Kind) error {
 }
 
 // takeTurns admits one future of each lane whose turn it is, until the total width is
-// used up or no lane waits.
+// used up, no lane waits, or maxAdmit turns were had of what was in line before: however far the
+// total width was raised, and however many lanes pause, the transaction can commit.
 func (a *admission) takeTurns(ctx context.Context, k *Kind) error {
 	if k.Settings.Total == 0 {
 		return nil
 	}
-	for k.total.Open < k.Settings.Total {
-		if a.shared && k.unread {
+	for turns := 0; k.total.Open < k.Settings.Total; {
+		if a.shared && k.unread || turns == maxAdmit {
 			a.lookAgain(k)
 			break
 		}
@@ -53,10 +54,14 @@ func (a *admission) takeTurns(ctx context.Context, k *Kind) error {
 			l.turn, l.record.Turn = nil, false
 		}
 		// What can't be read, or is gone, takes no turn.
+		joining := len(l.joining)
 		for more, admitted := true, false; more && !admitted; {
 			if more, admitted, err = a.admit(ctx, l); err != nil {
 				return err
 			}
+		}
+		if len(l.joining) == joining {
+			turns++
 		}
 		if l.quota > 0 && (len(l.line)+len(l.joining) > 0 || l.more) {
 			k.back = append(k.back, l)
