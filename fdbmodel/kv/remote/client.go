@@ -22,7 +22,7 @@ import (
 
 // Options of Open. The zero value is right for a Unix socket.
 type Options struct {
-	// Token is what the server asks for. Defaults to none.
+	// Token is what the server asks for, at most 1,024 bytes. Defaults to none.
 	Token string
 
 	// TLS encrypts the connection. Defaults to none.
@@ -144,6 +144,9 @@ func (d *Database) connect(ctx context.Context) (*link, error) {
 		if token, secure, err = d.options.Renew(); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, d.address, err)
 		}
+	}
+	if len(token) > maxToken { // no server takes a hello as long as it may be
+		return nil, fmt.Errorf("%s: %w: it has %d bytes, at most %d", d.address, ErrBadToken, len(token), maxToken)
 	}
 	conn, err := d.dial(ctx)
 	if err != nil {

@@ -49,7 +49,8 @@ func requireServes(t *testing.T, at Address, o Options) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	at := serveTCP(t, ServerOptions{Token: "secret"})
-	for _, wrong := range []string{"", "s", "Secret", "secret ", strings.Repeat("x", maxToken)} {
+	for _, wrong := range []string{"", "s", "Secret", "secret ", strings.Repeat("x", maxToken),
+		strings.Repeat("x", maxToken+1), strings.Repeat("x", 2*maxHello)} {
 		_, err := Open(t.Context(), at, Options{Token: wrong})
 		require.ErrorIs(t, err, ErrBadToken, wrong)
 		require.False(t, kv.Retryable(err))
