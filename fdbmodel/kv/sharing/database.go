@@ -78,7 +78,8 @@ func (r *role) close() error {
 
 // Open opens the store in dir, and makes it if it is not there: as its owner, or through the
 // process that is. It returns kv.ErrStoreInUse if another process has it open and does not serve
-// it, and else the errors of embedded.Open. ctx bounds only the opening.
+// it, or at once with remote.ErrBadVersion if that speaks another version of the protocol, and else the errors of
+// embedded.Open. ctx bounds only the opening.
 func Open(ctx context.Context, dir string, o Options) (*Database, error) {
 	return open(ctx, dir, o, (*Database).enter)
 }
@@ -141,6 +142,9 @@ func (d *Database) enter(ctx context.Context) (*role, error) {
 		f, err := d.reach(ctx)
 		if err == nil {
 			return &role{follower: f}, nil
+		}
+		if errors.Is(err, remote.ErrBadVersion) { // it serves the store, and waiting changes nothing
+			return nil, fmt.Errorf("%w: %w", inUse, err)
 		}
 		if late := !time.Now().Before(deadline); late && errors.Is(err, remote.ErrSilent) {
 			record, _ := ReadRecord(d.dir)

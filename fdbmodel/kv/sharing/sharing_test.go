@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/fdbmodel/kv/sharing"
 )
 
@@ -129,6 +131,39 @@ func TestARecordOfOthersIsRefused(t *testing.T) {
 	_, err = sharing.Open(t.Context(), dir, sharing.Options{Wait: time.Millisecond})
 	require.ErrorIs(t, err, kv.ErrStoreInUse)
 	require.ErrorContains(t, err, "others may read")
+}
+
+// TestAStoreOfAnotherVersion has a process serve it that speaks a newer version of the protocol: nothing is waited for.
+func TestAStoreOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	dir := place(t)
+	held, err := embedded.Open(t.Context(), dir, embedded.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, held.Close()) })
+	l, err := remote.ListenUnix(filepath.Join(dir, "store.sock"))
+	require.NoError(t, err)
+	served := make(chan struct{})
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		<-served
+	})
+	go func() {
+		defer close(served)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			const welcome = "\x00\x00\x00\x0cFFUTURAKV\xff\xff\x02" // of version 65,535, which refuses that of the hello
+			_, _ = conn.Write([]byte(welcome))
+			_, _ = conn.Read(make([]byte, 100))
+			_ = conn.Close()
+		}
+	}()
+	_, err = sharing.Open(t.Context(), dir, sharing.Options{Wait: time.Second})
+	require.ErrorIs(t, err, kv.ErrStoreInUse)
+	require.ErrorIs(t, err, remote.ErrBadVersion)
+	require.NotContains(t, err.Error(), "does not serve it")
 }
 
 // TestAStoreThatIsNotServed waits for the one that has it open, and gives up.
