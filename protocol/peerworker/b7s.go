@@ -316,13 +316,7 @@ func (w *Worker) replyB7S(ctx context.Context, c *chunk, all []ended) {
 	slices.SortFunc(all, func(a, b ended) int { return a.index - b.index })
 	tries, pause := 0, sendWait
 	for _, most := range replyOutputs {
-		results, err := c.results(all, most)
-		if err != nil {
-			if ctx.Err() == nil {
-				w.log.Warn("results can't be read", "chunk", c.name.chunk, "error", err)
-			}
-			return
-		}
+		results := c.results(all, most)
 		for ; tries < sendTries; tries++ {
 			err := w.sendB7S(ctx, c.name.head, c.order.reply(results), c.order.Dialect)
 			if err == nil {
@@ -375,27 +369,29 @@ func (c *chunk) fit(o protocol.Outcome, size int64) (protocol.Outcome, int64) {
 }
 
 // results are those of the items, with at most so many bytes of output together. An
-// item beyond that has failed.
-func (c *chunk) results(all []ended, most int64) ([]protocol.ItemResult, error) {
+// item beyond that has failed, and so has one whose output can't be read.
+func (c *chunk) results(all []ended, most int64) []protocol.ItemResult {
 	results := make([]protocol.ItemResult, len(all))
 	total := int64(0)
 	for i, e := range all {
 		arguments := c.order.Arguments[e.index]
 		r := &results[i]
 		r.Invocation, r.Arguments = c.order.Template.Invocation(), arguments
-		if total += e.size; total > most {
-			total -= e.size
-			r.Code, r.Result = protocol.CodeError, protocol.Output{
-				Stderr: noRoomInReply(e.size, most), ExitCode: batch.NoExitCode,
+		why := noRoomInReply(e.size, most)
+		if total+e.size <= most {
+			var err error
+			if r.NodeResult, err = c.resultOf(e.outcome); err == nil {
+				total += e.size
+				continue
 			}
-			continue
+			why = fmt.Sprintf("the output of %d bytes can't be read: %v", e.size, err)
+			c.worker.rare.Warn("a result can't be read", "chunk", c.name.chunk, "error", err)
 		}
-		var err error
-		if r.NodeResult, err = c.resultOf(e.outcome); err != nil {
-			return nil, err
-		}
+		r.NodeResult = protocol.NodeResult{Code: protocol.CodeError, Result: protocol.Output{
+			Stderr: why, ExitCode: batch.NoExitCode,
+		}}
 	}
-	return results, nil
+	return results
 }
 
 // resultOf is an outcome in the words of b7s.

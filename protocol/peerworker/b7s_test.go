@@ -189,6 +189,12 @@ func (h *b7sHead) answer(o *protocol.WorkOrderBatch) []protocol.ItemResult {
 	data, err := protocol.Encode(o, protocol.DialectChunk)
 	require.NoError(h.t, err)
 	h.receive(data)
+	return h.answered(o)
+}
+
+// answered returns the results of the reply to an order that comes next.
+func (h *b7sHead) answered(o *protocol.WorkOrderBatch) []protocol.ItemResult {
+	h.t.Helper()
 	m, err := protocol.Decode(h.next())
 	require.NoError(h.t, err)
 	r := m.(*protocol.WorkOrderBatchResponse)
@@ -260,6 +266,24 @@ func TestResultsForHeadsOfB7S(t *testing.T) {
 	order.Template = protocol.Template{FunctionID: "go:double"}
 	require.Equal(t, `["x"]["x"]`, h.answer(order)[0].Result.Stdout)
 	w.idle()
+}
+
+// TestAResultThatCantBeReadFailsAlone has one of two large results be gone when the reply is made.
+func TestAResultThatCantBeReadFailsAlone(t *testing.T) {
+	t.Parallel()
+	w, h := runB7S(t, nil)
+	order := b7sOrderOf(t, []string{"gone"}, []string{"here"})
+	order.Dialect = protocol.DialectChunk
+	c := newChunk(w.Worker, chunkName{headID, order.ChunkID}, order, 2, nil)
+	c.order = &b7sOrder{WorkOrderBatch: order}
+	w.replyB7S(t.Context(), c, []ended{
+		{index: 0, size: 2, outcome: &protocol.Outcome{Code: protocol.CodeOK, Blob: &protocol.Blob{ID: "gone", Size: 2}}},
+		{index: 1, size: 2, outcome: &protocol.Outcome{Index: 1, Code: protocol.CodeOK, Value: []byte("ok")}},
+	})
+	all := h.answered(order)
+	require.Equal(t, protocol.CodeError, all[0].Code)
+	require.Contains(t, all[0].Result.Stderr, "can't be read")
+	require.Equal(t, "ok", all[1].Result.Stdout)
 }
 
 func TestRollCallsThatAreNotAnswered(t *testing.T) {
