@@ -133,7 +133,11 @@ func claimBugs() []plantedBug {
 func endingBugs() []plantedBug {
 	return []plantedBug{
 		{name: "attempt counted twice", text: "a failed attempt counts as two", tags: []string{tagFinish},
-			write: countTwice},
+			write: alter(layout.StateAttempts, func(a *layout.Attempts) {
+				if a.Failed > 0 {
+					a.Failed++
+				}
+			})},
 		{name: "counter off", text: "a change of state is counted twice", tags: []string{tagFinish},
 			write: twice(change, layout.KeyCount)},
 		{name: "never expires", text: "an end is in no done list", tags: ends, write: drop(stampKey, "done")},
@@ -175,6 +179,48 @@ func twice(v verb, kind string) func(*tx, *mutation) {
 		if m.do(); m.is(v, kind) {
 			m.do()
 		}
+	}
+}
+
+// record is a pointer to a record.
+type record[T any] interface {
+	*T
+	layout.Record
+}
+
+// altered is a record with a change, or the value as it is if it is not one of that kind.
+func altered[T any, R record[T]](key, value []byte, kind string, change func(R)) []byte {
+	r := R(new(T))
+	if value == nil || !isKind(key, kind) || layout.Decode(key, value, r) != nil {
+		return value
+	}
+	change(r)
+	return layout.Encode(r)
+}
+
+// alter writes other records of a kind.
+func alter[T any, R record[T]](kind string, change func(R)) func(*tx, *mutation) {
+	return func(t *tx, m *mutation) {
+		if !m.is(setKey, kind) {
+			m.do()
+			return
+		}
+		t.Tx.Set(m.key.Raw, altered(m.key.Raw, m.value, kind, change))
+	}
+}
+
+// show has reads of a key find other records of a kind.
+func show[T any, R record[T]](kind string, change func(R)) func(*tx, []byte, []byte) []byte {
+	return func(_ *tx, key, value []byte) []byte { return altered(key, value, kind, change) }
+}
+
+// showAll has reads of a range find other records of a kind.
+func showAll[T any, R record[T]](kind string, change func(R)) func(*tx, []kv.KeyValue) []kv.KeyValue {
+	return func(_ *tx, items []kv.KeyValue) []kv.KeyValue {
+		for i := range items {
+			items[i].Value = altered(items[i].Key, items[i].Value, kind, change)
+		}
+		return items
 	}
 }
 
@@ -297,16 +343,6 @@ func chargeAll(t *tx, items []kv.KeyValue) []kv.KeyValue {
 	}
 	slices.SortFunc(all, func(a, b kv.KeyValue) int { return bytes.Compare(a.Key, b.Key) })
 	return all
-}
-
-func countTwice(t *tx, m *mutation) {
-	var attempts layout.Attempts
-	if !m.is(setKey, layout.StateAttempts) || layout.Decode(m.key.Raw, m.value, &attempts) != nil || attempts.Failed == 0 {
-		m.do()
-		return
-	}
-	attempts.Failed++
-	t.Tx.Set(m.key.Raw, layout.Encode(&attempts))
 }
 
 func tearResult(_ *tx, m *mutation) {

@@ -105,3 +105,34 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		})
 	}
 }
+
+// runClean runs some seeds without a bug: few of them in a short run.
+func runClean(t *testing.T, short uint64, with func(uint64, Bug) Options) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = short
+	}
+	for seed := range seeds {
+		_, err := Run(context.Background(), with(1+seed, ""))
+		require.NoError(t, err)
+	}
+}
+
+// findPlanted plants each bug alone in runs of one seed after the other, until one finds it.
+func findPlanted(t *testing.T, bugs []plantedBug, with func(uint64, Bug) Options) {
+	const most = 60
+	for _, bug := range bugs {
+		t.Run(string(bug.name), func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(most) {
+				if _, err := Run(context.Background(), with(1+seed, bug.name)); err != nil {
+					t.Logf("seed %d: %.300s", 1+seed, err)
+					_, err = Run(context.Background(), with(1+seed, ""))
+					require.NoError(t, err, "it is found without the bug too")
+					return
+				}
+			}
+			t.Errorf("%s (%s): found by none of %d seeds", bug.name, bug.text, most)
+		})
+	}
+}

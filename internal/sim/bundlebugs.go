@@ -21,15 +21,15 @@ func bundleBugs() []plantedBug {
 		{name: "member lost with its bundle", text: "what a bundle takes is on no list of its worker",
 			tags: []string{tagGather}, write: drop(setKey, layout.WorkerClaims)},
 		{name: "bundle too large", text: "a bundle takes more members than it may", tags: []string{tagGather},
-			get: showKind(func(k *layout.LaneKind) { k.Most += 3 })},
+			get: show(layout.KeyLaneKind, func(k *layout.LaneKind) { k.Most += 3 })},
 		{name: "bundle too heavy", text: "a bundle takes more bytes than it may", tags: []string{tagGather},
-			get: showKind(func(k *layout.LaneKind) { k.Bytes *= 20 })},
+			get: show(layout.KeyLaneKind, func(k *layout.LaneKind) { k.Bytes *= 20 })},
 		{name: "bundles mix lanes", text: "a bundle takes members of another lane", tags: []string{tagGather},
 			page: showOtherLine},
 		{name: "bundle never taken", text: "a bundle that has its members keeps others from theirs",
 			tags: []string{tagGather}, write: keepLane},
 		{name: "pause overlooked by bundles", text: "a bundle takes members of a lane that is paused",
-			tags: []string{tagGather}, get: showLane(func(r *layout.LaneRecord) { r.Paused = false })},
+			tags: []string{tagGather}, get: show(layout.KeyLane, func(r *layout.LaneRecord) { r.Paused = false })},
 	}
 }
 

@@ -47,11 +47,11 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 	p.seam.Linger = w.linger(p)
 	p.process = w.newProcess(&p.agenda, func() { p.seam.Vanish() })
 	err := w.insist(ctx, func() error {
-		cluster, err := w.openCluster(ctx, p.process)
+		err := w.openCluster(ctx, p.process)
 		if err != nil {
 			return err
 		}
-		p.worker, err = workers.FromCluster(cluster, workers.Options{
+		p.worker, err = workers.FromCluster(p.process.cluster, workers.Options{
 			Seam: &p.seam, Address: address, Slots: p.slots, CPU: int64(1500 + 500*w.random.IntN(4)),
 			Labels: map[string]string{"zone": p.zone}, Objects: workers.ObjectOptions{Memory: w.drawObjectMemory(), Above: -1},
 			Policy: layout.Policy{MaxTimeout: longest, MaxOutput: maxOutput},

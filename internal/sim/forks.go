@@ -56,7 +56,6 @@ type forkProcess struct {
 	agenda
 	world   *world
 	process *process
-	cluster *fdbmodel.Cluster
 }
 
 // startForkers starts the processes that fork, in runs that have some.
@@ -78,14 +77,9 @@ func (w *world) startForkers(ctx context.Context) error {
 	return nil
 }
 
-func (p *forkProcess) restart(ctx context.Context) error {
-	w := p.world
-	p.process = w.newProcess(&p.agenda, func() {})
-	p.agenda = agenda{actor: p, next: w.clock.Now()}
-	return w.insist(ctx, func() (err error) {
-		p.cluster, err = w.openCluster(ctx, p.process)
-		return err
-	})
+func (p *forkProcess) restart(ctx context.Context) (err error) {
+	p.process, err = p.world.startProcess(ctx, &p.agenda, p)
+	return err
 }
 
 // step submits a future, or forks one that is over.
@@ -99,7 +93,7 @@ func (p *forkProcess) step(ctx context.Context, now time.Time) (time.Time, error
 		p.process.dieIn = 1 + w.random.IntN(3)
 	}
 	if len(w.forking.all) < w.options.Forks && !w.healing && w.random.IntN(3) == 0 {
-		ids, err := p.cluster.DrawIDs(1)
+		ids, err := p.process.cluster.DrawIDs(1)
 		if err != nil {
 			return next, err
 		}
@@ -122,14 +116,14 @@ func (p *forkProcess) step(ctx context.Context, now time.Time) (time.Time, error
 // advance submits a future, and forks it once it has failed.
 func (p *forkProcess) advance(ctx context.Context, one *simFork) error {
 	if !one.submitted {
-		_, err := p.cluster.Submit(ctx, []fdbmodel.Submission{{ID: one.id, Spec: layout.Spec{Function: "go:" + fnForked}}})
+		_, err := p.process.cluster.Submit(ctx, []fdbmodel.Submission{{ID: one.id, Spec: layout.Spec{Function: "go:" + fnForked}}})
 		one.submitted = err == nil
 		return err
 	}
 	if one.refused || one.made && p.world.random.IntN(4) > 0 {
 		return nil
 	}
-	row, err := p.cluster.Get(ctx, one.id)
+	row, err := p.process.cluster.Get(ctx, one.id)
 	if errors.Is(err, fdbmodel.ErrNotFound) && p.world.expires {
 		one.refused, err = !one.made, nil
 		return err
@@ -137,7 +131,7 @@ func (p *forkProcess) advance(ctx context.Context, one *simFork) error {
 	if err != nil || !row.State().Terminal() {
 		return err
 	}
-	made, err := forks.Of(p.cluster).Make(ctx, []forks.Request{{Source: one.id, From: one.from(), Name: forkName}})
+	made, err := forks.Of(p.process.cluster).Make(ctx, []forks.Request{{Source: one.id, From: one.from(), Name: forkName}})
 	if err != nil {
 		return err
 	}
@@ -244,7 +238,8 @@ func forkBugs() []plantedBug {
 			write: drop(setKey, "has steps")},
 		{name: "fork without steps", text: "the steps of a fork are not copied", tags: tags, write: drop(setKey, steps.Key)},
 		{name: "fork not listed", text: "a fork is not listed with its source", tags: tags, write: drop(setKey, "fork")},
-		{name: "fork of another value", text: "a fork has another value of a step", tags: tags, write: swapStep},
+		{name: "fork of another value", text: "a fork has another value of a step", tags: tags,
+			write: swapStep()},
 		{name: "forks without conflicts", text: "who forks does not see what others do meanwhile", tags: tags,
 			blind: true},
 		{name: "fork counted twice", text: "a fork is counted twice", tags: tags, write: twice(change, layout.KeyCount)},

@@ -52,15 +52,11 @@ type headProcess struct {
 // startHead starts a head. It knows of batches what the store says.
 func (w *world) startHead(ctx context.Context) error {
 	p := &headProcess{world: w}
-	p.process = w.newProcess(&p.agenda, func() {})
-	var cluster *fdbmodel.Cluster
-	err := w.insist(ctx, func() (err error) {
-		cluster, err = w.openCluster(ctx, p.process)
-		return err
-	})
-	if err != nil {
+	var err error
+	if p.process, err = w.startProcess(ctx, &p.agenda, p); err != nil {
 		return err
 	}
+	cluster := p.process.cluster
 	random := [32]byte{byte(w.random.Uint32()), byte(w.random.Uint32())}
 	p.seam = seam.Head{Now: w.clock.Now, Random: rand.NewChaCha8(random)}
 	p.head = head.New(head.Options{
@@ -70,7 +66,6 @@ func (w *world) startHead(ctx context.Context) error {
 		Dispatcher: head.NewCluster(cluster), BootDelay: time.Second, RequeueInterval: 10 * time.Second,
 		WorkerWait: 5 * time.Second, Seam: &p.seam,
 	})
-	p.agenda = agenda{actor: p, next: w.clock.Now()}
 	w.heads = append(w.heads, p)
 	return nil
 }

@@ -53,7 +53,6 @@ type jobProcess struct {
 	agenda
 	world    *world
 	process  *process
-	cluster  *fdbmodel.Cluster
 	stage    int
 	lease    *joblog.Lease
 	at       int64     // its progress
@@ -85,14 +84,10 @@ func (w *world) dieJobs() {
 	}
 }
 
-func (p *jobProcess) restart(ctx context.Context) error {
-	w := p.world
-	p.process, p.lease, p.observed = w.newProcess(&p.agenda, func() {}), nil, nil
-	p.agenda = agenda{actor: p, next: w.clock.Now()}
-	return w.insist(ctx, func() (err error) {
-		p.cluster, err = w.openCluster(ctx, p.process)
-		return err
-	})
+func (p *jobProcess) restart(ctx context.Context) (err error) {
+	p.lease, p.observed = nil, nil
+	p.process, err = p.world.startProcess(ctx, &p.agenda, p)
+	return err
 }
 
 // step does what a consumer does: it takes the lease, beats, and commits some jobs.
@@ -141,7 +136,7 @@ func (p *jobProcess) work(ctx context.Context, now time.Time) error {
 			p.world.report.JobRetries++
 		}
 	}
-	jobs, err := joblog.Of(p.cluster).Read(ctx, jobLogs[p.stage], p.at+1, jobsTogether)
+	jobs, err := joblog.Of(p.process.cluster).Read(ctx, jobLogs[p.stage], p.at+1, jobsTogether)
 	if err != nil || len(jobs) == 0 {
 		return err
 	}
@@ -182,7 +177,7 @@ func (p *jobProcess) take(ctx context.Context, now time.Time) error {
 	if p.observed != nil && now.Sub(p.since) >= jobDeadAfter {
 		t.Observed = p.observed
 	}
-	lease, present, err := joblog.Of(p.cluster).Take(ctx, stageOf(p.stage), t)
+	lease, present, err := joblog.Of(p.process.cluster).Take(ctx, stageOf(p.stage), t)
 	if err != nil {
 		return err
 	}

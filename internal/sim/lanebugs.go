@@ -30,27 +30,27 @@ func laneBugs() []plantedBug {
 		{name: "overtaken in line", text: "a lane admits the last in line", page: showLastInLine,
 			tags: append(admits(), tagGather)},
 		{name: "retry without a slot", text: "a future that waits for its next attempt gives its slot to another",
-			tags: []string{tagSubmit}, write: stepAside},
+			tags: []string{tagSubmit}, write: alter(layout.RowSpec, func(s *layout.Spec) { s.Aside = s.Aside || !s.Lane.IsZero() })},
 		{name: "turn lost", text: "a lane that waits for its turn is in no queue", tags: admits(),
 			write: drop(stampKey, layout.KeyLaneTurn)},
 		{name: "never due", text: "nobody looks again at a lane that its rate holds back", tags: admits(),
 			write: drop(setKey, layout.KeyLaneDue)},
 		{name: "slot freed twice", text: "the end of a future frees two slots", tags: []string{tagFinish},
-			write: changeLane(func(r *layout.LaneRecord) { r.Open-- })},
+			write: alter(layout.KeyLane, func(r *layout.LaneRecord) { r.Open-- })},
 		{name: "place in line kept", text: "a cancelled future keeps its place in line", tags: []string{tagCancel},
 			write: drop(clearKey, layout.PlaceLine)},
 		{name: "record of the line kept", text: "a cancelled future's record says that it is in line",
 			tags: []string{tagCancel}, write: drop(clearKey, kindInLine)},
 		{name: "line forgotten", text: "a lane does not know that futures are in line", tags: admits(),
-			write: changeLane(func(r *layout.LaneRecord) { r.Lined = false })},
+			write: alter(layout.KeyLane, func(r *layout.LaneRecord) { r.Lined = false })},
 		{name: "rate not used up", text: "an admission uses up no rate", tags: admits(),
-			write: changeLane(func(r *layout.LaneRecord) { r.Spent = 0 })},
+			write: alter(layout.KeyLane, func(r *layout.LaneRecord) { r.Spent = 0 })},
 		{name: "pause of a lane ended", text: "an end in a paused lane has it go on", tags: admits(),
-			get: showLane(func(r *layout.LaneRecord) { r.Paused = false })},
+			get: show(layout.KeyLane, func(r *layout.LaneRecord) { r.Paused = false })},
 		{name: "width exceeded", text: "a lane admits one more than its width", tags: admits(),
-			get: showKind(func(k *layout.LaneKind) { k.Width++ })},
+			get: show(layout.KeyLaneKind, func(k *layout.LaneKind) { k.Width++ })},
 		{name: "total width exceeded", text: "all lanes of a kind admit more than the total width", tags: admits(),
-			get: showKind(func(k *layout.LaneKind) {
+			get: show(layout.KeyLaneKind, func(k *layout.LaneKind) {
 				if k.Total > 0 {
 					k.Total += 3
 				}
@@ -67,58 +67,10 @@ func laneBugs() []plantedBug {
 	return bugs
 }
 
-// stepAside has all futures step aside.
-func stepAside(t *tx, m *mutation) {
-	var s layout.Spec
-	if !m.is(setKey, layout.RowSpec) || layout.Decode(m.key.Raw, m.value, &s) != nil || s.Lane.IsZero() {
-		m.do()
-		return
-	}
-	s.Aside = true
-	t.Tx.Set(m.key.Raw, layout.Encode(&s))
-}
-
 // keepLane leaves out what changes the record of a lane.
 func keepLane(_ *tx, m *mutation) {
 	if !m.is(setKey, layout.KeyLane) && !m.is(clearKey, layout.KeyLane) {
 		m.do()
-	}
-}
-
-// changeLane writes other records of lanes.
-func changeLane(change func(*layout.LaneRecord)) func(*tx, *mutation) {
-	return func(t *tx, m *mutation) {
-		var r layout.LaneRecord
-		if !m.is(setKey, layout.KeyLane) || layout.Decode(m.key.Raw, m.value, &r) != nil {
-			m.do()
-			return
-		}
-		change(&r)
-		t.Tx.Set(m.key.Raw, layout.Encode(&r))
-	}
-}
-
-// showLane shows other records of lanes.
-func showLane(change func(*layout.LaneRecord)) func(*tx, []byte, []byte) []byte {
-	return func(_ *tx, key, value []byte) []byte {
-		var r layout.LaneRecord
-		if value == nil || !isKind(key, layout.KeyLane) || layout.Decode(key, value, &r) != nil {
-			return value
-		}
-		change(&r)
-		return layout.Encode(&r)
-	}
-}
-
-// showKind shows other settings of kinds of lanes.
-func showKind(change func(*layout.LaneKind)) func(*tx, []byte, []byte) []byte {
-	return func(_ *tx, key, value []byte) []byte {
-		var k layout.LaneKind
-		if value == nil || !isKind(key, layout.KeyLaneKind) || layout.Decode(key, value, &k) != nil {
-			return value
-		}
-		change(&k)
-		return layout.Encode(&k)
 	}
 }
 

@@ -29,13 +29,13 @@ func lineageBugs() []plantedBug {
 		{name: "newer result lost", text: "a loss that is reported of an earlier result removes the present one",
 			tags: []string{tagLose}, page: showReported},
 		{name: "rebuild not counted", text: "a rebuild counts as none", tags: []string{tagLose},
-			write: changeAttempts(func(a *layout.Attempts) { a.Rebuilt-- })},
+			write: alter(layout.StateAttempts, func(a *layout.Attempts) { a.Rebuilt-- })},
 		{name: "rebuild charged", text: "a rebuild counts as a failed attempt as well", tags: []string{tagLose},
-			write: changeAttempts(func(a *layout.Attempts) { a.Failed++ })},
+			write: alter(layout.StateAttempts, func(a *layout.Attempts) { a.Failed++ })},
 		{name: "wrong counter reset", text: "a rebuild resets the count of rebuilds", tags: []string{tagLose},
-			write: changeAttempts(func(a *layout.Attempts) { a.Rebuilt = 1 })},
+			write: alter(layout.StateAttempts, func(a *layout.Attempts) { a.Rebuilt = 1 })},
 		{name: "forbidden rebuild", text: "a future that may not run again is rebuilt", tags: []string{tagLose},
-			page: showSpecs(func(s *layout.Spec) { s.AllowReconstruction = true })},
+			page: showAll(layout.RowSpec, func(s *layout.Spec) { s.AllowReconstruction = true })},
 		{name: "rebuilds without conflicts", text: "who reports a loss does not see what changes meanwhile",
 			tags: []string{tagLose}, blind: true},
 		{name: "block without edges", text: "a run that is given back for a lost input is linked to none",
@@ -92,19 +92,6 @@ func showReported(t *tx, items []kv.KeyValue) []kv.KeyValue {
 func decodeStamped(item kv.KeyValue, record layout.Record) bool {
 	_, err := layout.DecodeStamped(item.Key, item.Value, record)
 	return err == nil
-}
-
-// changeAttempts changes what a transaction counts.
-func changeAttempts(change func(*layout.Attempts)) func(*tx, *mutation) {
-	return func(t *tx, m *mutation) {
-		var attempts layout.Attempts
-		if !m.is(setKey, layout.StateAttempts) || layout.Decode(m.key.Raw, m.value, &attempts) != nil {
-			m.do()
-			return
-		}
-		change(&attempts)
-		t.Tx.Set(m.key.Raw, layout.Encode(&attempts))
-	}
 }
 
 // forgetBlock leaves out the mark of a future that is blocked again.

@@ -43,6 +43,13 @@ func (w *world) newProcess(s *agenda, onDeath func()) *process {
 	}
 }
 
+// startProcess starts a process that does what an actor does from now on, with a handle on the cluster.
+func (w *world) startProcess(ctx context.Context, s *agenda, by actor) (*process, error) {
+	p := w.newProcess(s, func() {})
+	*s = agenda{actor: by, next: w.clock.Now()}
+	return p, w.insist(ctx, func() error { return w.openCluster(ctx, p) })
+}
+
 // Begin implements kv.Database.
 func (p *process) Begin(o kv.Options) kv.Tx {
 	t := &tx{Tx: p.Database.Begin(o), process: p, tag: o.Tag, began: p.world.clock.Now()}

@@ -33,7 +33,6 @@ type hookProcess struct {
 	agenda
 	world   *world
 	process *process
-	cluster *fdbmodel.Cluster
 }
 
 // startHooks starts the processes that complete promises, in runs that have some.
@@ -55,14 +54,9 @@ func (w *world) startHooks(ctx context.Context) error {
 	return nil
 }
 
-func (p *hookProcess) restart(ctx context.Context) error {
-	w := p.world
-	p.process = w.newProcess(&p.agenda, func() {})
-	p.agenda = agenda{actor: p, next: w.clock.Now()}
-	return w.insist(ctx, func() (err error) {
-		p.cluster, err = w.openCluster(ctx, p.process)
-		return err
-	})
+func (p *hookProcess) restart(ctx context.Context) (err error) {
+	p.process, err = p.world.startProcess(ctx, &p.agenda, p)
+	return err
 }
 
 // step makes a promise, or does something with one.
@@ -80,7 +74,7 @@ func (p *hookProcess) step(ctx context.Context, now time.Time) (time.Time, error
 			p.process.stopIn = 1 + w.random.IntN(3)
 		}
 	}
-	all := promises.Of(p.cluster)
+	all := promises.Of(p.process.cluster)
 	if len(w.promises) < w.options.Promises && !w.healing && w.random.IntN(3) == 0 {
 		return next, p.add(ctx, all, now)
 	}
@@ -104,7 +98,7 @@ func (p *hookProcess) step(ctx context.Context, now time.Time) (time.Time, error
 
 func (p *hookProcess) add(ctx context.Context, all *promises.Promises, now time.Time) error {
 	w := p.world
-	ids, err := p.cluster.DrawIDs(1)
+	ids, err := p.process.cluster.DrawIDs(1)
 	if err != nil {
 		return err
 	}
@@ -137,7 +131,7 @@ func (p *hookProcess) meddle(ctx context.Context, all *promises.Promises, one *s
 	value := []string{"yes", "yes", "no", string(bytes.Repeat([]byte("large"), 2000))}[w.random.IntN(4)]
 	switch n := w.random.IntN(16); {
 	case n == 0:
-		outcome, _, err := p.cluster.Cancel(ctx, id, "no more")
+		outcome, _, err := p.process.cluster.Cancel(ctx, id, "no more")
 		if err == nil && outcome == fdbmodel.Applied {
 			one.ended(w, "cancelled")
 		}

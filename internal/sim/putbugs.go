@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -11,7 +10,7 @@ func putBugs() []plantedBug {
 		{name: "puts without conflicts", text: "a put does not see that the holder of its value goes", tags: []string{tagPut},
 			blind: true},
 		{name: "lost value computed", text: "a value that was put and lost is made by a run", tags: []string{tagLose},
-			page: showSpecs(func(s *layout.Spec) {
+			page: showAll(layout.RowSpec, func(s *layout.Spec) {
 				if s.IsPut() {
 					s.AllowReconstruction = true
 				}
@@ -38,24 +37,10 @@ func placeBugs() []plantedBug {
 			tags: []string{tagClone}, blind: true},
 		{name: "handed over to nobody", text: "who is to take over an object says that it did", deaf: true},
 		{name: "near forgotten", text: "a future that must be near an object may run anywhere",
-			tags: []string{tagResolve, tagRead}, page: showSpecs(forgetNear)},
+			tags: []string{tagResolve, tagRead}, page: showAll(layout.RowSpec, forgetNear)},
 		{name: "bound to the dead", text: "what waits for a dead worker alone goes on waiting", tags: []string{tagReap},
 			page: hide(layout.PlaceAssigned)},
 	}
 }
 
 func forgetNear(s *layout.Spec) { s.Near, s.MustBeNear = layout.ID{}, false }
-
-// showSpecs shows futures with other specs.
-func showSpecs(change func(*layout.Spec)) func(*tx, []kv.KeyValue) []kv.KeyValue {
-	return func(_ *tx, items []kv.KeyValue) []kv.KeyValue {
-		for i, item := range items {
-			var spec layout.Spec
-			if isKind(item.Key, layout.RowSpec) && layout.Decode(item.Key, item.Value, &spec) == nil {
-				change(&spec)
-				items[i].Value = layout.Encode(&spec)
-			}
-		}
-		return items
-	}
-}

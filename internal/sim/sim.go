@@ -380,8 +380,8 @@ func (w *world) startOthers(ctx context.Context) error {
 	return nil
 }
 
-// openCluster is one process's handle on the cluster.
-func (w *world) openCluster(ctx context.Context, p *process) (*fdbmodel.Cluster, error) {
+// openCluster opens a process's handle on the cluster.
+func (w *world) openCluster(ctx context.Context, p *process) error {
 	seed := make([]byte, 32)
 	for i := range seed {
 		seed[i] = byte(w.random.Uint32())
@@ -400,15 +400,16 @@ func (w *world) openCluster(ctx context.Context, p *process) (*fdbmodel.Cluster,
 	if p.cluster = c; err == nil {
 		results.Of(c).OfferReader(p)
 	}
-	return c, err
+	return err
 }
 
 // openReader opens the cluster for the checkers.
-func (w *world) openReader(ctx context.Context) (err error) {
+func (w *world) openReader(ctx context.Context) error {
 	defer w.calm()()
 	p := w.newProcess(&agenda{}, func() {})
 	p.checks = true
-	w.reader, err = w.openCluster(ctx, p)
+	err := w.openCluster(ctx, p)
+	w.reader = p.cluster
 	return err
 }
 

@@ -134,8 +134,9 @@ func stepBugs() []plantedBug {
 		{name: "steps read too early", text: "a later attempt does not see the last step", tags: []string{tagRead},
 			page: hideLastStep},
 		{name: "step number taken twice", text: "a later attempt counts its steps from the first one",
-			tags: []string{tagRead}, page: renumber},
-		{name: "step mistaken", text: "the value of a step is another one", tags: []string{tagStep}, write: swapStep},
+			tags: []string{tagRead}, page: showAll(steps.Key, func(r *steps.Record) { r.Number = 0 })},
+		{name: "step mistaken", text: "the value of a step is another one", tags: []string{tagStep},
+			write: swapStep()},
 	}
 }
 
@@ -158,25 +159,7 @@ func hideLastStep(_ *tx, items []kv.KeyValue) []kv.KeyValue {
 	return items
 }
 
-// renumber has all steps that are read be the first one.
-func renumber(_ *tx, items []kv.KeyValue) []kv.KeyValue {
-	for i, item := range items {
-		var r steps.Record
-		if isKind(item.Key, steps.Key) && layout.Decode(item.Key, item.Value, &r) == nil {
-			r.Number = 0
-			items[i].Value = layout.Encode(&r)
-		}
-	}
-	return items
-}
-
 // swapStep records another value.
-func swapStep(t *tx, m *mutation) {
-	var r steps.Record
-	if !m.is(setKey, steps.Key) || layout.Decode(m.key.Raw, m.value, &r) != nil {
-		m.do()
-		return
-	}
-	r.Value = []byte("another")
-	t.Tx.Set(m.key.Raw, layout.Encode(&r))
+func swapStep() func(*tx, *mutation) {
+	return alter(steps.Key, func(r *steps.Record) { r.Value = []byte("another") })
 }

@@ -164,7 +164,12 @@ func timeBugs() []plantedBug {
 			write: drop(setKey, schedule.KeyTime)},
 		{name: "limit forgotten", text: "nobody is led to what must not wait for ever", tags: []string{tagSchedule},
 			write: drop(setKey, layout.KeyLimit)},
-		{name: "snooze counts", text: "who asks to be run again has failed", tags: []string{tagFinish}, write: countSnooze},
+		{name: "snooze counts", text: "who asks to be run again has failed", tags: []string{tagFinish},
+			write: alter(layout.StateAttempts, func(a *layout.Attempts) {
+				if a.Snoozed > 0 {
+					a.Failed++
+				}
+			})},
 	}
 }
 
@@ -188,15 +193,4 @@ func showFormerState(t *tx, key, value []byte) []byte {
 		}
 	}
 	return value
-}
-
-func countSnooze(t *tx, m *mutation) {
-	var attempts layout.Attempts
-	if !m.is(setKey, layout.StateAttempts) || layout.Decode(m.key.Raw, m.value, &attempts) != nil ||
-		attempts.Snoozed == 0 {
-		m.do()
-		return
-	}
-	attempts.Failed++
-	t.Tx.Set(m.key.Raw, layout.Encode(&attempts))
 }

@@ -104,20 +104,15 @@ func (w *world) startClient(ctx context.Context) error {
 	if old := w.client; old != nil {
 		c.requests, c.byID = old.requests, old.byID
 	}
-	c.process = w.newProcess(&c.agenda, func() {})
-	err := w.insist(ctx, func() error {
-		var err error
-		c.cluster, err = w.openCluster(ctx, c.process)
-		return err
-	})
-	if err != nil {
+	var err error
+	if c.process, err = w.startProcess(ctx, &c.agenda, c); err != nil {
 		return err
 	}
+	c.cluster = c.process.cluster
 	if c.session, err = c.cluster.DrawSessionID(); err != nil {
 		return err
 	}
 	c.mailbox = mailbox.Open(c.cluster, c.session)
-	c.agenda = agenda{actor: c, next: w.clock.Now()}
 	w.client = c
 	return nil
 }
