@@ -210,10 +210,7 @@ func TestASnoozedAttemptRunsAgain(t *testing.T) {
 // again still stops: it runs for the second order.
 func TestACancelIsOfItsOrderAfterARestart(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	made, called, release := deaf(t, o)
 	r := start(t, made, n)
 	m := goOrder("deaf", "a")
@@ -228,9 +225,7 @@ func TestACancelIsOfItsOrderAfterARestart(t *testing.T) {
 	require.Error(t, <-r.done)
 	close(r.done)
 
-	n = newMemory()
-	h = newHead(t, n, headID)
-	o.Network = n
+	n, h = newNetwork(t, &o)
 	made, _, release = deaf(t, o)
 	close(release)
 	r = start(t, made, n)
@@ -290,10 +285,7 @@ func TestACancelOfWhatHasNotBegunIsOfItsOrder(t *testing.T) {
 // it has the end for the new one.
 func TestAChunkIsKeptUntilTheNewOneHasItsEnds(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	w, runs := counted(t, n, o, func() {})
 	m := goOrder("count", "a")
 	h.keepsAll(m)

@@ -374,9 +374,7 @@ func TestFunctionsThatAreNotInstalled(t *testing.T) {
 		"both":    {url: two + "/manifest.json", cid: "x", private: true},
 		"many":    {url: url + "/manifest.json", cid: "x", private: true},
 	} {
-		n := newMemory()
-		h := newHead(t, n, headID)
-		o := options(n)
+		n, h, o := withHead(t)
 		o.Modules, o.PrivateSources, o.Logger = slugRunner{}, c.private, logTo(refused)
 		o.CheckModule = func(context.Context, string, []byte) error { return c.check }
 		switch what {

@@ -17,9 +17,7 @@ func BenchmarkItems(b *testing.B) {
 }
 
 func runItems(b *testing.B, state string) {
-	n := newMemory()
-	h := newHead(b, n, headID)
-	o := options(n)
+	n, h, o := withHead(b)
 	o.State = state
 	w, err := New(o)
 	require.NoError(b, err)

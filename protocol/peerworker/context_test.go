@@ -19,9 +19,7 @@ func TestWhatFunctionsAreTold(t *testing.T) {
 	for name, state := range map[string]bool{"memory": false, "directory": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newMemory()
-			h := newHead(t, n, headID)
-			o := options(n)
+			n, h, o := withHead(t)
 			if state {
 				o.State = t.TempDir()
 			}

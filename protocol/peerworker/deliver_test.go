@@ -30,9 +30,7 @@ func (n narrowNetwork) Call(ctx context.Context, peer string, message []byte) ([
 // network does not carry as many as usual in one message.
 func TestOutcomesThatAreTooLargeTogether(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	n, h, o := withHead(t)
 	o.Network = narrowNetwork{n, 100 << 10}
 	w, err := New(o)
 	require.NoError(t, err)

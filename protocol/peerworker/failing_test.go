@@ -28,6 +28,7 @@ type fullStore struct {
 	all bool // others fail as well
 	// stalled has commits of the journal wait until it is closed.
 	stalled atomic.Pointer[chan struct{}]
+	log     stacktest.Buffer
 }
 
 // stall has commits of the journal wait until the returned function is called.
@@ -71,25 +72,23 @@ func (s *fullStore) fill(kind error) {
 }
 
 // onFullStore are options with a directory whose store may be full.
-func onFullStore(t *testing.T, n *memory, log *stacktest.Buffer) (Options, *fullStore) {
-	o, store := options(n), &fullStore{}
-	o.State, o.Logger = t.TempDir(), slog.New(slog.NewTextHandler(log, nil))
+func onFullStore(t *testing.T) (*memory, *fakeHead, Options, *fullStore) {
+	n, h, o := withState(t)
+	store := &fullStore{}
+	o.Logger = slog.New(slog.NewTextHandler(&store.log, nil))
 	o.Seam = &seam.PeerWorker{Open: func(ctx context.Context) (kv.Database, error) {
 		db, err := kvopen.Open(ctx, "embedded:"+o.State, kvopen.Options{Exclusive: true})
 		store.Database = db
 		return store, err
 	}}
-	return o, store
+	return n, h, o, store
 }
 
 // TestAFullDiskLosesNoResult has the disk be full when outcomes are written: heads get them, the
 // worker takes no orders, says so once, and goes on once there is room.
 func TestAFullDiskLosesNoResult(t *testing.T) {
 	t.Parallel()
-	var log stacktest.Buffer
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o, store := onFullStore(t, n, &log)
+	n, h, o, store := onFullStore(t)
 	w, called, release := holding(t, o)
 	r := start(t, w, n)
 	m := goOrder("held", "a", "b")
@@ -108,18 +107,15 @@ func TestAFullDiskLosesNoResult(t *testing.T) {
 	require.Eventually(t, func() bool { return h.order(later).Code == protocol.CodeAccepted }, testTime, lookAgain/10)
 	require.Equal(t, "cc", string(h.all(later.ChunkID, 1)[0].Value))
 	r.idle()
-	require.Equal(t, 1, strings.Count(log.String(), "the journal can't be written"), log.String())
-	require.Equal(t, 1, strings.Count(log.String(), "the journal can be written again"), log.String())
+	require.Equal(t, 1, strings.Count(store.log.String(), "the journal can't be written"), store.log.String())
+	require.Equal(t, 1, strings.Count(store.log.String(), "the journal can be written again"), store.log.String())
 }
 
 // TestAFailedStoreLosesNoResult has the store fail for good: the worker ends, after it has sent
 // what it has.
 func TestAFailedStoreLosesNoResult(t *testing.T) {
 	t.Parallel()
-	var log stacktest.Buffer
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o, store := onFullStore(t, n, &log)
+	n, h, o, store := onFullStore(t)
 	w, called, release := holding(t, o)
 	r := start(t, w, n)
 	m := goOrder("held", "a", "b")
@@ -136,10 +132,7 @@ func TestAFailedStoreLosesNoResult(t *testing.T) {
 // TestAFailedStoreGivesBackWhatRuns has all of the store fail while functions run.
 func TestAFailedStoreGivesBackWhatRuns(t *testing.T) {
 	t.Parallel()
-	var log stacktest.Buffer
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o, store := onFullStore(t, n, &log)
+	n, h, o, store := onFullStore(t)
 	store.all = true
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)
@@ -152,17 +145,14 @@ func TestAFailedStoreGivesBackWhatRuns(t *testing.T) {
 	close(r.done)
 	last := h.goodbyes[len(h.goodbyes)-1]
 	require.Equal(t, []protocol.Returned{{ChunkID: m.ChunkID, Indexes: []int{0}}}, last.Returned)
-	require.NotContains(t, log.String(), "results that the head has not taken")
+	require.NotContains(t, store.log.String(), "results that the head has not taken")
 }
 
 // TestAnOrderThatCantBeWrittenIsRefused has the disk be full when an order is written: nothing is
 // left of it, and the head may send it again.
 func TestAnOrderThatCantBeWrittenIsRefused(t *testing.T) {
 	t.Parallel()
-	var log stacktest.Buffer
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o, store := onFullStore(t, n, &log)
+	n, h, o, store := onFullStore(t)
 	w, _, _ := holding(t, o)
 	r := start(t, w, n)
 	store.fill(kv.ErrReadOnly)
@@ -179,10 +169,7 @@ func TestAnOrderThatCantBeWrittenIsRefused(t *testing.T) {
 // TestACancelDoesNotWaitForTheJournal has a write of the journal last while a head cancels what runs.
 func TestACancelDoesNotWaitForTheJournal(t *testing.T) {
 	t.Parallel()
-	var log stacktest.Buffer
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o, store := onFullStore(t, n, &log)
+	n, h, o, store := onFullStore(t)
 	w, called, _ := holding(t, o)
 	ended := make(chan struct{})
 	require.NoError(t, w.Register("heeds", func(ctx context.Context, _ []byte) ([]byte, error) {
@@ -209,10 +196,7 @@ func TestACancelDoesNotWaitForTheJournal(t *testing.T) {
 // TestWhatIsWantedBackOfAnOrderThatIsBeingWritten is given back once it is.
 func TestWhatIsWantedBackOfAnOrderThatIsBeingWritten(t *testing.T) {
 	t.Parallel()
-	var log stacktest.Buffer
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o, store := onFullStore(t, n, &log)
+	n, h, o, store := onFullStore(t)
 	o.Slots = 1
 	w, called, release := holding(t, o)
 	r := start(t, w, n)

@@ -43,9 +43,7 @@ func TestItemsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	for _, state := range []string{"memory", "on disk"} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
-			n := newMemory()
-			h := newHead(t, n, headID)
-			o := options(n)
+			n, h, o := withHead(t)
 			o.Slots = 1
 			if state == "on disk" {
 				o.State = t.TempDir()

@@ -33,9 +33,7 @@ func runFor(t testing.TB, n *memory, change func(*Options)) (*running, *fakeHead
 // each of its items has for itself.
 func TestWhatItemsShareCountsForEach(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	_, h, o := withHead(t)
 	o.Modules, o.MaxBytes = echoRunner{}, 4<<20
 	w := run(t, o)
 	text := strings.Repeat("x", 30_000)
@@ -105,9 +103,7 @@ func TestNoHeadWaitsForWhatAnotherSends(t *testing.T) {
 // TestModulesThatChunksUseAreBounded has a head order more modules than are kept.
 func TestModulesThatChunksUseAreBounded(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	_, h, o := withHead(t)
 	o.Slots, o.ModuleCache = 100, 2000
 	held := make(chan struct{})
 	o.Modules = heldRunner{held}

@@ -176,10 +176,7 @@ func TestARefusedOrderTakesNothingOver(t *testing.T) {
 // the order, it has the item in the earlier one.
 func TestAChunkStaysUntilItsItemsAreInAnother(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	w, called, release := holding(t, o)
 	r := start(t, w, n)
 	m := goOrder("held", "a")
@@ -235,9 +232,7 @@ func TestAnOrderWaitsForItsModuleAfterACancel(t *testing.T) {
 // TestWhatTheJournalKeepsOfAnOrderCounts orders what is long in other fields than arguments.
 func TestWhatTheJournalKeepsOfAnOrderCounts(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	_, h, o := withHead(t)
 	o.State, o.MaxBytes = t.TempDir(), 200<<10
 	w := run(t, o)
 	long := func(n int) *protocol.WorkOrderBatch {
@@ -294,10 +289,7 @@ func TestSmallResultsDontWaitForLargeOnes(t *testing.T) {
 // restart would find.
 func TestAnItemThatEndsTwiceAtOnceHasItsFirstEnd(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	w, called, release := holding(t, o)
 	r := start(t, w, n)
 	m := goOrder("held", "a")

@@ -46,9 +46,7 @@ func TestLimitsOfRequests(t *testing.T) {
 
 func requireLimits(t *testing.T, state string) {
 	const slots, chunks, items = 8, 3, 100
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	n, h, o := withHead(t)
 	o.Slots, o.State = slots, state
 	w, err := New(o)
 	require.NoError(t, err)

@@ -325,6 +325,27 @@ func options(n *memory) Options {
 	}
 }
 
+// withHead returns a network with a head, and the options of a worker for it.
+func withHead(t testing.TB) (*memory, *fakeHead, Options) {
+	var o Options
+	n, h := newNetwork(t, &o)
+	return n, h, options(n)
+}
+
+// withState is withHead of a worker that has a directory.
+func withState(t testing.TB) (*memory, *fakeHead, Options) {
+	n, h, o := withHead(t)
+	o.State = t.TempDir()
+	return n, h, o
+}
+
+// newNetwork gives options another network, with another head.
+func newNetwork(t testing.TB, o *Options) (*memory, *fakeHead) {
+	n := newMemory()
+	o.Network = n
+	return n, newHead(t, n, headID)
+}
+
 // run runs a worker with some functions until the test ends.
 func run(t testing.TB, o Options) *running {
 	w, err := New(o)

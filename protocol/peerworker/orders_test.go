@@ -59,9 +59,7 @@ func cidOf(t testing.TB, code []byte) string {
 
 func TestModulesAreFetchedOnce(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	_, h, o := withHead(t)
 	o.Modules = echoRunner{}
 	w := run(t, o)
 	code := []byte("\x00asm some module")
@@ -92,9 +90,7 @@ func TestModulesAreFetchedOnce(t *testing.T) {
 
 func TestAnItemWhoseModuleCantBeFetchedIsGivenBack(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	_, h, o := withHead(t)
 	o.Modules = echoRunner{}
 	w := run(t, o)
 	order := moduleOrder(cidOf(t, []byte("nowhere")), []string{"a"})
@@ -107,9 +103,7 @@ func TestAnItemWhoseModuleCantBeFetchedIsGivenBack(t *testing.T) {
 
 func TestModulesThatWereNotUsedForLongAreRemoved(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	_, h, o := withHead(t)
 	o.Modules, o.ModuleCache = echoRunner{}, 2500
 	w := run(t, o)
 	var cids []string
@@ -175,9 +169,7 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 
 func TestABusyWorkerTakesNoMore(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	_, h, o := withHead(t)
 	o.MaxChunks, o.MaxItems = 2, 3
 	w := run(t, o)
 	w.awaitHead()

@@ -18,9 +18,7 @@ import (
 // again starts a worker on what another one may have left, with a head that takes everything.
 func again(t *testing.T, o Options, functions map[string]workers.Function) (*running, *fakeHead) {
 	t.Helper()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o.Network = n
+	n, h := newNetwork(t, &o)
 	w, err := New(o)
 	require.NoError(t, err)
 	for name, fn := range functions {
@@ -99,10 +97,7 @@ func TestResultsOfAnySizeAreRemembered(t *testing.T) {
 // TestWhatAHeadHasDoesNotRunAgain has a worker die once its head has most of a chunk.
 func TestWhatAHeadHasDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)
 	const items = discardItems + 100
@@ -123,9 +118,7 @@ func TestWhatAHeadHasDoesNotRunAgain(t *testing.T) {
 	}, testTime, time.Millisecond)
 	r.crash()
 
-	n = newMemory()
-	h = newHead(t, n, headID)
-	o.Network = n
+	n, h = newNetwork(t, &o)
 	w, _, release := holding(t, o)
 	close(release)
 	r = start(t, w, n)
@@ -138,10 +131,7 @@ func TestWhatAHeadHasDoesNotRunAgain(t *testing.T) {
 // ordered again, and its result was acknowledged there.
 func TestWhatALaterChunkHadDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)
 	m := goOrder("held", "a", "b")
@@ -156,9 +146,7 @@ func TestWhatALaterChunkHadDoesNotRunAgain(t *testing.T) {
 	<-c.gone
 	r.crash()
 
-	n = newMemory()
-	h = newHead(t, n, headID)
-	o.Network = n
+	n, h = newNetwork(t, &o)
 	w, called, release := holding(t, o)
 	close(release)
 	r = start(t, w, n)
@@ -172,19 +160,14 @@ func TestWhatALaterChunkHadDoesNotRunAgain(t *testing.T) {
 // then does not want the chunk: nothing of it runs.
 func TestARecalledChunkWaitsForItsHead(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)
 	require.Equal(t, protocol.CodeAccepted, h.order(goOrder("held", "a")).Code)
 	<-called
 	r.crash()
 
-	n = newMemory()
-	h = newHead(t, n, headID)
-	o.Network = n
+	n, h = newNetwork(t, &o)
 	h.told = func(*protocol.WorkOrderProgress) *protocol.Ack {
 		if len(h.hellos) == 1 {
 			return &protocol.Ack{Code: protocol.CodeNotAuthorized}
@@ -201,10 +184,7 @@ func TestARecalledChunkWaitsForItsHead(t *testing.T) {
 // TestACancelIsRemembered has a worker die while an item that was cancelled still runs.
 func TestACancelIsRemembered(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	made, called, release := deaf(t, o)
 	r := start(t, made, n)
 	m := goOrder("deaf", "a")
@@ -253,10 +233,7 @@ func TestAnOrderWhoseModuleHadNotComeIsRemembered(t *testing.T) {
 // TestItemsThatCantRunAfterARestartAreGivenBack has the next worker lack their function.
 func TestItemsThatCantRunAfterARestartAreGivenBack(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)
 	m := goOrder("held", "a")
@@ -275,10 +252,7 @@ func TestItemsThatCantRunAfterARestartAreGivenBack(t *testing.T) {
 // has overwritten.
 func TestWhatACrashCutOffCounts(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)
 	whole, half := goOrder("held", "a"), goOrder("held", "b")

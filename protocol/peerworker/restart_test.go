@@ -60,9 +60,7 @@ func TestAWorkerWithAStateRemembersAcrossItsDeath(t *testing.T) {
 	first := <-called
 	r.crash()
 
-	n = newMemory()
-	h = newHead(t, n, headID)
-	o.Network = n
+	n, h = newNetwork(t, &o)
 	w, called, release := holding(t, o)
 	r = start(t, w, n)
 	h.await("a hello", func() bool { return len(h.hellos) == 1 })
@@ -80,9 +78,7 @@ func TestAWorkerWithAStateRemembersAcrossItsDeath(t *testing.T) {
 func TestAWorkerForgetsWhatItsHeadDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	n, h, o := withHead(t)
 	o.State = dir
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)
@@ -130,9 +126,7 @@ func TestAStoreIsUsedByOneWorkerAtATime(t *testing.T) {
 
 func TestAWorkerThatStopsGivesBackWhatHasNotBegun(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	n, h, o := withHead(t)
 	o.Slots = 1
 	w, called, release := holding(t, o)
 	r := start(t, w, n)
@@ -167,9 +161,7 @@ func TestAWorkerThatStopsGivesBackWhatHasNotBegun(t *testing.T) {
 
 func TestWhatDoesNotEndInTimeIsGivenBack(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	n, h, o := withHead(t)
 	o.DrainTimeout = 50 * time.Millisecond
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)

@@ -33,9 +33,7 @@ func stopped(m *protocol.WorkOrderBatch, unwanted ...int) func(*protocol.WorkOrd
 func TestWhatAHeadNoLongerWantsDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	for _, unwanted := range [][]int{nil, {0, 2, 99}} {
-		n := newMemory()
-		h := newHead(t, n, headID)
-		o := options(n)
+		n, h, o := withHead(t)
 		o.State, o.Slots = t.TempDir(), 1
 		w, called, _ := holding(t, o)
 		r := start(t, w, n)
@@ -97,9 +95,7 @@ func TestErrorsThatAreNoText(t *testing.T) {
 // TestWhatAHeadNoLongerWantsIsStopped has a head that was started again hear of a chunk whose items are over.
 func TestWhatAHeadNoLongerWantsIsStopped(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
+	n, h, o := withHead(t)
 	w, called, _ := holding(t, o)
 	r := start(t, w, n)
 	gone, some := goOrder("held", "a"), goOrder("held", "b", "c")

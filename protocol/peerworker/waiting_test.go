@@ -68,10 +68,7 @@ func TestWhatRunsIsNotGivenBack(t *testing.T) {
 // the function has stopped.
 func TestACancelWithoutAReasonIsRemembered(t *testing.T) {
 	t.Parallel()
-	n := newMemory()
-	h := newHead(t, n, headID)
-	o := options(n)
-	o.State = t.TempDir()
+	n, h, o := withState(t)
 	made, called, release := deaf(t, o)
 	r := start(t, made, n)
 	m := goOrder("deaf", "a")
