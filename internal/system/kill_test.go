@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
@@ -38,46 +37,37 @@ func shout(ctx context.Context, args []byte) ([]byte, error) {
 
 // killedMain is a process that submits and runs futures until it is killed, and
 // prints the id of each once it is acknowledged.
-func killedMain(dir string) int {
-	ctx := context.Background()
-	err := func() error {
-		db, err := kvopen.Open(ctx, "embedded:"+dir, kvopen.Options{})
+func killedMain(ctx context.Context, dir string) error {
+	client, err := openPlant(ctx, "embedded:"+dir)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		w, err := workers.New(client, workers.Options{Slots: 4})
+		if err == nil {
+			err = w.Register("shout", shout)
+		}
 		if err != nil {
 			return err
 		}
-		client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
+		go func() { _ = w.Run(ctx) }()
+	}
+	for {
+		tasks := make([]futures.Task, 1+rand.IntN(5))
+		for i := range tasks {
+			tasks[i] = futures.Task{Function: "go:shout", Args: fmt.Appendf(nil, "text %d", rand.Uint64())}
+			if rand.IntN(20) == 0 {
+				tasks[i].Args = append(tasks[i].Args, bytes.Repeat([]byte("x"), rand.IntN(200_000))...)
+			}
+		}
+		submitted, err := client.SubmitMany(ctx, tasks)
 		if err != nil {
 			return err
 		}
-		for range 2 {
-			w, err := workers.New(client, workers.Options{Slots: 4})
-			if err == nil {
-				err = w.Register("shout", shout)
-			}
-			if err != nil {
-				return err
-			}
-			go func() { _ = w.Run(ctx) }()
+		for _, f := range submitted {
+			fmt.Println(f.ID())
 		}
-		for {
-			tasks := make([]futures.Task, 1+rand.IntN(5))
-			for i := range tasks {
-				tasks[i] = futures.Task{Function: "go:shout", Args: fmt.Appendf(nil, "text %d", rand.Uint64())}
-				if rand.IntN(20) == 0 {
-					tasks[i].Args = append(tasks[i].Args, bytes.Repeat([]byte("x"), rand.IntN(200_000))...)
-				}
-			}
-			submitted, err := client.SubmitMany(ctx, tasks)
-			if err != nil {
-				return err
-			}
-			for _, f := range submitted {
-				fmt.Println(f.ID())
-			}
-		}
-	}()
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	}
 }
 
 // killOne starts such a process and kills it once it has acknowledged a number

@@ -69,56 +69,47 @@ func readMarks(t *testing.T, path string) (marks []mark) {
 }
 
 // lanesMain is a worker process, until it is killed.
-func lanesMain(store string) int {
-	ctx := context.Background()
-	err := func() error {
-		db, err := kvopen.Open(ctx, store, kvopen.Options{})
-		if err != nil {
-			return err
+func lanesMain(ctx context.Context, store string) error {
+	client, err := openPlant(ctx, store)
+	if err != nil {
+		return err
+	}
+	file, err := openMarks(os.Getenv(lanesMarksVariable))
+	if err != nil {
+		return err
+	}
+	w, err := workers.New(client, workers.Options{Slots: 8, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	err = w.Register("mark", func(ctx context.Context, args []byte) ([]byte, error) {
+		m := mark{what: markBegin, process: os.Getpid()}
+		if _, err := fmt.Sscan(string(args), &m.lane, &m.future); err != nil {
+			return nil, err
 		}
-		client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
-		if err != nil {
-			return err
+		if err := appendMark(file, m); err != nil {
+			return nil, err
 		}
-		file, err := openMarks(os.Getenv(lanesMarksVariable))
-		if err != nil {
-			return err
+		timer := time.NewTimer(time.Duration(rand.IntN(4000)) * time.Microsecond)
+		defer timer.Stop()
+		<-timer.C
+		m.what = markEnd
+		if err := appendMark(file, m); err != nil {
+			return nil, err
 		}
-		w, err := workers.New(client, workers.Options{Slots: 8, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			return err
+		if rand.IntN(10) == 0 {
+			return nil, errors.New("every tenth run fails")
 		}
-		err = w.Register("mark", func(ctx context.Context, args []byte) ([]byte, error) {
-			m := mark{what: markBegin, process: os.Getpid()}
-			if _, err := fmt.Sscan(string(args), &m.lane, &m.future); err != nil {
-				return nil, err
-			}
-			if err := appendMark(file, m); err != nil {
-				return nil, err
-			}
-			timer := time.NewTimer(time.Duration(rand.IntN(4000)) * time.Microsecond)
-			defer timer.Stop()
-			<-timer.C
-			m.what = markEnd
-			if err := appendMark(file, m); err != nil {
-				return nil, err
-			}
-			if rand.IntN(10) == 0 {
-				return nil, errors.New("every tenth run fails")
-			}
-			return nil, nil
-		})
-		if err != nil {
-			return err
-		}
-		go func() {
-			<-w.Ready()
-			fmt.Println("ready")
-		}()
-		return w.Run(ctx)
+		return nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-w.Ready()
+		fmt.Println("ready")
 	}()
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	return w.Run(ctx)
 }
 
 // laneWorker is a worker process of the test.

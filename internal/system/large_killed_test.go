@@ -19,7 +19,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol/p2p"
-	"github.com/futura-run/futura/protocol/peerhead"
 )
 
 // killedNetwork is a host whose process is killed once it has taken a number of bytes.
@@ -48,42 +47,31 @@ func (w writerOf) Write(b []byte) (int, error) { return w(b) }
 
 // killedHeadMain is the process of a head that is killed while it takes a large result, or
 // of the next one, which says the hash of the result, and how many bytes came.
-func killedHeadMain(store string) int {
-	ctx := context.Background()
-	err := func() error {
-		takes, err := strconv.ParseInt(os.Getenv(largeTakesVariable), 10, 64)
-		if err != nil {
-			return err
-		}
-		client, host, key, err := openHead(ctx, store, os.Getenv(largeKeyVariable), os.Getenv(largeListenVariable))
-		if err != nil {
-			return err
-		}
-		network := &killedNetwork{Host: host, takes: takes}
-		peers, err := peerhead.New(peerhead.Options{Cluster: client.Cluster(), Network: network, Key: key})
-		if err != nil {
-			return err
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- peers.Run(ctx) }()
-		peers.Serve(host)
-		if err := host.Start(); err != nil {
-			return err
-		}
-		fmt.Println(host.Addrs()[0])
-		id, err := largeFuture(ctx, client.Cluster())
-		if err != nil {
-			return err
-		}
-		sum, err := largeSum(ctx, client.Future(id))
-		if err != nil {
-			return err
-		}
-		fmt.Printf("%x %d\n", sum, network.came)
-		return <-ended
-	}()
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+func killedHeadMain(ctx context.Context, store, after string) error {
+	takes, err := strconv.ParseInt(after, 10, 64)
+	if err != nil {
+		return err
+	}
+	client, host, key, err := openHead(ctx, store, os.Getenv(largeKeyVariable), os.Getenv(largeListenVariable))
+	if err != nil {
+		return err
+	}
+	network := &killedNetwork{Host: host, takes: takes}
+	ended, err := startHead(ctx, client, network, host, key)
+	if err != nil {
+		return err
+	}
+	fmt.Println(host.Addrs()[0])
+	id, err := largeFuture(ctx, client.Cluster())
+	if err != nil {
+		return err
+	}
+	sum, err := largeSum(ctx, client.Future(id))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%x %d\n", sum, network.came)
+	return <-ended
 }
 
 // largeFuture submits the future, unless an earlier process has, and waits until it is over.

@@ -18,12 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol/p2p"
-	"github.com/futura-run/futura/protocol/peerhead"
 	"github.com/futura-run/futura/protocol/peerworker"
 	"github.com/futura-run/futura/workers"
 )
@@ -77,65 +75,53 @@ func heapPeak() func() int64 {
 
 // largeHeadMain is the process of a head. It says where it is, then what came of a future
 // whose result is large, and lives until it is killed.
-func largeHeadMain(store string) int {
-	ctx := context.Background()
-	err := func() error {
-		db, err := kvopen.Open(ctx, store, kvopen.Options{})
+func largeHeadMain(ctx context.Context, store string) error {
+	if takes := os.Getenv(largeTakesVariable); takes != "" {
+		return killedHeadMain(ctx, store, takes)
+	}
+	client, err := openPlant(ctx, store)
+	if err != nil {
+		return err
+	}
+	key, err := p2p.NewKey()
+	if err != nil {
+		return err
+	}
+	host, err := p2p.Open(ctx, p2p.Options{Key: key})
+	if err != nil {
+		return err
+	}
+	ended, err := startHead(ctx, client, host, host, key)
+	if err != nil {
+		return err
+	}
+	fmt.Println(host.Addrs()[0])
+	heap := heapPeak()
+	// A client that submits a future reads its result once it has one.
+	cluster := client.Cluster()
+	large := layout.Spec{Function: "go:large", Codec: layout.CodecRaw}
+	ids, err := cluster.Submit(ctx, []fdbmodel.Submission{{Spec: large}})
+	if err != nil {
+		return err
+	}
+	for over := false; !over; {
+		if err := clock.Sleep(ctx, clock.Real{}, 10*time.Millisecond); err != nil {
+			return err
+		}
+		row, err := cluster.Get(ctx, ids[0].ID)
 		if err != nil {
 			return err
 		}
-		client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
-		if err != nil {
-			return err
-		}
-		key, err := p2p.NewKey()
-		if err != nil {
-			return err
-		}
-		host, err := p2p.Open(ctx, p2p.Options{Key: key})
-		if err != nil {
-			return err
-		}
-		peers, err := peerhead.New(peerhead.Options{Cluster: client.Cluster(), Network: host, Key: key})
-		if err != nil {
-			return err
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- peers.Run(ctx) }()
-		peers.Serve(host)
-		if err := host.Start(); err != nil {
-			return err
-		}
-		fmt.Println(host.Addrs()[0])
-		heap := heapPeak()
-		// A client that submits a future reads its result once it has one.
-		cluster := client.Cluster()
-		large := layout.Spec{Function: "go:large", Codec: layout.CodecRaw}
-		ids, err := cluster.Submit(ctx, []fdbmodel.Submission{{Spec: large}})
-		if err != nil {
-			return err
-		}
-		for over := false; !over; {
-			if err := clock.Sleep(ctx, clock.Real{}, 10*time.Millisecond); err != nil {
-				return err
-			}
-			row, err := cluster.Get(ctx, ids[0].ID)
-			if err != nil {
-				return err
-			}
-			ending := row.Ending()
-			over = ending.Over()
-		}
-		most, process := heap(), peakMemory(os.Getpid())
-		sum, err := largeSum(ctx, client.Future(ids[0].ID))
-		if err != nil {
-			return err
-		}
-		fmt.Printf("%x %d %d\n", sum, most, process)
-		return <-ended
-	}()
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+		ending := row.Ending()
+		over = ending.Over()
+	}
+	most, process := heap(), peakMemory(os.Getpid())
+	sum, err := largeSum(ctx, client.Future(ids[0].ID))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%x %d %d\n", sum, most, process)
+	return <-ended
 }
 
 // largeSum is the hash of a result, which is read piece by piece.
@@ -152,35 +138,31 @@ func largeSum(ctx context.Context, f *futures.Future) ([]byte, error) {
 }
 
 // largePeerMain is the process of a peer, until it is killed.
-func largePeerMain(head string) int {
-	err := func() error {
-		var heap func() int64
-		w, err := peerworker.New(peerworker.Options{Heads: []string{head}, Slots: 1, State: os.Getenv(largeStateVariable),
-			RedialMax: time.Second,
-			Transfers: func(t peerworker.Transfer) {
-				if t.Done == t.Total {
-					fmt.Println(heap())
-				}
-			}})
-		if err != nil {
-			return err
-		}
-		err = w.Register("large", func(ctx context.Context, _ []byte) ([]byte, error) {
-			to, err := workers.ResultWriter(ctx)
-			for i := 0; err == nil && i < largeSize()/largePart; i++ {
-				_, err = to.Write(largePiece(i))
+func largePeerMain(ctx context.Context, head string) error {
+	var heap func() int64
+	w, err := peerworker.New(peerworker.Options{Heads: []string{head}, Slots: 1, State: os.Getenv(largeStateVariable),
+		RedialMax: time.Second,
+		Transfers: func(t peerworker.Transfer) {
+			if t.Done == t.Total {
+				fmt.Println(heap())
 			}
-			return nil, err
-		})
-		if err != nil {
-			return err
+		}})
+	if err != nil {
+		return err
+	}
+	err = w.Register("large", func(ctx context.Context, _ []byte) ([]byte, error) {
+		to, err := workers.ResultWriter(ctx)
+		for i := 0; err == nil && i < largeSize()/largePart; i++ {
+			_, err = to.Write(largePiece(i))
 		}
-		heap = heapPeak()
-		fmt.Println("begins")
-		return w.Run(context.Background())
-	}()
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+		return nil, err
+	})
+	if err != nil {
+		return err
+	}
+	heap = heapPeak()
+	fmt.Println("begins")
+	return w.Run(ctx)
 }
 
 // TestALargeResultTakesLittleMemory has a peer of its own process write 64 MiB, in memory or

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -16,38 +17,29 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modules"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/protocol/peerhead"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
 
 func TestMain(m *testing.M) {
 	wasm.ChildMain()
-	if dir := os.Getenv(killDirVariable); dir != "" {
-		os.Exit(killedMain(dir))
-	}
-	if dir := os.Getenv(ownerDirVariable); dir != "" {
-		os.Exit(ownerMain(dir))
-	}
-	if store := os.Getenv(wordsStoreVariable); store != "" {
-		os.Exit(wordsMain(store))
-	}
-	if store := os.Getenv(lanesStoreVariable); store != "" {
-		os.Exit(lanesMain(store))
-	}
-	if store := os.Getenv(peersStoreVariable); store != "" {
-		os.Exit(headMain(store))
-	}
-	if head := os.Getenv(peersHeadVariable); head != "" {
-		os.Exit(peerMain(head))
-	}
-	if store := os.Getenv(largeStoreVariable); store != "" {
-		if os.Getenv(largeTakesVariable) != "" {
-			os.Exit(killedHeadMain(store))
+	for _, child := range []struct {
+		variable string
+		main     func(ctx context.Context, of string) error
+	}{
+		{killDirVariable, killedMain}, {ownerDirVariable, ownerMain}, {wordsStoreVariable, wordsMain},
+		{lanesStoreVariable, lanesMain}, {peersStoreVariable, headMain}, {peersHeadVariable, peerMain},
+		{largeStoreVariable, largeHeadMain}, {largeHeadVariable, largePeerMain},
+	} {
+		if of := os.Getenv(child.variable); of != "" {
+			if err := child.main(context.Background(), of); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(largeHeadMain(store))
-	}
-	if head := os.Getenv(largeHeadVariable); head != "" {
-		os.Exit(largePeerMain(head))
 	}
 	storetest.Main(m)
 }
@@ -141,3 +133,25 @@ func (p *plant) awaitNoneOpen() {
 }
 
 func echo(_ context.Context, args []byte) ([]byte, error) { return args, nil }
+
+// openPlant opens the cluster of a store.
+func openPlant(ctx context.Context, store string) (*futures.Client, error) {
+	db, err := kvopen.Open(ctx, store, kvopen.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return futures.New(ctx, db, futures.Options{Cluster: "plant"})
+}
+
+// startHead starts a head of peers, and returns what it ends with.
+func startHead(ctx context.Context, c *futures.Client, network peerhead.Network, host *p2p.Host, key []byte,
+) (ended chan error, err error) {
+	peers, err := peerhead.New(peerhead.Options{Cluster: c.Cluster(), Network: network, Key: key})
+	if err != nil {
+		return nil, err
+	}
+	ended = make(chan error, 2)
+	go func() { ended <- peers.Run(ctx) }()
+	peers.Serve(host)
+	return ended, host.Start()
+}

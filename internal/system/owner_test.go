@@ -36,49 +36,42 @@ const (
 
 // ownerMain is a process that shares a store, and submits, runs and awaits futures until its
 // standard input ends.
-func ownerMain(dir string) int {
-	ctx, stop := context.WithCancel(context.Background())
+func ownerMain(ctx context.Context, dir string) error {
+	ctx, stop := context.WithCancel(ctx)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
 	lasting := context.WithoutCancel(ctx) // a process that is told to end while it opens the store opens it, and ends
-	err := func() error {
-		db, err := kvopen.Open(lasting, "embedded:"+dir, kvopen.Options{Share: true, InUseWait: time.Minute})
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		client, err := futures.New(lasting, db, futures.Options{Cluster: "plant"})
-		if err != nil {
-			return err
-		}
-		defer client.Close(lasting)
-		db.(*sharing.Database).OnLost(admin.Reaper(client.Cluster(), slog.New(slog.DiscardHandler)))
-		w, err := workers.New(client, workers.Options{Slots: 4, DrainTimeout: time.Second})
-		if err == nil {
-			err = w.Register("shout", shout)
-		}
-		if err != nil {
-			return err
-		}
-		working, rest := context.WithCancel(lasting)
-		defer rest()
-		worked := make(chan error, 1)
-		go func() { worked <- w.Run(working) }()
-		for ctx.Err() == nil {
-			if err := shoutOnce(lasting, client); err != nil {
-				return err
-			}
-		}
-		rest()
-		return <-worked
-	}()
+	db, err := kvopen.Open(lasting, "embedded:"+dir, kvopen.Options{Share: true, InUseWait: time.Minute})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
-	return 0
+	defer db.Close()
+	client, err := futures.New(lasting, db, futures.Options{Cluster: "plant"})
+	if err != nil {
+		return err
+	}
+	defer client.Close(lasting)
+	db.(*sharing.Database).OnLost(admin.Reaper(client.Cluster(), slog.New(slog.DiscardHandler)))
+	w, err := workers.New(client, workers.Options{Slots: 4, DrainTimeout: time.Second})
+	if err == nil {
+		err = w.Register("shout", shout)
+	}
+	if err != nil {
+		return err
+	}
+	working, rest := context.WithCancel(lasting)
+	defer rest()
+	worked := make(chan error, 1)
+	go func() { worked <- w.Run(working) }()
+	for ctx.Err() == nil {
+		if err := shoutOnce(lasting, client); err != nil {
+			return err
+		}
+	}
+	rest()
+	return <-worked
 }
 
 // shoutOnce submits some futures and awaits them.

@@ -22,12 +22,10 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/batch/head"
-	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
-	"github.com/futura-run/futura/protocol/peerhead"
 	"github.com/futura-run/futura/protocol/peerworker"
 )
 
@@ -55,45 +53,30 @@ func peersRequest(items int) batch.Request {
 
 // headMain is the process of a head that takes peers, until it is killed. It makes the
 // batch, or finds that one before it did.
-func headMain(store string) int {
-	ctx := context.Background()
-	err := func() error {
-		client, host, key, err := openHead(ctx, store, os.Getenv(peersKeyVariable), os.Getenv(peersListenVariable))
-		if err != nil {
-			return err
-		}
-		peers, err := peerhead.New(peerhead.Options{Cluster: client.Cluster(), Network: host, Key: key})
-		if err != nil {
-			return err
-		}
-		ended := make(chan error, 2)
-		go func() { ended <- peers.Run(ctx) }()
-		peers.Serve(host)
-		if err := host.Start(); err != nil {
-			return err
-		}
-		h := head.New(head.Options{
-			Store:      futurestore.New(client.Cluster(), futurestore.Options{}),
-			Dispatcher: head.NewCluster(client.Cluster()), BootDelay: time.Second, Look: 50 * time.Millisecond,
-		})
-		go func() { ended <- h.Run(ctx) }()
-		if _, _, err := h.Submit(ctx, peersRequest(peersItems())); err != nil {
-			return err
-		}
-		fmt.Println(host.Addrs()[0])
-		return <-ended
-	}()
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+func headMain(ctx context.Context, store string) error {
+	client, host, key, err := openHead(ctx, store, os.Getenv(peersKeyVariable), os.Getenv(peersListenVariable))
+	if err != nil {
+		return err
+	}
+	ended, err := startHead(ctx, client, host, host, key)
+	if err != nil {
+		return err
+	}
+	h := head.New(head.Options{
+		Store:      futurestore.New(client.Cluster(), futurestore.Options{}),
+		Dispatcher: head.NewCluster(client.Cluster()), BootDelay: time.Second, Look: 50 * time.Millisecond,
+	})
+	go func() { ended <- h.Run(ctx) }()
+	if _, _, err := h.Submit(ctx, peersRequest(peersItems())); err != nil {
+		return err
+	}
+	fmt.Println(host.Addrs()[0])
+	return <-ended
 }
 
 // openHead opens what a head needs: a client of the store, and a host with the key in a file.
 func openHead(ctx context.Context, store, keyFile, listen string) (*futures.Client, *p2p.Host, []byte, error) {
-	db, err := kvopen.Open(ctx, store, kvopen.Options{})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
+	client, err := openPlant(ctx, store)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -113,39 +96,35 @@ func peersItems() int {
 }
 
 // peerMain is the process of a peer, until it is killed.
-func peerMain(headAddress string) int {
-	err := func() error {
-		w, err := peerworker.New(peerworker.Options{
-			Heads: []string{headAddress}, Slots: 4, State: os.Getenv(peersStateVariable), KeyFile: os.Getenv(peersKeyVariable),
-			RedialMax: time.Second,
-		})
-		if err != nil {
-			return err
+func peerMain(ctx context.Context, headAddress string) error {
+	w, err := peerworker.New(peerworker.Options{
+		Heads: []string{headAddress}, Slots: 4, State: os.Getenv(peersStateVariable), KeyFile: os.Getenv(peersKeyVariable),
+		RedialMax: time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	err = w.Register("peer", func(_ context.Context, args []byte) ([]byte, error) {
+		var arguments []string
+		if err := json.Unmarshal(args, &arguments); err != nil {
+			return nil, err
 		}
-		err = w.Register("peer", func(_ context.Context, args []byte) ([]byte, error) {
-			var arguments []string
-			if err := json.Unmarshal(args, &arguments); err != nil {
-				return nil, err
-			}
-			timer := time.NewTimer(time.Duration(rand.IntN(20)) * time.Millisecond)
-			defer timer.Stop()
-			<-timer.C
-			if rand.IntN(20) == 0 {
-				return nil, errors.New("every twentieth run fails")
-			}
-			return []byte("ran " + arguments[0]), nil
-		})
-		if err != nil {
-			return err
+		timer := time.NewTimer(time.Duration(rand.IntN(20)) * time.Millisecond)
+		defer timer.Stop()
+		<-timer.C
+		if rand.IntN(20) == 0 {
+			return nil, errors.New("every twentieth run fails")
 		}
-		go func() {
-			<-w.Ready()
-			fmt.Println("ready")
-		}()
-		return w.Run(context.Background())
+		return []byte("ran " + arguments[0]), nil
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-w.Ready()
+		fmt.Println("ready")
 	}()
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	return w.Run(ctx)
 }
 
 // peersProcess is a process of the test.

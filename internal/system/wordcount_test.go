@@ -126,45 +126,36 @@ func mergeCounts(_ context.Context, parts [][]byte) ([]byte, error) {
 }
 
 // wordsMain is a worker process, until it is killed.
-func wordsMain(store string) int {
-	ctx := context.Background()
-	err := func() error {
-		db, err := kvopen.Open(ctx, store, kvopen.Options{})
-		if err != nil {
+func wordsMain(ctx context.Context, store string) error {
+	client, err := openPlant(ctx, store)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "words")
+	if err != nil {
+		return err
+	}
+	w, err := workers.New(client, workers.Options{
+		Slots: 1, Objects: workers.ObjectOptions{Memory: objectMemory, Disk: 1 << 30, Dir: dir},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	for _, register := range []func() error{
+		func() error { return w.Register(readPart.Bind(readFiles)) },
+		func() error { return w.Register(countPart.Bind(countWords)) },
+		func() error { return w.Register(mergeParts.Bind(mergeCounts)) },
+	} {
+		if err := register(); err != nil {
 			return err
 		}
-		client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
-		if err != nil {
-			return err
-		}
-		dir, err := os.MkdirTemp("", "words")
-		if err != nil {
-			return err
-		}
-		w, err := workers.New(client, workers.Options{
-			Slots: 1, Objects: workers.ObjectOptions{Memory: objectMemory, Disk: 1 << 30, Dir: dir},
-			Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		})
-		if err != nil {
-			return err
-		}
-		for _, register := range []func() error{
-			func() error { return w.Register(readPart.Bind(readFiles)) },
-			func() error { return w.Register(countPart.Bind(countWords)) },
-			func() error { return w.Register(mergeParts.Bind(mergeCounts)) },
-		} {
-			if err := register(); err != nil {
-				return err
-			}
-		}
-		go func() {
-			<-w.Ready()
-			fmt.Println("ready")
-		}()
-		return w.Run(ctx)
+	}
+	go func() {
+		<-w.Ready()
+		fmt.Println("ready")
 	}()
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	return w.Run(ctx)
 }
 
 // serveStore serves the store of a plant to other processes.
