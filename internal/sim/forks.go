@@ -116,7 +116,8 @@ func (p *forkProcess) step(ctx context.Context, now time.Time) (time.Time, error
 // advance submits a future, and forks it once it has failed.
 func (p *forkProcess) advance(ctx context.Context, one *simFork) error {
 	if !one.submitted {
-		_, err := p.process.cluster.Submit(ctx, []fdbmodel.Submission{{ID: one.id, Spec: layout.Spec{Function: "go:" + fnForked}}})
+		fails := fdbmodel.Submission{ID: one.id, Spec: layout.Spec{Function: "go:" + fnForked}}
+		_, err := p.process.cluster.Submit(ctx, []fdbmodel.Submission{fails})
 		one.submitted = err == nil
 		return err
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,15 +166,8 @@ type world struct {
 
 // Run runs a seed and returns an error that names what does not hold.
 func Run(ctx context.Context, o Options) (Report, error) {
-	if o.Futures == 0 {
-		o.Futures = 60
-	}
-	if o.Workers == 0 {
-		o.Workers = 4
-	}
-	if o.Chaos == 0 {
-		o.Chaos = time.Minute
-	}
+	o.Futures, o.Workers = cmp.Or(o.Futures, 60), cmp.Or(o.Workers, 4)
+	o.Chaos = cmp.Or(o.Chaos, time.Minute)
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
