@@ -147,12 +147,7 @@ func (e *waitedError) Unwrap() []error { return []error{e.limit, e.ended} }
 
 // waitsForRoom reports whether one of tasks waits for room.
 func waitsForRoom(tasks []Task) bool {
-	for i := range tasks {
-		if tasks[i].WaitForRoom {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tasks, func(t Task) bool { return t.WaitForRoom })
 }
 
 // commitAdmitted creates futures as the cluster has room for them: all or none, or, if

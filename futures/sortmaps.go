@@ -187,13 +187,8 @@ func reachesMaps(t reflect.Type, seen *[]reflect.Type) bool {
 
 // encodesItself reports whether values of a type have an encoder of their own.
 func encodesItself(t reflect.Type) bool {
-	for _, own := range []reflect.Type{
+	return slices.ContainsFunc([]reflect.Type{
 		reflect.TypeFor[msgpack.CustomEncoder](), reflect.TypeFor[msgpack.Marshaler](),
 		reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.TextMarshaler](),
-	} {
-		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
-			return true
-		}
-	}
-	return false
+	}, func(own reflect.Type) bool { return t.Implements(own) || reflect.PointerTo(t).Implements(own) })
 }

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,15 +168,7 @@ const (
 
 func hasCode(err error, codes ...int) bool {
 	var refused mongo.ServerError
-	if !errors.As(err, &refused) {
-		return false
-	}
-	for _, code := range codes {
-		if refused.HasErrorCode(code) {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &refused) && slices.ContainsFunc(codes, refused.HasErrorCode)
 }
 
 // refused explains an error of the first calls.

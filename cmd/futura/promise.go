@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,12 +211,8 @@ func (a *app) promiseListCommand() *cobra.Command {
 
 // isRefused reports whether a promise can't be completed as was asked, or a future not be forked so.
 func isRefused(err error) bool {
-	for _, refusal := range []error{futures.ErrPromiseConflict, futures.ErrPromiseExpired, futures.ErrPromiseCancelled,
-		futures.ErrNoPromise, futures.ErrUnforkable, futures.ErrNoStep, futures.ErrNothingFailed, futures.ErrAmbiguousStep,
-		futures.ErrForked} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{
+		futures.ErrPromiseConflict, futures.ErrPromiseExpired, futures.ErrPromiseCancelled, futures.ErrNoPromise,
+		futures.ErrUnforkable, futures.ErrNoStep, futures.ErrNothingFailed, futures.ErrAmbiguousStep, futures.ErrForked,
+	}, func(refusal error) bool { return errors.Is(err, refusal) })
 }

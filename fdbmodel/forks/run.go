@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/internal/pieces"
@@ -296,10 +297,5 @@ func (p *plan) measure(keys layout.Keyspace) error {
 }
 
 func (p *plan) has(ref *layout.ChunkRef) bool {
-	for i := range p.values {
-		if p.values[i].ref == *ref {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.values, func(v value) bool { return v.ref == *ref })
 }

@@ -1,6 +1,9 @@
 package kv
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Conditions that may pass on another attempt of the same transaction. Transact
 // retries them.
@@ -78,14 +81,9 @@ var (
 
 // Mistaken reports whether the caller made a mistake in the transaction: another attempt fails as well.
 func Mistaken(err error) bool {
-	for _, mistake := range []error{
+	return slices.ContainsFunc([]error{
 		ErrKeyTooLarge, ErrValueTooLarge, ErrTxTooLarge, ErrIllegalKey, ErrBadStampOffset, ErrUnreadable, ErrUsed,
-	} {
-		if errors.Is(err, mistake) {
-			return true
-		}
-	}
-	return false
+	}, func(mistake error) bool { return errors.Is(err, mistake) })
 }
 
 // Retryable reports whether another attempt of the transaction may succeed.

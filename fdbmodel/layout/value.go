@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -62,13 +63,6 @@ func IsPrintableLine(text string) bool {
 // Printable reports whether b is text without control characters other than
 // white space.
 func Printable(b []byte) bool {
-	if !utf8.Valid(b) {
-		return false
-	}
-	for _, r := range string(b) {
-		if !unicode.IsPrint(r) && r != '\n' && r != '\t' && r != '\r' {
-			return false
-		}
-	}
-	return true
+	strange := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' && r != '\r' }
+	return utf8.Valid(b) && !bytes.ContainsFunc(b, strange)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -228,12 +229,7 @@ func (p *hookProcess) finish(ctx context.Context, all *promises.Promises, one *s
 
 // promisesAreOver reports whether all promises were completed.
 func (w *world) promisesAreOver() bool {
-	for _, one := range w.promises {
-		if !one.made || one.outcome == "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.promises, func(one *simPromise) bool { return !one.made || one.outcome == "" })
 }
 
 // checkPromises requires that each promise is what it was said to be.
