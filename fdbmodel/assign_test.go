@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
@@ -103,9 +102,7 @@ func (a *assigning) held() []layout.ID {
 }
 
 func (a *assigning) check() {
-	report, err := audit.Check(a.ctx, a.c, audit.Options{})
-	require.NoError(a, err)
-	require.Empty(a, report.Problems)
+	modeltest.RequireSound(a, a.c)
 }
 
 func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
@@ -175,15 +172,11 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 				case "leave":
 					require.NoError(t, w.Leave(a.ctx))
 				case "death":
-					members, err := a.c.Workers(a.ctx)
-					require.NoError(t, err)
-					dead, err := a.c.DeclareDead(a.ctx, w.ID(), members[0].Beat)
-					require.NoError(t, err)
-					require.True(t, dead)
+					modeltest.DeclareDead(t, a.c, w.ID())
 					a.check()
 					_, err = a.c.Assign(a.ctx, fdbmodel.Assignment{To: w.ID(), Reason: "y"}, ids)
 					require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-					members, err = a.c.Workers(a.ctx)
+					members, err := a.c.Workers(a.ctx)
 					require.NoError(t, err)
 					require.Len(t, members, 1, "a janitor finds it")
 					n, err := a.c.ReapClaims(a.ctx, w.ID())
@@ -220,18 +213,13 @@ func TestDeathWithoutClaims(t *testing.T) {
 	w := a.register()
 	ids := a.submit(3, true)
 	a.assign(w, ids)
-	members, err := a.c.Workers(a.ctx)
-	require.NoError(t, err)
-	_, err = a.c.DeclareDead(a.ctx, w.ID(), members[0].Beat)
-	require.NoError(t, err)
-	report, err := audit.Check(a.ctx, a.c, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	modeltest.DeclareDead(t, a.c, w.ID())
+	report := modeltest.RequireSound(t, a.c)
 	require.Positive(t, report.Pending)
 	why, err := inspect.Explain(a.ctx, a.c, ids[0])
 	require.NoError(t, err)
 	require.Equal(t, inspect.ReasonWorkerDead, why.Reason)
-	members, err = a.c.Workers(a.ctx)
+	members, err := a.c.Workers(a.ctx)
 	require.NoError(t, err)
 	require.False(t, members[0].Alive)
 	_, err = a.c.ReapClaims(a.ctx, w.ID())
@@ -382,9 +370,7 @@ func TestAssignUnderUnknownCommits(t *testing.T) {
 		row, err = s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
 		require.Empty(t, row.Attempts.Assigned)
-		report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-		require.NoError(t, err)
-		require.Empty(t, report.Problems)
+		modeltest.RequireSound(t, s.C)
 	}
 }
 

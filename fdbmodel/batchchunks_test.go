@@ -1,7 +1,6 @@
 package fdbmodel_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -146,13 +145,7 @@ func TestChunksCountWhatTheirWorkerLoses(t *testing.T) {
 		ran := a.claim(w, 2)
 		a.finish(w, fdbmodel.Completion{Future: &ran[0], Result: &layout.Result{}})
 	}
-	members, err := a.c.Workers(a.ctx)
-	require.NoError(t, err)
-	at := slices.IndexFunc(members, func(m fdbmodel.Member) bool { return m.ID == dies.ID() })
-	dead, err := a.c.DeclareDead(a.ctx, dies.ID(), members[at].Beat)
-	require.NoError(t, err)
-	require.True(t, dead)
-	_, err = a.c.ReapClaims(a.ctx, dies.ID())
+	_, err := a.c.ForceReap(a.ctx, dies.ID())
 	require.NoError(t, err)
 	require.NoError(t, leaves.Leave(a.ctx))
 	a.check()
@@ -186,12 +179,9 @@ func TestUnknownResultsOfLosses(t *testing.T) {
 		"futura-reap with chunks": loses(func(s *modeltest.Stage, strike func()) {
 			_, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 			require.NoError(s.T, err)
-			members, err := s.C.Workers(s.Ctx)
-			require.NoError(s.T, err)
-			_, err = s.C.DeclareDead(s.Ctx, members[0].ID, members[0].Beat)
-			require.NoError(s.T, err)
+			modeltest.DeclareDead(s.T, s.C, s.Worker.ID())
 			strike()
-			_, err = s.C.ReapClaims(s.Ctx, members[0].ID)
+			_, err = s.C.ReapClaims(s.Ctx, s.Worker.ID())
 			require.NoError(s.T, err)
 		}),
 		"futura-leave with chunks": loses(func(s *modeltest.Stage, strike func()) {

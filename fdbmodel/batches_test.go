@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -188,9 +187,7 @@ func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 	require.Zero(t, removed)
 	require.Zero(t, next)
 	require.Equal(t, layout.Failed, s.State(id))
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	modeltest.RequireSound(t, s.C)
 }
 
 func TestBatchUnderUnknownCommits(t *testing.T) {
@@ -276,9 +273,7 @@ func TestMakersUnderUnknownCommits(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, b.Made)
 		require.Equal(t, "second", b.Maker)
-		report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-		require.NoError(t, err)
-		require.Empty(t, report.Problems)
+		modeltest.RequireSound(t, s.C)
 	}
 }
 

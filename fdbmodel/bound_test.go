@@ -82,16 +82,7 @@ func TestWhatMustBeNearFollowsTheObject(t *testing.T) {
 // die declares a worker dead and takes back what it has.
 func (l *locality) die(r *Registration) {
 	l.Helper()
-	members, err := l.c.Workers(l.ctx)
-	require.NoError(l, err)
-	for _, m := range members {
-		if m.ID == r.info.ID {
-			dead, err := l.c.DeclareDead(l.ctx, m.ID, m.Beat)
-			require.NoError(l, err)
-			require.True(l, dead)
-		}
-	}
-	_, err = l.c.ReapClaims(l.ctx, r.info.ID)
+	_, err := l.c.ForceReap(l.ctx, r.info.ID)
 	require.NoError(l, err)
 }
 

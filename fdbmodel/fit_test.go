@@ -25,16 +25,8 @@ func TestTheDeadFitNothing(t *testing.T) {
 	require.NoError(t, fit.Require(s.Ctx, s.C, specs))
 	s.Submit()
 	require.Len(t, s.Claim(large), 1)
+	modeltest.DeclareDead(t, s.C, large.ID())
 	members, err := s.C.Workers(s.Ctx)
-	require.NoError(t, err)
-	for _, m := range members {
-		if m.ID == large.ID() {
-			dead, err := s.C.DeclareDead(s.Ctx, m.ID, m.Beat)
-			require.NoError(t, err)
-			require.True(t, dead)
-		}
-	}
-	members, err = s.C.Workers(s.Ctx)
 	require.NoError(t, err)
 	require.Len(t, members, 2, "it is still listed")
 	err = fit.Require(s.Ctx, s.C, specs)

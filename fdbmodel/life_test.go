@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/clock"
@@ -221,9 +220,7 @@ func (s *lifeStage) declareDead() {
 }
 
 func (s *lifeStage) check() {
-	report, err := audit.Check(s.ctx, s.cluster, audit.Options{})
-	require.NoError(s.t, err)
-	require.Empty(s.t, report.Problems)
+	modeltest.RequireSound(s.t, s.cluster)
 }
 
 // TestUnknownResultsOfProgress: what commits late replaces nothing newer, and leaves

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/batches"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -96,9 +96,7 @@ func (m *mixed) replace(key, value []byte) (restore func()) {
 // version.
 func (m *mixed) checkNewer(want int64) {
 	m.t.Helper()
-	report, err := audit.Check(m.ctx, m.c, audit.Options{})
-	require.NoError(m.t, err)
-	require.Empty(m.t, report.Problems)
+	report := modeltest.RequireSound(m.t, m.c)
 	require.Equal(m.t, want, report.Newer, "%+v", report.Notes)
 }
 
@@ -171,11 +169,7 @@ func TestNewerFuturesOfADeadWorker(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*mixed, *fdbmodel.Registration){
 		"reaped": func(m *mixed, w *fdbmodel.Registration) {
-			members, err := m.c.Workers(m.ctx)
-			require.NoError(m.t, err)
-			dead, err := m.c.DeclareDead(m.ctx, w.ID(), members[0].Beat)
-			require.NoError(m.t, err)
-			require.True(m.t, dead)
+			modeltest.DeclareDead(m.t, m.c, w.ID())
 			n, err := m.c.ReapClaims(m.ctx, w.ID())
 			require.NoError(m.t, err)
 			require.Equal(m.t, 4, n)
@@ -305,9 +299,7 @@ func TestNewerWorkersStopNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, inspect.ReasonClaimed, e.Reason)
 	m.checkNewer(2)
-	dead, err := m.c.DeclareDead(m.ctx, newer.ID(), members[0].Beat)
-	require.NoError(t, err)
-	require.True(t, dead)
+	modeltest.DeclareDead(t, m.c, newer.ID())
 	n, err := m.c.ReapClaims(m.ctx, newer.ID())
 	require.NoError(t, err)
 	require.Equal(t, 3, n)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -15,16 +14,8 @@ import (
 
 // forceReap declares a worker dead and takes back what it holds.
 func forceReap(s *modeltest.Stage, id layout.WorkerID) {
-	members, err := s.C.Workers(s.Ctx)
-	require.NoError(s.T, err)
-	for _, m := range members {
-		if m.ID == id {
-			dead, err := s.C.DeclareDead(s.Ctx, id, m.Beat)
-			require.NoError(s.T, err)
-			require.True(s.T, dead)
-		}
-	}
-	_, err = s.C.ReapClaims(s.Ctx, id)
+	modeltest.DeclareDead(s.T, s.C, id)
+	_, err := s.C.ReapClaims(s.Ctx, id)
 	require.NoError(s.T, err)
 }
 
@@ -170,8 +161,6 @@ func TestALeaveForgetsWhatHadBegun(t *testing.T) {
 	require.NoError(t, s.Worker.Begin(s.Ctx, &held[0]))
 	require.NoError(t, s.Worker.GiveBack(s.Ctx))
 	require.Equal(t, layout.Ready, s.State(id))
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	modeltest.RequireSound(t, s.C)
 	require.NoError(t, s.Worker.Leave(s.Ctx))
 }

@@ -117,9 +117,7 @@ func (e *enders) requireAll(ids []layout.ID, want layout.State) {
 // requireMarks audits the cluster, and requires that so many marks are left.
 func (e *enders) requireMarks(want int) {
 	e.Helper()
-	report, err := audit.Check(e.ctx, e.c, audit.Options{})
-	require.NoError(e, err)
-	require.Empty(e, report.Problems)
+	report := modeltest.RequireSound(e, e.c)
 	marks := 0
 	for _, note := range report.Notes {
 		if note.Invariant == audit.InvariantEdge {

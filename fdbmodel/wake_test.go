@@ -190,12 +190,7 @@ func TestWhatIsGivenBackWakesAnIdleWorker(t *testing.T) {
 	t.Parallel()
 	for name, giveBack := range map[string]func(w *waker, r *Registration, held *ClaimedFuture) error{
 		"reaped": func(w *waker, r *Registration, held *ClaimedFuture) error {
-			members, err := w.c.Workers(w.ctx)
-			require.NoError(w, err)
-			require.Equal(w, r.ID(), members[0].ID)
-			_, err = w.c.DeclareDead(w.ctx, r.ID(), members[0].Beat)
-			require.NoError(w, err)
-			n, err := w.c.ReapClaims(w.ctx, r.ID())
+			n, err := w.c.ForceReap(w.ctx, r.ID())
 			require.NoError(w, err)
 			require.Equal(w, 1, n)
 			w.c.clock = later{w.c.clock}

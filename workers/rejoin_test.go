@@ -72,10 +72,7 @@ func TestAWorkerThatIsToStopWhileItRegisters(t *testing.T) {
 				return
 			}
 			require.Len(t, members, 1)
-			dead, err := b.cluster.DeclareDead(b.ctx, members[0].ID, members[0].Beat)
-			require.NoError(t, err)
-			require.True(t, dead)
-			_, err = b.cluster.ReapClaims(b.ctx, members[0].ID)
+			_, err = b.cluster.ForceReap(b.ctx, members[0].ID)
 			require.NoError(t, err)
 			members, err = b.cluster.Workers(b.ctx)
 			require.NoError(t, err)

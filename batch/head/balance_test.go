@@ -225,14 +225,6 @@ func TestTheChunkOfALostWorkerFails(t *testing.T) {
 
 // forceReap declares a worker dead that does not beat, and takes back what it has.
 func (b *bed) forceReap(id layout.WorkerID) {
-	members, err := b.cluster.Workers(b.Context())
-	require.NoError(b, err)
-	for _, m := range members {
-		if m.ID == id {
-			_, err := b.cluster.DeclareDead(b.Context(), id, m.Beat)
-			require.NoError(b, err)
-		}
-	}
-	_, err = b.cluster.ReapClaims(b.Context(), id)
+	_, err := b.cluster.ForceReap(b.Context(), id)
 	require.NoError(b, err)
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -104,9 +103,7 @@ func (w *world) requireOut(want ...int) {
 
 func (w *world) audit() {
 	w.Helper()
-	report, err := audit.Check(w.ctx, w.cluster, audit.Options{})
-	require.NoError(w, err)
-	require.Empty(w, report.Problems)
+	modeltest.RequireSound(w, w.cluster)
 }
 
 func (w *world) parked() (indexes []int64) {

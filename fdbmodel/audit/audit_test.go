@@ -70,11 +70,7 @@ func TestCheckNotes(t *testing.T) {
 	t.Parallel()
 	for _, b := range []breakage{
 		{"worker to be reaped", only(audit.InvariantWorker), func(t *testing.T, p *modeltest.Population, _ kv.Tx) {
-			members, err := p.C.Workers(context.Background())
-			require.NoError(t, err)
-			dead, err := p.C.DeclareDead(context.Background(), members[0].ID, members[0].Beat)
-			require.NoError(t, err)
-			require.True(t, dead)
+			modeltest.DeclareDead(t, p.C, p.Worker.ID())
 		}},
 		{"wake of a worker that has left", only(audit.InvariantWorker),
 			func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
@@ -156,9 +152,7 @@ func TestCheckOfManyPages(t *testing.T) {
 	id := answer.Futures[0].ID
 	_, err = c.PutArgs(ctx, id, make([]byte, 25*layout.ChunkSize))
 	require.NoError(t, err)
-	report, err := audit.Check(ctx, c, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	report := modeltest.RequireSound(t, c)
 	require.Len(t, report.Notes, 3, "one for each page of pieces")
 	require.Equal(t, int64(700), report.Futures)
 	tx := db.Begin(kv.Options{})
@@ -250,16 +244,12 @@ func TestCheckOfBusyCluster(t *testing.T) {
 		return errors.Join(err, failed)
 	})
 	for range checks {
-		report, err := audit.Check(ctx, c, audit.Options{})
-		require.NoError(t, err)
-		require.Empty(t, report.Problems)
+		modeltest.RequireSound(t, c)
 	}
 	stop()
 	group.Wait()
 	require.Empty(t, failures)
-	report, err := audit.Check(context.Background(), c, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	modeltest.RequireSound(t, c)
 }
 
 func TestCheckIsBounded(t *testing.T) {

@@ -164,9 +164,7 @@ func repairBeside(t *testing.T, gone bool) {
 	stop()
 	group.Wait()
 	require.Empty(t, failures)
-	report, err := audit.Check(ctx, c, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	modeltest.RequireSound(t, c)
 	for _, id := range ids {
 		require.NotZero(t, all.times[id], "future %s", id)
 		require.True(t, !gone || all.times[id] == 1, "future %s ran %d times", id, all.times[id])

@@ -65,12 +65,7 @@ func TestBreakdown(t *testing.T) {
 
 	// A worker that died still counts with what it had, as it does in lists.
 	dead := l.worker.ID()
-	members, err := l.c.Workers(t.Context())
-	require.NoError(t, err)
-	declared, err := l.c.DeclareDead(t.Context(), dead, members[0].Beat)
-	require.NoError(t, err)
-	require.True(t, declared)
-	_, err = l.c.ReapClaims(t.Context(), dead)
+	_, err = l.c.ForceReap(t.Context(), dead)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{string(dead): 2, "": 6}, by(free, "worker"))
 	ofDead := inspect.Filter{Newest: true, LeftOut: new(int), Worker: dead}

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -329,9 +328,7 @@ func TestTrimLeavesWhatAnyConsumerNeeds(t *testing.T) {
 		joblog.Take{Initial: 1000, Foreign: true})
 	require.NoError(t, err)
 	require.NoError(t, foreign.Commit(s.Ctx, 1000, 1001, nil, joblog.Effects{}))
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	modeltest.RequireSound(t, s.C)
 }
 
 func TestProducersWithoutAUserAreForgotten(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 // newerRecord is a record in a possible later version of the format.
@@ -85,14 +86,7 @@ func (s laneStage) damage(damaged layout.Lane, wider layout.LaneKind, key, value
 	require.NoError(t, err)
 	_, _, err = s.L.AdmitDue(s.Ctx)
 	require.NoError(t, err)
-	all, err := s.C.Workers(s.Ctx)
-	require.NoError(t, err)
-	for _, m := range all {
-		if m.ID == dying.ID() {
-			_, err = s.C.DeclareDead(s.Ctx, m.ID, m.Beat)
-			require.NoError(t, err)
-		}
-	}
+	modeltest.DeclareDead(t, s.C, dying.ID())
 	_, err = s.C.ReapClaims(s.Ctx, dying.ID())
 	require.NoError(t, err)
 	for i, lane := range lanes[1:] {

@@ -62,9 +62,7 @@ func (s laneStage) end() (ids []layout.ID) {
 }
 
 func (s laneStage) check() {
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	require.Empty(s.T, report.Problems)
+	report := modeltest.RequireSound(s.T, s.C)
 	for _, note := range report.Notes {
 		require.NotEqual(s.T, audit.InvariantLane, note.Invariant, "%+v", note)
 	}

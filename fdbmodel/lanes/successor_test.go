@@ -261,11 +261,7 @@ func TestADeadWorkerClaimsNoSuccessor(t *testing.T) {
 	s.submit("x")
 	second := s.submit("x")
 	f := s.Claim(s.Worker)[0]
-	members, err := s.C.Workers(s.Ctx)
-	require.NoError(t, err)
-	dead, err := s.C.DeclareDead(s.Ctx, s.Worker.ID(), members[0].Beat)
-	require.NoError(t, err)
-	require.True(t, dead)
+	modeltest.DeclareDead(t, s.C, s.Worker.ID())
 	require.Empty(t, s.succeed(&f, 0))
 	require.Equal(t, layout.Ready, s.State(second))
 	s.check()

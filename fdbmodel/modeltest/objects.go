@@ -1,6 +1,9 @@
 package modeltest
 
 import (
+	"context"
+	"slices"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -21,15 +24,25 @@ func KeepObject(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 	return fdbmodel.Completion{Future: f, Result: &layout.Result{Object: "object of " + f.ID.String(), Size: 3}}
 }
 
+// DeclareDead declares a worker dead by its last heartbeat. It keeps its claims.
+func DeclareDead(t require.TestingT, c *fdbmodel.Cluster, id layout.WorkerID) {
+	ctx := context.Background()
+	members, err := c.Workers(ctx)
+	require.NoError(t, err)
+	at := slices.IndexFunc(members, func(m fdbmodel.Member) bool { return m.ID == id })
+	require.NotEqual(t, -1, at, "worker %s is no member", id)
+	dead, err := c.DeclareDead(ctx, id, members[at].Beat)
+	require.NoError(t, err)
+	require.True(t, dead)
+}
+
 // LoseWorker declares the stage's worker dead, with all its objects, and starts
 // another one.
 func (s *Stage) LoseWorker() {
 	members, err := s.C.Workers(s.Ctx)
 	require.NoError(s.T, err)
 	for _, m := range members {
-		dead, err := s.C.DeclareDead(s.Ctx, m.ID, m.Beat)
-		require.NoError(s.T, err)
-		require.True(s.T, dead)
+		DeclareDead(s.T, s.C, m.ID)
 		_, err = s.C.ReapClaims(s.Ctx, m.ID)
 		require.NoError(s.T, err)
 	}
@@ -93,10 +106,13 @@ func Realize(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 }
 
 // RequireSound audits the cluster.
-func (s *Stage) RequireSound() audit.Report {
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	require.Empty(s.T, report.Problems)
+func (s *Stage) RequireSound() audit.Report { return RequireSound(s.T, s.C) }
+
+// RequireSound audits a cluster.
+func RequireSound(t require.TestingT, c *fdbmodel.Cluster) audit.Report {
+	report, err := audit.Check(context.Background(), c, audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
 	return report
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
@@ -90,9 +89,7 @@ func TestRemoveModule(t *testing.T) {
 	require.NoError(t, err)
 	_, err = submitOne(ctx, other, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:" + kept.CID}})
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	report, err := audit.Check(ctx, c, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	report := modeltest.RequireSound(t, c)
 	require.Empty(t, report.Notes)
 }
 

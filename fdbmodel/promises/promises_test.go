@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -22,9 +21,7 @@ import (
 )
 
 func requireSound(s *modeltest.Stage) {
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	require.Empty(s.T, report.Problems)
+	modeltest.RequireSound(s.T, s.C)
 }
 
 func TestAPromiseHasOneValue(t *testing.T) {

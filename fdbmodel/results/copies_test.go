@@ -22,11 +22,7 @@ func TestObjectOfADeadWorker(t *testing.T) {
 	s := modeltest.NewStage(t)
 	id := s.Object()
 	held := s.Claim(s.Worker)
-	members, err := s.C.Workers(s.Ctx)
-	require.NoError(t, err)
-	dead, err := s.C.DeclareDead(s.Ctx, members[0].ID, members[0].Beat)
-	require.NoError(t, err)
-	require.True(t, dead)
+	modeltest.DeclareDead(t, s.C, s.Worker.ID())
 	s.Finish(s.Worker, modeltest.KeepObject(&held[0]))
 	require.Equal(t, layout.Ready, s.State(id))
 	copies, err := results.Of(s.C).Copies(s.Ctx, id)
@@ -241,15 +237,7 @@ func TestCopiesOfDeadWorkersKeepNoOthersAway(t *testing.T) {
 	require.NoError(t, err)
 	err = results.Of(s.C).AddCopy(s.Ctx, last.ID(), id, s.Token(id), false)
 	require.ErrorIs(t, err, fdbmodel.ErrTransition)
-	members, err := s.C.Workers(s.Ctx)
-	require.NoError(t, err)
-	for i := range members {
-		if m := &members[i]; m.ID == others[0].ID() {
-			dead, err := s.C.DeclareDead(s.Ctx, m.ID, m.Beat)
-			require.NoError(t, err)
-			require.True(t, dead)
-		}
-	}
+	modeltest.DeclareDead(t, s.C, others[0].ID())
 	require.NoError(t, results.Of(s.C).AddCopy(s.Ctx, last.ID(), id, s.Token(id), false))
 	copies, err := results.Of(s.C).Copies(s.Ctx, id)
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -46,9 +45,7 @@ func conclude(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, u *results.Upload, 
 	require.NoError(s.T, err)
 	require.True(s.T, bytes.Equal(value, got))
 	sweep(s, f.ID)
-	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
-	require.NoError(s.T, err)
-	require.Empty(s.T, report.Problems)
+	modeltest.RequireSound(s.T, s.C)
 }
 
 // sweep sweeps the shard of a future, and returns how many values went.

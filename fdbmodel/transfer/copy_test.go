@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
@@ -65,9 +64,7 @@ func requireSameCluster(t *testing.T, from, to *fdbmodel.Cluster) {
 	same, err := modules.Of(to).List(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, stored, same)
-	report, err := audit.Check(context.Background(), to, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	modeltest.RequireSound(t, to)
 }
 
 func TestMigrateTakesEverythingAlong(t *testing.T) {
@@ -101,10 +98,9 @@ func TestMigrateTakesClaimsOfTheDeadAlong(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p := modeltest.Populate(t)
-	_, err := p.C.DeclareDead(ctx, p.Worker.ID(), beatOf(t, p))
-	require.NoError(t, err)
+	modeltest.DeclareDead(t, p.C, p.Worker.ID())
 	db := modeltest.OpenMemory(t)
-	_, err = transfer.Migrate(ctx, p.DB, db, "check", transfer.Options{IgnoreLive: true})
+	_, err := transfer.Migrate(ctx, p.DB, db, "check", transfer.Options{IgnoreLive: true})
 	require.NoError(t, err)
 	to, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
 	require.NoError(t, err)
@@ -118,9 +114,7 @@ func TestMigrateTakesClaimsOfTheDeadAlong(t *testing.T) {
 	require.Equal(t, layout.Delayed, row.State())
 	require.Equal(t, 1, row.Attempts.Suspicion())
 	require.Zero(t, row.Attempts.Crashes)
-	report, err := audit.Check(ctx, to, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	report := modeltest.RequireSound(t, to)
 	require.Empty(t, report.Notes)
 }
 
@@ -132,10 +126,9 @@ func TestMigrateTakesAssignmentsAlong(t *testing.T) {
 	p := modeltest.Populate(t)
 	p.Enrich(t)
 	p.Write(t, func(tx kv.Tx) { tx.Clear(p.C.Keys().Incoming()) })
-	_, err := p.C.DeclareDead(ctx, p.Worker.ID(), beatOf(t, p))
-	require.NoError(t, err)
+	modeltest.DeclareDead(t, p.C, p.Worker.ID())
 	db := modeltest.OpenMemory(t)
-	_, err = transfer.Migrate(ctx, p.DB, db, "check", transfer.Options{IgnoreLive: true})
+	_, err := transfer.Migrate(ctx, p.DB, db, "check", transfer.Options{IgnoreLive: true})
 	require.NoError(t, err)
 	to, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
 	require.NoError(t, err)
@@ -147,15 +140,7 @@ func TestMigrateTakesAssignmentsAlong(t *testing.T) {
 	assigned, _, err = inspect.Keys(ctx, to, layout.SubAssigned, nil, 0)
 	require.NoError(t, err)
 	require.Empty(t, assigned)
-	report, err := audit.Check(ctx, to, audit.Options{})
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
-}
-
-func beatOf(t *testing.T, p *modeltest.Population) []byte {
-	members, err := p.C.Workers(context.Background())
-	require.NoError(t, err)
-	return members[0].Beat
+	modeltest.RequireSound(t, to)
 }
 
 // TestMigrateRefusesTheLiving looks at a store of many processes: a worker or

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -72,9 +71,7 @@ func inWorldBy(t *testing.T, c clock.Clock, o peerhead.Options, test func(w *wor
 		w.stop()
 		end()
 		synctest.Wait()
-		report, err := audit.Check(context.Background(), w.cluster, audit.Options{})
-		require.NoError(t, err)
-		require.Empty(t, report.Problems)
+		modeltest.RequireSound(t, w.cluster)
 	})
 }
 
