@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
@@ -93,14 +94,19 @@ func (s *server) repeated(ctx context.Context, first layout.ID, e *execution) (n
 	if err != nil {
 		return 0, err
 	}
+	nodes, threshold := nodesOf(row.Spec.Tags)
+	_, asked := nodesOf([]string{thresholdTagOf(e)})
 	if row.Spec.Function != e.task.Function || !slices.Equal(row.Spec.Argv, e.task.Argv) ||
-		!bytes.Equal(args, e.task.Args) || !maps.Equal(row.Spec.Env, e.task.Env) {
+		!bytes.Equal(args, e.task.Args) || !maps.Equal(row.Spec.Env, e.task.Env) || threshold != asked ||
+		row.Spec.Queue != futurestore.Queue(&e.template) ||
+		e.template.Config.Nodes > 0 && e.template.Config.Nodes != nodes { // for -1 it depends on the workers of that time
 		return 0, stack.NewProblem(http.StatusConflict, "id_in_use", nil,
 			"the key was used for another request: use another key")
 	}
-	nodes, _ = nodesOf(row.Spec.Tags)
 	return nodes, nil
 }
+
+func thresholdTagOf(e *execution) string { return thresholdTag + strconv.FormatFloat(e.threshold, 'f', -1, 64) }
 
 // assignNodes makes the futures of an execution on the workers that answer a roll
 // call, and returns how many there are. The workers count as having them until release
@@ -122,9 +128,7 @@ func (s *server) assignNodes(ctx context.Context, first layout.ID, e *execution)
 			tasks[i] = e.task
 			tasks[i].ID, tasks[i].Worker = layout.Neighbour(first, i), layout.WorkerID(w.Worker)
 		}
-		tasks[0].Tags = []string{
-			nodesTag + strconv.Itoa(len(tasks)), thresholdTag + strconv.FormatFloat(e.threshold, 'f', -1, 64),
-		}
+		tasks[0].Tags = []string{nodesTag + strconv.Itoa(len(tasks)), thresholdTagOf(e)}
 		if e.key != "" {
 			tasks[len(tasks)-1].Unique = &futures.Unique{Key: "execution " + first.String(), For: 2 * MaxWait}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -140,6 +141,12 @@ func TestAnExecutionWithAKeyRunsOnce(t *testing.T) {
 	for _, other := range []string{`"stdin":"?"`, `"stdin":"!","env_vars":[{"name":"A","value":"1"}]`} {
 		f.send("POST", executePath, `{"function_id":"go:vote","config":{"number_of_nodes":2,`+other+`}}`,
 			"Idempotency-Key", "k").Problem(409, "id_in_use", "another key")
+	}
+	c.add("a", workers.Options{Queues: []string{"other"}})
+	for _, other := range []string{
+		vote(3, ""), vote(2, `,"threshold":0.9`), strings.Replace(vote(2, ""), "{", `{"topic":"other",`, 1),
+	} {
+		f.send("POST", executePath, other, "Idempotency-Key", "k").Problem(409, "id_in_use", "another key")
 	}
 }
 
