@@ -25,38 +25,42 @@ type Copy struct {
 }
 
 // Copies returns the copies of a future's result, the latest first, and none if it
-// is not an object. A worker that is alive may have lost its copy.
+// is not an object. A worker that is alive may have lost its copy. With an error for which layout.IsUnreadable
+// holds it returns those that can be read: what removes copies, or tells that there are no more, has to end then.
 func Copies(ctx context.Context, tx kv.Reader, k layout.Keyspace, id layout.ID) ([]Copy, error) {
 	page, err := tx.GetRange(kv.Prefix(k.CopiesOf(id)), kv.RangeOptions{Limit: MaxCopies, Reverse: true}).Wait(ctx)
 	if err != nil {
 		return nil, err
 	}
+	var unreadable error
 	copies := make([]Copy, 0, len(page.Items))
 	fences := make([]kv.Pending[[]byte], 0, len(page.Items))
 	for _, item := range page.Items {
 		found := Copy{Key: item.Key}
 		if err := layout.Decode(item.Key, item.Value, &found.CopyRecord); err != nil {
-			return nil, err
+			unreadable = err
+			continue
 		}
 		copies = append(copies, found)
 		fences = append(fences, tx.Get(k.Worker(found.Worker, layout.WorkerAlive)))
 	}
-	for i := range copies {
+	known := copies[:0]
+	for i, found := range copies {
 		value, err := fences[i].Wait(ctx)
 		if err != nil {
 			return nil, err
 		}
 		var info layout.WorkerInfo
-		if value == nil {
-			continue
+		if value != nil {
+			if err := layout.Decode(k.Worker(found.Worker, layout.WorkerAlive), value, &info); err != nil {
+				unreadable = err
+				continue
+			}
 		}
-		if err := layout.Decode(k.Worker(copies[i].Worker, layout.WorkerAlive), value, &info); err != nil {
-			return nil, err
-		}
-		copies[i].Alive, copies[i].Leaving = true, info.Leaving
-		copies[i].Objects, copies[i].Secret = info.Objects, info.Secret
+		found.Alive, found.Leaving, found.Objects, found.Secret = value != nil, info.Leaving, info.Objects, info.Secret
+		known = append(known, found)
 	}
-	return copies, nil
+	return known, unreadable
 }
 
 // Awaited is for how long a worker that has left may come back with a copy.

@@ -13,7 +13,8 @@ import (
 )
 
 // Copies returns the copies of a future's result, the latest first, and none if it
-// is not an object. A worker that is alive may have lost its copy.
+// is not an object. A worker that is alive may have lost its copy. With an error for which layout.IsUnreadable
+// holds it returns those that can be read.
 func (r *Results) Copies(ctx context.Context, id layout.ID) ([]Copy, error) {
 	var copies []Copy
 	err := r.cluster.View(ctx, func(tx kv.Attempt) (err error) {

@@ -244,3 +244,35 @@ func TestCopiesOfDeadWorkersKeepNoOthersAway(t *testing.T) {
 	require.Len(t, copies, read.MaxCopies)
 	s.RequireSound()
 }
+
+// TestACopyThatCantBeReadKeepsNoOtherAway damages the record of one of two copies: the other is read, and without
+// that no loss is reported, as the damaged one may be whole.
+func TestACopyThatCantBeReadKeepsNoOtherAway(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	all, id := results.Of(s.C), s.Object()
+	require.Equal(t, 1, s.EndAll(modeltest.KeepObject))
+	copies, err := all.Copies(s.Ctx, id)
+	require.NoError(t, err)
+	require.NoError(t, all.AddCopy(s.Ctx, s.Second().ID(), id, s.Token(id), false))
+	s.Store(copies[0].Key, []byte{0xff})
+	copies, err = all.Copies(s.Ctx, id)
+	require.True(t, layout.IsUnreadable(err), err)
+	require.Len(t, copies, 1)
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(t, err)
+	read := func(by results.ObjectReader) error {
+		all.OfferReader(by)
+		defer all.WithdrawReader(by)
+		r := all.Open(id, row.Result)
+		defer r.Close()
+		return r.ReadAt(s.Ctx, make([]byte, r.Size()), 0)
+	}
+	require.NoError(t, read(&begun{}))
+	err = read(nowhere{})
+	require.True(t, layout.IsUnreadable(err), err)
+	require.NotErrorIs(t, err, results.ErrLost)
+	_, err = all.ReportLost(s.Ctx, id, s.Token(id), []layout.WorkerID{copies[0].Worker})
+	require.True(t, layout.IsUnreadable(err), err)
+	require.Equal(t, layout.Realized, s.State(id))
+}

@@ -122,9 +122,9 @@ func (r *Reader) openCopy(ctx context.Context) error {
 	if reader == nil {
 		return fmt.Errorf("result of future %s: %w: this process reads no objects", r.id, fdbmodel.ErrUnreachable)
 	}
-	copies, err := r.results.Copies(ctx, r.id)
-	if err != nil {
-		return err
+	copies, unreadable := r.results.Copies(ctx, r.id)
+	if unreadable != nil && !layout.IsUnreadable(unreadable) {
+		return unreadable
 	}
 	for i := range copies {
 		held := &copies[i]
@@ -132,6 +132,7 @@ func (r *Reader) openCopy(ctx context.Context) error {
 			continue
 		}
 		r.from = held.Worker
+		var err error
 		if r.open, err = reader.OpenObject(ctx, r.result.Object, r.result.Size, held); err == nil {
 			return nil
 		}
@@ -140,7 +141,10 @@ func (r *Reader) openCopy(ctx context.Context) error {
 		}
 		r.without(err)
 	}
-	if r.failed != nil {
+	switch {
+	case unreadable != nil: // that copy may be whole: no loss is reported
+		return fmt.Errorf("result of future %s: %w", r.id, errors.Join(unreadable, r.failed))
+	case r.failed != nil:
 		return fmt.Errorf("result of future %s: %w: %w", r.id, fdbmodel.ErrUnreachable, r.failed)
 	}
 	state, err := r.results.ReportLost(ctx, r.id, r.result.Token, r.missing)

@@ -28,8 +28,8 @@ type Edges struct {
 }
 
 // EdgesOf returns what a future is connected to, and who has its result as an object. It
-// reads nothing for one that is connected to no other and has no such result. It returns
-// the store's errors, and ErrNotFound if the future is gone.
+// reads nothing for one that is connected to no other and has no such result, and leaves out copies that can't be read.
+// It returns the store's errors, and ErrNotFound if the future is gone.
 func EdgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges, err error) {
 	if row.Spec.HasInputs() {
 		e.Inputs, err = edges.Of(c).FirstInputs(ctx, row.ID, row.Spec, shownEdges)
@@ -42,7 +42,9 @@ func EdgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges
 	}
 	if err == nil && row.Object() != "" {
 		var copies []results.Copy
-		copies, err = results.Of(c).Copies(ctx, row.ID)
+		if copies, err = results.Of(c).Copies(ctx, row.ID); layout.IsUnreadable(err) {
+			err = nil // a check names it
+		}
 		for i := range copies {
 			if copies[i].Alive {
 				e.HeldBy = append(e.HeldBy, copies[i].Worker)
