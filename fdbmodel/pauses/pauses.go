@@ -72,7 +72,7 @@ func (p *Pauses) Pause(ctx context.Context, what, name, reason string) (Pause, e
 		one.Record = pause.Record{}
 		if was != nil {
 			if err := layout.Decode(key, was, &one.Record); err != nil {
-				return err
+				return fmt.Errorf("%s %s is paused; to pause it anew, resume it first: %w", what, name, err)
 			}
 		} else if len(page.Items) == Max {
 			return fmt.Errorf("%w: %s %s: %d queues and functions are paused, the most that may be: resume some",
