@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/admin"
@@ -42,7 +43,7 @@ func (a *app) checkCommand() *cobra.Command {
 			"follow from the records it leaves, and says what you can do. Workers and clients may run meanwhile.",
 		Example: "  futura check\n  futura check --json\n  futura check --repair --dry-run\n  futura check --repair --yes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.validate(a); err != nil {
+			if err := f.validate(a, cmd.Flags()); err != nil {
 				return err
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error { return a.check(cmd.Context(), c.Cluster(), f) })
@@ -54,12 +55,12 @@ func (a *app) checkCommand() *cobra.Command {
 	return cmd
 }
 
-func (f *checkFlags) validate(a *app) error {
+func (f *checkFlags) validate(a *app, flags *pflag.FlagSet) error {
 	keys, _ := console.Interactive(a.in, a.err)
 	switch {
-	case !f.repair && (f.dryRun || f.yes):
+	case !f.repair && (flags.Changed("dry-run") || flags.Changed("yes")):
 		return usageError{errors.New("--dry-run and --yes go with --repair")}
-	case f.dryRun && f.yes:
+	case f.dryRun && flags.Changed("yes"):
 		return usageError{errors.New("--dry-run changes nothing: leave out --yes")}
 	case f.repair && !f.dryRun && !f.yes && (keys == nil || a.json):
 		return usageError{errors.New("--repair asks on a terminal: use --dry-run to see what it would do, then --yes")}

@@ -92,6 +92,14 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return checkDurations(cmd)
 }
 
+// explains reports whether a command only tells about commands: it does so beside a broken file of settings.
+func explains(cmd *cobra.Command) bool {
+	first, _, _ := strings.Cut(section(cmd), ".")
+	return cmd.HasSubCommands() || slices.Contains([]string{
+		"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd,
+	}, first)
+}
+
 // checkDurations refuses negative durations, which no flag has a meaning for.
 func checkDurations(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

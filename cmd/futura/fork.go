@@ -88,7 +88,7 @@ func (f *forkFlags) parse(cmd *cobra.Command, args []string) (some bool, err err
 	switch {
 	case len(args) > 1:
 		return some, usageError{errors.New("fork takes one ID: select several, such as with --where")}
-	case !some && (cmd.Flags().Changed("limit") || f.yes):
+	case !some && (cmd.Flags().Changed("limit") || cmd.Flags().Changed("yes")):
 		return some, usageError{errors.New("--limit and --yes go with a selection, such as --where")}
 	case f.limit < 0:
 		return some, usageError{fmt.Errorf("--limit %d: use 1 or more, or 0 for all", f.limit)}

@@ -176,7 +176,7 @@ func (a *app) root() *cobra.Command {
 	flags.String(configFlag, "",
 		"a file of settings (FUTURA_CONFIG; default: what futura.yaml here may set, if it exists)")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := a.configure(cmd); err != nil {
+		if err := a.configure(cmd); err != nil && !explains(cmd) {
 			return err
 		}
 		return a.startTraces(cmd.Context())

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,40 @@ func TestSettingsCountAsFlags(t *testing.T) {
 	t.Setenv("FUTURA_WORKER_SLOTS", "0")
 	_, e = s.run(exitUsage, "", "worker")
 	require.Contains(t, e, "--slots 0")
+}
+
+// TestSettingsGoWithCallsThatHaveNoUseForThem sets what only some calls take.
+func TestSettingsGoWithCallsThatHaveNoUseForThem(t *testing.T) {
+	s := newShell(t)
+	id := s.ok("submit", "go:f")
+	s.ok("cancel", id)
+	for _, name := range []string{"FUTURA_CHECK_YES", "FUTURA_FORK_YES"} {
+		t.Setenv(name, "true")
+	}
+	s.ok("check")
+	s.ok("check", "--repair")
+	s.ok("check", "--repair", "--dry-run")
+	s.ok("fork", id, "--from", "start")
+	_, e := s.run(exitUsage, "", "check", "--yes")
+	require.Contains(t, e, "go with --repair")
+	_, e = s.run(exitUsage, "", "check", "--repair", "--dry-run", "--yes")
+	require.Contains(t, e, "leave out --yes")
+	_, e = s.run(exitUsage, "", "fork", id, "--yes")
+	require.Contains(t, e, "go with a selection")
+}
+
+// TestHelpNeedsNoSettings has help and completion work beside a file that can't be read.
+func TestHelpNeedsNoSettings(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := newShell(t)
+	require.NoError(t, os.WriteFile(configFile, []byte("dev: ["), 0o600))
+	for _, args := range [][]string{
+		{}, {"--help"}, {"help"}, {"help", "submit"}, {"lane"}, {"completion", "bash"}, {"__complete", "sub"},
+	} {
+		require.NotEmpty(t, s.ok(args...), args)
+	}
+	_, e := s.run(exitUsage, "", "list")
+	require.Contains(t, e, configFile)
 }
 
 // TestRestoreTakesTheClusterOfTheEnvironment as any command does.

@@ -72,9 +72,12 @@ func writeSupport(ctx context.Context, c *futures.Client, path string) (err erro
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if failed != nil {
+		switch {
+		case failed != nil && !layout.IsUnreadable(failed):
 			about = append(about, line+": could not be read: "+failed.Error())
 			continue
+		case failed != nil:
+			line += ": some could not be read: " + failed.Error() // found is the rest
 		}
 		about = append(about, line)
 		text, err := json.MarshalIndent(found, "", "  ")

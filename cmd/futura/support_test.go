@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
 )
 
 // TestSupportTellsNoSecrets fills a cluster with secrets wherever users write texts of their own, and
@@ -27,20 +30,10 @@ func TestSupportTellsNoSecrets(t *testing.T) {
 	s.ok("pause", "queue", "reports", "--reason", secret)
 	s.ok("jobs", "append", "numbers", secret)
 	file := filepath.Join(t.TempDir(), "support.zip")
-	s.ok("support", "--output", file)
-	archive, err := zip.OpenReader(file)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, archive.Close()) }()
-	all := map[string]string{}
-	for _, part := range archive.File {
-		r, err := part.Open()
-		require.NoError(t, err)
-		text, err := io.ReadAll(r)
-		require.NoError(t, err)
-		require.NoError(t, r.Close())
-		all[part.Name] = string(text)
-		require.NotContains(t, string(text), secret, part.Name)
-		require.NotContains(t, string(text), "could not be read", part.Name)
+	all := s.support(file)
+	for name, text := range all {
+		require.NotContains(t, text, secret, name)
+		require.NotContains(t, text, "could not be read", name)
 	}
 	require.Len(t, all, len(supportParts())+1)
 	for name, want := range map[string]string{
@@ -54,4 +47,34 @@ func TestSupportTellsNoSecrets(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	s.run(exitUsage, "", "support", "--output", file)
 	require.Contains(t, all["about.json"], "processors")
+}
+
+// support writes an archive and returns its files.
+func (s *shell) support(file string) map[string]string {
+	s.ok("support", "--output", file)
+	archive, err := zip.OpenReader(file)
+	require.NoError(s.t, err)
+	defer func() { require.NoError(s.t, archive.Close()) }()
+	all := map[string]string{}
+	for _, part := range archive.File {
+		r, err := part.Open()
+		require.NoError(s.t, err)
+		text, err := io.ReadAll(r)
+		require.NoError(s.t, err)
+		require.NoError(s.t, r.Close())
+		all[part.Name] = string(text)
+	}
+	return all
+}
+
+// TestSupportHasTheLanesThatCanBeRead though one kind of lanes can't.
+func TestSupportHasTheLanesThatCanBeRead(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.ok("lane", "set", "bad")
+	s.ok("lane", "set", "good")
+	s.past(func(c *futures.Client, tx kv.Tx) { tx.Set(c.Cluster().Keys().LaneKind("bad"), []byte{0xff}) })
+	all := s.support(filepath.Join(t.TempDir(), "support.zip"))
+	require.Contains(t, all["lanes.json"], `"good"`)
+	require.Regexp(t, `(?m)^lanes.json .*: some could not be read: .*bad`, all["README.txt"])
 }
