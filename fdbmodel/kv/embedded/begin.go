@@ -152,7 +152,8 @@ func (j *journal) seal() error {
 // beginLog makes the store ready to be written, before its first commit. Until
 // then it has written nothing, unless it was not closed the last time. After an
 // error, which is kv.ErrReadOnly or, if it may soon pass, kv.ErrUnavailable, the
-// store can be read, and the next commit tries again, or one of the next where there is no room.
+// store can be read, and the next commit tries again, or one of the next where there is no room. Where the directory
+// could not be locked to be written, all fail until it is opened again.
 func (s *Store) beginLog() error {
 	d := s.disk
 	if d.begun.Load() {
@@ -181,7 +182,11 @@ func (s *Store) beginLog() error {
 	case isShortage(err):
 		return fmt.Errorf("%w: %s: %w%s", kv.ErrUnavailable, d.journal.dir.path, err, wayOut(err))
 	default:
-		err = fmt.Errorf("%w: %s: %w%s", kv.ErrReadOnly, d.journal.dir.path, err, wayOut(err))
+		way := wayOut(err)
+		if d.readOnly != nil {
+			way += "; then open the store again, which is locked for reading"
+		}
+		err = fmt.Errorf("%w: %s: %w%s", kv.ErrReadOnly, d.journal.dir.path, err, way)
 		d.unwritable.Store(&err)
 		return err
 	}

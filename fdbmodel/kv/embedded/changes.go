@@ -103,22 +103,28 @@ func (c *changeSet) buryBefore(w *tableWriter, key []byte) error {
 const lookupsMost = 4096
 
 // put writes an entry. If it replaces one that memory did not know, that counts no more; after
-// many, each is taken for one of average size.
+// many, and where a table is damaged, each is taken for one of average size.
 func (c *changeSet) put(w *tableWriter, e entry) error {
-	switch {
-	case e.open && c.lookups == lookupsMost:
-		c.fewer.keys++
-		c.fewer.bytes += c.average
-	case e.open:
+	if !e.open {
+		return w.add(e)
+	}
+	old, found, size := entry{}, true, c.average
+	if c.lookups < lookupsMost {
 		c.lookups++
-		old, found, err := c.base.get(e.key, nil)
-		if err != nil {
+		var err error
+		old, found, err = c.base.get(e.key, nil)
+		switch {
+		case errors.Is(err, kv.ErrCorrupt):
+			found = true
+		case err != nil:
 			return err
+		default:
+			size = int64(len(e.key) + len(old.value))
 		}
-		if found && !old.deleted {
-			c.fewer.keys++
-			c.fewer.bytes += int64(len(e.key) + len(old.value))
-		}
+	}
+	if found && !old.deleted {
+		c.fewer.keys++
+		c.fewer.bytes += size
 	}
 	return w.add(e)
 }

@@ -28,7 +28,8 @@
 //     process must open the store again.
 //   - A store that can't be written when it is opened can be read: commits end
 //     with kv.ErrReadOnly, or with kv.ErrUnavailable if descriptors are short, and
-//     the next one tries again. A lack of descriptors later only delays new files.
+//     the next one tries again, unless the error says that it must be opened again. A lack
+//     of descriptors later only delays new files.
 //   - Rows take about 60 bytes more than key and value each in memory, and together
 //     about [Options].Memory at most. The others are read from tables.
 //     Values of 4 KiB and more are left on disk once a table has them, or

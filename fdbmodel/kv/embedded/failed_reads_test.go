@@ -28,21 +28,50 @@ func rowsFrom(tx kv.Reader, key string, o kv.RangeOptions) (keys []string, more 
 	return keys, page.More, err
 }
 
-// TestReadThatFailsLeavesNoRows to the next read of its transaction, or of one that has its memory after it.
-func TestReadThatFailsLeavesNoRows(t *testing.T) {
-	t.Parallel()
-	fs := vfs.NewMem()
-	s := allCold(t, fs)
+// damageBlock damages the second block of the only table.
+func damageBlock(t *testing.T, s *Store, fs vfs.FS) {
 	table := s.index.base.tables[0]
 	f, err := fs.OpenReadWrite(table.dir.file(rowsName(table.File)), vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)
 	_, err = f.WriteAt(make([]byte, 100), tableBlockSize*3/2)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
+}
 
+// TestRowsOfADamagedBlockCanBeReplaced by writes that don't read them, with a checkpoint.
+func TestRowsOfADamagedBlockCanBeReplaced(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	s := allCold(t, fs)
+	before := s.Stats()
+	damageBlock(t, s, fs)
+	const cleared, written = "key000200", "key000201"
+	for _, key := range []string{cleared, written} {
+		tx := s.Begin(kv.Options{})
+		_, err := tx.Get([]byte(key)).Wait(t.Context())
+		tx.Cancel()
+		require.ErrorIs(t, err, kv.ErrCorrupt)
+	}
+	tx := s.Begin(kv.Options{})
+	tx.Clear([]byte(cleared))
+	tx.Set([]byte(written), make([]byte, 100))
+	commit(t, tx)
+	require.NoError(t, s.Checkpoint(t.Context()))
+	require.Nil(t, read(t, s, cleared))
+	require.Equal(t, make([]byte, 100), read(t, s, written))
+	require.Equal(t, before.Keys-1, s.Stats().Keys)
+	require.Equal(t, before.Bytes-109, s.Stats().Bytes)
+}
+
+// TestReadThatFailsLeavesNoRows to the next read of its transaction, or of one that has its memory after it.
+func TestReadThatFailsLeavesNoRows(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	s := allCold(t, fs)
+	damageBlock(t, s, fs)
 	tx := s.Begin(kv.Options{})
 	defer tx.Cancel()
-	_, _, err = rowsFrom(tx, "key000000", kv.RangeOptions{})
+	_, _, err := rowsFrom(tx, "key000000", kv.RangeOptions{})
 	require.ErrorIs(t, err, kv.ErrCorrupt)
 	keys, _, err := rowsFrom(tx, "key001998", kv.RangeOptions{})
 	require.NoError(t, err)

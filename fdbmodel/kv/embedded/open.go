@@ -27,8 +27,7 @@ type disk struct {
 	// begun is set once the log can be written.
 	begun     atomic.Bool
 	beginLock sync.Mutex
-	// readOnly is why the directory can't be written, nil if it can as far as is
-	// known.
+	// readOnly is why the directory could not be locked to be written, nil if it is.
 	readOnly error
 	// unwritable is what the last try to begin the log came to, nil before and once the log has begun.
 	unwritable atomic.Pointer[error]
@@ -42,7 +41,8 @@ type disk struct {
 // no damage. ctx bounds nothing but the opening.
 //
 // A store that can't be written, because its disk is full or mounted read-only,
-// is opened to be read: commits end with kv.ErrReadOnly, and write nothing.
+// is opened to be read: commits end with kv.ErrReadOnly, and write nothing. The next commit tries again, except where
+// not even the lock could be written: then the store has to be opened again.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s := newStore(o)
 	d, lock, err := lockDirectory(dir, &s.options)
