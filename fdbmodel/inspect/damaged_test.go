@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"encoding/hex"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,44 @@ func TestListsOfEitherOrderLeaveOutWhatTheyCantRead(t *testing.T) {
 		require.Empty(t, next)
 		require.Len(t, rows, 1, name)
 		require.Equal(t, good, rows[0].ID, name)
+	}
+}
+
+// TestListsGoOnPastForeignKeys has keys that nothing of the model wrote before and behind the futures of a shard, more
+// of them than a page, and among those that are listed.
+func TestListsGoOnPastForeignKeys(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	var want []layout.ID
+	for range 3 {
+		want = append(want, s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Tags = []string{"t"} }))
+	}
+	for shard := range s.C.Config().Shards {
+		for _, prefix := range [][]byte{s.C.Keys().Shard(shard, layout.SubFutures), s.C.Keys().ListedTag(shard, "t")} {
+			_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+				for n := range 520 {
+					for _, kind := range []byte{0x01, 0xf0} {
+						tx.Set(append(slices.Clone(prefix), kind, byte(n>>8), byte(n)), nil)
+					}
+				}
+				return nil
+			})
+			require.NoError(t, err)
+		}
+	}
+	for name, f := range map[string]inspect.Filter{"oldest": {}, "newest": {Newest: true},
+		"newest of all shards": {Newest: true, LeftOut: new(int)}, "by tag": {Newest: true, Tag: "t"}} {
+		var ids []layout.ID
+		var cursor []byte
+		for more := true; more; more = len(cursor) > 0 {
+			rows, next, err := inspect.List(s.Ctx, s.C, f, cursor, 2)
+			require.NoError(t, err, name)
+			for i := range rows {
+				ids = append(ids, rows[i].ID)
+			}
+			cursor = next
+		}
+		require.ElementsMatch(t, want, ids, name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -219,36 +220,47 @@ func listCursor(shard int, id layout.ID) []byte {
 type scanned struct{ keys, bytes int }
 
 // rowsPage reads whole rows of a shard. last is the last id read if the page is
-// not the end; a row that the page may have split is left to the next one.
+// not the end; a row that the page may have split is left to the next one. Keys that begin
+// with no id are skipped: a check names them.
 func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range, o kv.RangeOptions,
 ) (rows []layout.Row, read scanned, last layout.ID, err error) {
-	items, more, err := readSome(ctx, c, r, o)
-	if err != nil {
-		return nil, read, layout.ID{}, err
-	}
 	skip := len(c.Keys().Shard(shard, layout.SubFutures))
-	read.keys = len(items)
-	unreadable := false
-	for _, item := range items {
-		read.bytes += len(item.Value)
-		rest := tuple.NewReader(item.Key[skip:])
-		id := layout.ID(rest.UUID())
-		if err := rest.Err(); err != nil {
-			return nil, read, layout.ID{}, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
+	for {
+		items, more, err := readSome(ctx, c, r, o)
+		if err != nil {
+			return nil, read, layout.ID{}, err
 		}
-		if len(rows) == 0 || rows[len(rows)-1].ID != id {
-			rows, unreadable = append(rows, layout.Row{ID: id}), false
+		read.keys += len(items)
+		rows = rows[:0]
+		var foreign []byte // the last key before a row that may be split
+		unreadable := false
+		for _, item := range items {
+			read.bytes += len(item.Value)
+			rest := tuple.NewReader(item.Key[skip:])
+			id := layout.ID(rest.UUID())
+			if rest.Err() != nil {
+				foreign = item.Key
+				continue
+			}
+			if len(rows) == 0 || rows[len(rows)-1].ID != id {
+				rows, unreadable = append(rows, layout.Row{ID: id}), false
+			}
+			row := &rows[len(rows)-1]
+			if unreadable = unreadable || row.Add(item, rest) != nil; unreadable {
+				row.Spec = nil // whichever of its keys comes first
+			}
 		}
-		row := &rows[len(rows)-1]
-		if unreadable = unreadable || row.Add(item, rest) != nil; unreadable {
-			row.Spec = nil // whichever of its keys comes first
+		switch n := len(rows); {
+		case !more:
+			return rows, read, layout.ID{}, nil
+		case n > 1:
+			return rows[:n-1], read, rows[n-2].ID, nil
+		case n == 1 && (foreign == nil || bytes.Equal(foreign, items[len(items)-1].Key)):
+			return rows, read, rows[0].ID, nil
+		case o.Reverse:
+			r.End = foreign
+		default:
+			r.Begin = kv.After(foreign)
 		}
 	}
-	if more && len(rows) > 1 {
-		rows = rows[:len(rows)-1]
-		last = rows[len(rows)-1].ID
-	} else if more {
-		last = rows[0].ID
-	}
-	return rows, read, last, nil
 }

@@ -278,10 +278,9 @@ func (n *newest) page(ctx context.Context, s *stream) (found []entry, err error)
 	for _, item := range items {
 		rest := tuple.NewReader(item.Key[len(s.index):])
 		age := layout.Age{Millis: rest.Int(), ID: layout.ID(rest.UUID())}
-		if err := rest.Err(); err != nil {
-			return nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
+		if rest.Err() == nil { // a check names others
+			found = append(found, entry{age, nil})
 		}
-		found = append(found, entry{age, nil})
 	}
 	if s.over = !more; more {
 		s.left.End = items[len(items)-1].Key
