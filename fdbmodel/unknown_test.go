@@ -10,7 +10,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/admin"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/fit"
+	"github.com/futura-run/futura/fdbmodel/internal/lane"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -471,4 +473,22 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, record, present)
 		},
 	})
+}
+
+// TestAnUnknownResultIsRememberedBesideADamagedLane: a change that is begun anew without the lane may have happened.
+func TestAnUnknownResultIsRememberedBesideADamagedLane(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	const tag = "futura-change"
+	s.Faults.FailNext(faultkv.UnknownCommitted, func(found string) bool { return found == tag })
+	var maybe []bool
+	_, err := s.C.Change(s.Ctx, kv.Options{Tag: tag}, func(tx kv.Attempt, _ *fdbmodel.WriteSet) error {
+		tx.AddWriteConflictKey([]byte("a"))
+		if maybe = append(maybe, tx.MaybeCommitted); len(maybe) == 2 {
+			return &lane.DamagedError{Lanes: []layout.Lane{{Kind: "l", Key: "k"}}, Err: layout.ErrBadRecord}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []bool{false, true, true}, maybe)
 }

@@ -53,11 +53,11 @@ type WriteSet struct {
 // what fn and Transact return; an unknown commit is retried, so fn must be one that may be repeated.
 func (c *Cluster) Change(ctx context.Context, o kv.Options, fn func(tx kv.Attempt, w *WriteSet) error,
 ) (result kv.Result, err error) {
-	var then postCommit
+	then, maybe := postCommit{}, false
 	err = skipUnreadable(func(skip skippedLanes) (err error) {
 		result, err = c.Transact(ctx, o, func(tx kv.Attempt) error {
 			w := c.write(tx)
-			w.lanes.Skip = skip
+			w.lanes.Skip, tx.MaybeCommitted = skip, tx.MaybeCommitted || maybe
 			if err := fn(tx, w); err != nil {
 				return err
 			}
@@ -67,6 +67,7 @@ func (c *Cluster) Change(ctx context.Context, o kv.Options, fn func(tx kv.Attemp
 			then = w.postCommit()
 			return nil
 		})
+		maybe = maybe || kv.MaybeCommitted(err)
 		return err
 	})
 	if err == nil {
