@@ -60,6 +60,9 @@ type jobLogsOutputBody struct {
 }
 
 func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*body[jobLogsOutputBody], error) {
+	if err := stack.Reserve(ctx, int64(in.Limit)*jobLogBytes); err != nil {
+		return nil, err
+	}
 	queues, err := joblog.Of(s.client.Cluster()).Page(ctx, in.After, in.Limit)
 	return answerWith(jobLogsOutputBody{viewsOf(queues, JobLogOf)}, err)
 }
@@ -84,6 +87,9 @@ type jobsOutputBody struct {
 }
 
 func (s *server) readJobs(ctx context.Context, in *readJobsInput) (*body[jobsOutputBody], error) {
+	if err := stack.Reserve(ctx, min(int64(in.Limit), readJobsMost)*jobBytes); err != nil {
+		return nil, err
+	}
 	logs := joblog.Of(s.client.Cluster())
 	q, err := logs.Get(ctx, in.Queue)
 	if err != nil {
@@ -270,12 +276,18 @@ func (s *server) listParked(ctx context.Context, in *listParkedInput) (*body[par
 	return answerWith(parkedOutputBody{viewsOf(parked, parkedOf)}, err)
 }
 
-// parkedBytes is what a parked job and its view hold in memory, at most.
-const parkedBytes = 2 * joblog.MaxJob
+// jobBytes is what a job, parked or not, and its view hold in memory, at most.
+const jobBytes = 2 * joblog.MaxJob
+
+// readJobsMost is how many of the largest jobs one read returns: it ends at about 1 MiB.
+const readJobsMost = 128
+
+// jobLogBytes is what a log and its view hold in memory with a few consumers.
+const jobLogBytes = 4 << 10
 
 func (s *server) parked(ctx context.Context, k joblog.Consumer, after int64, limit int,
 ) ([]joblog.ParkedJob, error) {
-	if err := stack.Reserve(ctx, int64(limit)*parkedBytes); err != nil {
+	if err := stack.Reserve(ctx, int64(limit)*jobBytes); err != nil {
 		return nil, err
 	}
 	if err := joblog.Of(s.client.Cluster()).FindConsumer(ctx, k); err != nil {

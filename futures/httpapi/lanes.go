@@ -198,9 +198,15 @@ type lanesOutputBody struct {
 }
 
 func (s *server) listLanes(ctx context.Context, in *listLanesInput) (*body[lanesOutputBody], error) {
+	if err := stack.Reserve(ctx, int64(in.Limit)*laneBytes); err != nil {
+		return nil, err
+	}
 	list, err := s.client.Lanes(ctx, in.Kind, in.After, in.Limit)
 	return answerWith(lanesOutputBody{viewsOf(list, LaneOf)}, err)
 }
+
+// laneBytes is what a lane of a list and its view hold in memory, at most.
+const laneBytes = 2 << 10
 
 type getLaneInput struct {
 	Kind  string `path:"kind"`

@@ -29,7 +29,9 @@ func TestAnswersTakeMemoryBeforeTheyAreRead(t *testing.T) {
 	for _, read := range []string{
 		at + "/arguments", at + "/result", at + "/graph",
 		path, path + ":count?by=queue", "/api/v1/overview",
-		jobs + "/q/consumers/c/parked?limit=1000", actors + "/cart?limit=1000", actors + "/cart/1", actors + "/cart/1/parts",
+		jobs + "/q/consumers/c/parked?limit=1000", jobs + "/q/log?limit=1000", jobs + "?limit=1000",
+		"/api/v1/schedules?limit=1000", "/api/v1/lanes/mail/keys?limit=1000",
+		actors + "/cart?limit=1000", actors + "/cart/1", actors + "/cart/1/parts",
 	} {
 		f.send("GET", read, "").Problem(http.StatusTooManyRequests, "busy", "as many bytes as allowed")
 	}

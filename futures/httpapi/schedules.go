@@ -185,9 +185,15 @@ type schedulesOutputBody struct {
 }
 
 func (s *server) listSchedules(ctx context.Context, in *listSchedulesInput) (*body[schedulesOutputBody], error) {
+	if err := stack.Reserve(ctx, int64(in.Limit)*scheduleBytes); err != nil {
+		return nil, err
+	}
 	list, err := s.client.Schedules(ctx, in.After, in.Limit)
 	return answerWith(schedulesOutputBody{viewsOf(list, ScheduleOf)}, err)
 }
+
+// scheduleBytes is what a schedule, its last runs and its view hold in memory, but for rare ones.
+const scheduleBytes = 16 << 10
 
 type getScheduleInput struct {
 	Name  string `path:"name"`
