@@ -207,8 +207,8 @@ func jobIndexes(args []string) ([]int64, error) {
 	return indexes, nil
 }
 
-// changeParked does the same to parked jobs, all of them if no index is given. Those
-// that are gone don't keep it from the others.
+// changeParked does the same to parked jobs, all of them if no index is given, and says to
+// how many also if one fails. Those that are gone don't keep it from the others.
 func (a *app) changeParked(ctx context.Context, c *futures.Client, k joblog.Consumer, indexes []int64,
 	outcome string, do func(*joblog.Logs, context.Context, joblog.Consumer, int64) error,
 ) error {
@@ -223,22 +223,21 @@ func (a *app) changeParked(ctx context.Context, c *futures.Client, k joblog.Cons
 		}
 	}
 	changed := []int64{}
-	var missing error
+	var failed error
 	for _, index := range indexes {
 		err := do(joblog.Of(c.Cluster()), ctx, k, index)
-		switch {
-		case errors.Is(err, fdbmodel.ErrNotFound):
-			if given {
-				missing = errors.Join(missing, err)
-			}
-		case err != nil:
-			return errors.Join(missing, err)
-		default:
+		gone := errors.Is(err, fdbmodel.ErrNotFound)
+		if err == nil {
 			changed = append(changed, index)
+		} else if given || !gone {
+			failed = errors.Join(failed, err)
+		}
+		if err != nil && !gone {
+			break
 		}
 	}
 	form := map[string]any{"queue": k.Queue, "consumer": k.Name, "outcome": outcome, "indexes": changed}
-	return errors.Join(missing, a.say(form, outcome, wording.Count(len(changed), "job")))
+	return errors.Join(failed, a.say(form, outcome, wording.Count(len(changed), "job")))
 }
 
 func (a *app) jobsRemoveCommand() *cobra.Command {

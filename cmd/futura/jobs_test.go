@@ -13,8 +13,10 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/joblog"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
@@ -178,4 +180,25 @@ func TestMistakesWithJobs(t *testing.T) {
 		require.Contains(t, e, "none")
 		require.NotContains(t, e, " :")
 	}
+}
+
+// TestParkedJobsThatWereChangedAreNamedBesideAnError has the second of three fail.
+func TestParkedJobsThatWereChangedAreNamedBesideAnError(t *testing.T) {
+	t.Parallel()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer func() { require.NoError(t, db.Close()) }()
+	c, err := futures.New(t.Context(), db, futures.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close(t.Context())) }()
+	var out strings.Builder
+	a := &app{out: &out, json: true}
+	err = a.changeParked(t.Context(), c, joblog.Consumer{Queue: "orders", Name: "price"}, []int64{1, 2, 3, 4}, "retried",
+		func(_ *joblog.Logs, _ context.Context, _ joblog.Consumer, index int64) error {
+			return map[int64]error{1: fdbmodel.ErrNotFound, 3: kv.ErrUnavailable}[index]
+		})
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	var said struct{ Indexes []int64 }
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &said))
+	require.Equal(t, []int64{2}, said.Indexes)
 }
