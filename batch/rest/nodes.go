@@ -106,7 +106,9 @@ func (s *server) repeated(ctx context.Context, first layout.ID, e *execution) (n
 	return nodes, nil
 }
 
-func thresholdTagOf(e *execution) string { return thresholdTag + strconv.FormatFloat(e.threshold, 'f', -1, 64) }
+func thresholdTagOf(e *execution) string {
+	return thresholdTag + strconv.FormatFloat(e.threshold, 'f', -1, 64)
+}
 
 // assignNodes makes the futures of an execution on the workers that answer a roll
 // call, and returns how many there are. The workers count as having them until release

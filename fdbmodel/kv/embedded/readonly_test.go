@@ -54,7 +54,7 @@ func TestStoreThatCanOnlyBeRead(t *testing.T) {
 				require.ErrorIs(t, err, kv.ErrReadOnly)
 				require.ErrorIs(t, err, c.cause)
 				require.ErrorContains(t, err, c.says)
-				require.Equal(t, !c.heals, strings.HasSuffix(err.Error(), "; then open the store again, which is locked for reading"))
+				require.Equal(t, !c.heals, strings.HasSuffix(err.Error(), "open the store again, which is locked for reading"))
 				require.Equal(t, err, s.Traits().Unwritable)
 				require.NoError(t, s.Err())
 				require.ErrorIs(t, s.Checkpoint(t.Context()), kv.ErrReadOnly)
