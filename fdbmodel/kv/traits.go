@@ -29,6 +29,11 @@ type Traits struct {
 	// transaction, and for no server. It is nil if the store can't tell.
 	ReadsAtOnce func(o Options) bool
 
+	// Snapshot opens what the store holds now as a store of its own, for reads that take longer than TxLifetime: its
+	// transactions have no limit of time. What is committed to it is lost. Close removes it. It is nil where the store
+	// has none.
+	Snapshot func(ctx context.Context) (Database, error)
+
 	// Unwritable is why the last commit that tried could not write the store, an ErrReadOnly
 	// with the way out, until another one can. It is nil before a commit has tried, and in
 	// a process that reaches the store through another one, which alone knows it:

@@ -26,10 +26,11 @@ type BackupFile interface {
 // It copies the same keys as Migrate, and the same rows.
 //
 // A store keeps a version readable for five seconds. A cluster that can be read
-// within that time is written as it was at one version, even if it is in use.
-// In a larger one each page is read at a different version, so it is read
+// within that time is written as it was at one version, even if it is in use, and so is one of any size in a store
+// that has snapshots (kv.Traits): embedded ones do, also while another process has them open. Elsewhere
+// each page of a larger cluster is read at a different version, so it is read
 // twice, and Backup returns ErrChanged if the two differ. So a large cluster
-// must be quiet; otherwise it is unharmed, but the file is invalid.
+// must be quiet there; otherwise it is unharmed, but the file is invalid.
 //
 // It returns ErrNotFound if the cluster does not exist, ErrIncomplete if it is
 // itself an unfinished copy, ErrBadRows, and ErrBadRecord for keys that this version
@@ -66,6 +67,20 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 		return report, fmt.Errorf("back up cluster %q: %w", cluster, err)
 	}
 	once := err
+	if err := rewind(file); err != nil {
+		return report, err
+	}
+	if open := kv.TraitsOf(db).Snapshot; open != nil {
+		taken, err := open(ctx)
+		if err == nil {
+			report, err := backUpSnapshot(ctx, taken, file, head, o)
+			report.Others = others
+			return report, errors.Join(err, taken.Close())
+		}
+		if once = fmt.Errorf("no snapshot: %w", err); ctx.Err() != nil {
+			return report, once
+		}
+	}
 	report, err = source.backUpTwice(ctx, file, head, o)
 	if errors.Is(err, ErrChanged) && !errors.Is(once, kv.ErrTooOld) {
 		err = fmt.Errorf("cluster %q: %w, and could not be read at one version (%v): back it up again", cluster,
@@ -73,6 +88,32 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 	}
 	report.Others = others
 	return report, err
+}
+
+// rewind empties a file.
+func rewind(file BackupFile) error {
+	_, err := file.Seek(0, io.SeekStart)
+	return errors.Join(err, file.Truncate(0))
+}
+
+// backUpSnapshot reads everything from a snapshot of the store.
+func backUpSnapshot(ctx context.Context, db kv.Database, file BackupFile, head archive.Head, o Options) (Report, error) {
+	report := Report{Cluster: head.Cluster}
+	rows, err := rowsUnder(o.Rows)
+	if err != nil {
+		return report, err
+	}
+	c, err := openExisting(ctx, db, head.Cluster, o.Model)
+	if err != nil {
+		return report, err
+	}
+	written, err := newCopySource(c, rows).archiveAtOnce(ctx, file, head, o.reporter("copied", head.Futures))
+	if err != nil {
+		return report, fmt.Errorf("back up cluster %q: %w", head.Cluster, err)
+	}
+	report = written.report(head.Cluster)
+	report.OneVersion = true
+	return report, nil
 }
 
 // archiveAtOnce reads everything at one version.
@@ -91,12 +132,6 @@ func (s *copySource) archiveAtOnce(ctx context.Context, w io.Writer, head archiv
 func (s *copySource) backUpTwice(ctx context.Context, file BackupFile, head archive.Head, o Options,
 ) (Report, error) {
 	report := Report{Cluster: head.Cluster}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return report, err
-	}
-	if err := file.Truncate(0); err != nil {
-		return report, err
-	}
 	s.version = kv.NoVersion
 	written, err := s.archive(ctx, file, head, o.reporter("copied", head.Futures))
 	if err != nil {

@@ -104,33 +104,7 @@ func TestBackupOfABusyCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p := modeltest.Populate(t)
-	stop, stopped := make(chan struct{}), make(chan error)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				stopped <- nil
-				return
-			default:
-			}
-			if _, err := p.C.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f",
-				Session: "s"}}}); err != nil {
-				stopped <- err
-				return
-			}
-			answer, err := p.Worker.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}, Max: 9})
-			for i := range answer.Futures {
-				done := fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{Value: []byte("v")}}
-				if _, err = p.Worker.Finish(ctx, []fdbmodel.Completion{done}); err != nil {
-					break
-				}
-			}
-			if err != nil {
-				stopped <- err
-				return
-			}
-		}
-	}()
+	rest := keepBusy(t, p.C, p.Worker)
 	for range 5 {
 		var file memoryFile
 		report, err := transfer.Backup(ctx, p.DB, "check", &file, transfer.Options{})
@@ -139,8 +113,71 @@ func TestBackupOfABusyCluster(t *testing.T) {
 		_, err = transfer.Restore(ctx, modeltest.OpenMemory(t), "", &file, transfer.Options{})
 		require.NoError(t, err, "what was restored holds every invariant")
 	}
-	close(stop)
-	require.NoError(t, <-stopped)
+	rest()
+}
+
+// keepBusy has futures run in a cluster until the function is called that it returns.
+func keepBusy(t *testing.T, c *fdbmodel.Cluster, worker *fdbmodel.Registration) (rest func()) {
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	run := func() error {
+		if _, err := c.Submit(t.Context(), []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"}}}); err != nil {
+			return err
+		}
+		answer, err := worker.Claim(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}, Max: 9})
+		for i := range answer.Futures {
+			done := fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{Value: []byte("v")}}
+			if _, err = worker.Finish(t.Context(), []fdbmodel.Completion{done}); err != nil {
+				break
+			}
+		}
+		return err
+	}
+	go func() {
+		var err error
+		for err == nil && ctx.Err() == nil {
+			err = run()
+		}
+		stopped <- err
+	}()
+	return func() {
+		stop()
+		require.NoError(t, <-stopped)
+	}
+}
+
+// oldStoreWithSnapshots is an oldStore that has those of the store below.
+type oldStoreWithSnapshots struct{ oldStore }
+
+func (o *oldStoreWithSnapshots) Traits() kv.Traits { return kv.TraitsOf(o.Database) }
+
+// TestBackupOfALargeBusyCluster backs up what takes too long for one version, from snapshots of the store.
+func TestBackupOfALargeBusyCluster(t *testing.T) {
+	t.Parallel()
+	var whole memoryFile
+	_, err := transfer.Backup(t.Context(), modeltest.Populate(t).DB, "check", &whole, transfer.Options{})
+	require.NoError(t, err)
+	db, err := embedded.Open(t.Context(), t.TempDir(), embedded.Options{CheckpointBytes: 64 << 10, Memory: 1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	_, err = transfer.Restore(t.Context(), db, "", &whole, transfer.Options{})
+	require.NoError(t, err)
+	c, err := fdbmodel.Open(t.Context(), db, "check", fdbmodel.Options{})
+	require.NoError(t, err)
+	worker, err := c.Register(t.Context(), layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}})
+	require.NoError(t, err)
+	rest := keepBusy(t, c, worker)
+	for range 5 {
+		var file memoryFile
+		report, err := transfer.Backup(t.Context(), &oldStoreWithSnapshots{oldStore{Database: db}}, "check", &file,
+			transfer.Options{})
+		require.NoError(t, err)
+		require.True(t, report.OneVersion)
+		_, err = transfer.Restore(t.Context(), modeltest.OpenMemory(t), "", &file, transfer.Options{})
+		require.NoError(t, err, "what was restored holds every invariant")
+	}
+	rest()
+	require.Positive(t, db.Stats().Checkpoints)
 }
 
 func TestRestoreOfDamage(t *testing.T) {

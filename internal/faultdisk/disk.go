@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"maps"
 	"math"
 	"path"
@@ -178,6 +179,23 @@ func (d *Disk) Remove(name string) error {
 	return nil
 }
 
+// RemoveAll implements vfs.FS. Directories are gone at once.
+func (d *Disk) RemoveAll(name string) error {
+	if err := d.call("remove", name, 0); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	within := func(other string) bool { return other == name || strings.HasPrefix(other, name+"/") }
+	for _, other := range slices.Sorted(maps.Keys(d.names)) {
+		if within(other) {
+			d.change(change{name: other})
+		}
+	}
+	maps.DeleteFunc(d.dirs, func(other string, _ bool) bool { return within(other) })
+	return nil
+}
+
 // Rename implements vfs.FS.
 func (d *Disk) Rename(from, to string) error {
 	if err := d.call("rename", to, 0); err != nil {
@@ -240,11 +258,14 @@ func (d *Disk) List(dir string) ([]string, error) {
 		return nil, missing("list", dir)
 	}
 	var found []string
-	for _, name := range slices.Sorted(maps.Keys(d.names)) {
-		if path.Dir(name) == dir {
-			found = append(found, path.Base(name))
+	for _, names := range []iter.Seq[string]{maps.Keys(d.names), maps.Keys(d.dirs)} {
+		for name := range names {
+			if path.Dir(name) == dir && name != dir {
+				found = append(found, path.Base(name))
+			}
 		}
 	}
+	slices.Sort(found)
 	return found, nil
 }
 
@@ -278,9 +299,6 @@ var ErrNotSupported = errors.New("faultdisk: not supported")
 
 // Link implements vfs.FS.
 func (*Disk) Link(string, string) error { return ErrNotSupported }
-
-// RemoveAll implements vfs.FS.
-func (*Disk) RemoveAll(string) error { return ErrNotSupported }
 
 // ReuseForWrite implements vfs.FS.
 func (*Disk) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, error) {

@@ -23,6 +23,7 @@
 //   - Damage is reported with kv.ErrCorrupt, which names the file: by [Open], or when
 //     what is on disk alone is read. After a crash, damage to the very last commit may look like a write that was cut
 //     off; after Close, nothing does.
+//   - [Snapshot] opens what it holds at a moment as a store of its own, from links to its files.
 //   - When the disk fails or is full, commits under way end with
 //     kv.ErrUnknownResult and everything after with kv.ErrStoreFailed. The
 //     process must open the store again.

@@ -120,6 +120,7 @@ func (s *Store) Traits() kv.Traits {
 		if err := s.disk.unwritable.Load(); err != nil {
 			traits.Unwritable = *err
 		}
+		traits.Snapshot = s.snapshot
 	}
 	return traits
 }

@@ -79,7 +79,7 @@ type testCase struct {
 
 func allCases() []testCase {
 	return slices.Concat(readCases(), conflictCases(), versionCases(), atomicCases(), stampCases(), watchCases(),
-		limitCases(), retryCases(), concurrencyCases(), sliceCases(), reopenCases(), programCases())
+		limitCases(), retryCases(), concurrencyCases(), sliceCases(), reopenCases(), snapshotCases(), programCases())
 }
 
 // long reports whether the long variants are asked for.

@@ -169,6 +169,11 @@ func (d *Database) Traits() kv.Traits {
 	traits := kv.TraitsOf(now.database())
 	traits.Connection = d.id
 	traits.Exclusive = now.owner != nil && now.owner.isAlone()
+	if id := d.followed.Load(); now.owner == nil && id != nil {
+		o := d.options.Embedded
+		o.Only = *id
+		traits.Snapshot = func(ctx context.Context) (kv.Database, error) { return embedded.Snapshot(ctx, d.dir, o) }
+	}
 	return traits
 }
 
