@@ -69,6 +69,9 @@ var breakLanes = []breakage{
 	{"total wrong", only(audit.InvariantLane), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().LaneTotal(turnsB.Kind), layout.Encode(&layout.LaneTotal{Open: 2, Lined: true}))
 	}},
+	{"total gone", only(audit.InvariantLane), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().LaneTotal(turnsB.Kind))
+	}},
 	{"slot kept by a ready one", only(audit.InvariantLane), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), layout.Encode(&layout.Attempts{Slot: true}))
 	}},

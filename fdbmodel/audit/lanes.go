@@ -233,11 +233,14 @@ func (k *checker) countTotals(ctx context.Context, tx kv.Reader) (map[string]int
 	counted := map[string]bool{}
 	for _, stored := range page.Items {
 		it, err := newItem(k.keys, stored)
-		if kind, is := it.Record.(*layout.LaneKind); err == nil && is {
-			counted[it.Text("kind")] = kind.Total > 0
+		if kind, is := it.Record.(*layout.LaneKind); err == nil && is && kind.Total > 0 {
+			counted[it.Text("kind")] = true
 		}
 	}
 	totals := map[string]int64{}
+	if len(counted) == 0 {
+		return totals, nil
+	}
 	slots, err := k.readSlots(ctx, tx)
 	for lane, n := range slots {
 		if counted[lane.Kind] {
