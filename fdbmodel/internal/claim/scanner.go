@@ -5,6 +5,7 @@ package claim
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ type Scanner struct {
 	lookAt     time.Time               // when to search for classes next
 	losses     float64                 // moving share of claims that met a conflict
 	unreadable unreadable
-	passed     map[place]passed // what looks have gone past
+	passed     map[string]passed // what looks from a key have gone past
 
 	// NoRoom is set by looks that pass over a future which does not fit into what is free.
 	NoRoom bool
@@ -47,13 +48,7 @@ type Scanner struct {
 // Begin forgets what earlier looks have passed over.
 func (s *Scanner) Begin() { s.NoRoom, s.Refused, s.Unseen = false, false, false }
 
-// place is a queue in a shard.
-type place struct {
-	shard int
-	queue string
-}
-
-// passed is where the looks at a place go on that have found nothing before it, so
+// passed is where the looks from a key go on that have found nothing before it, so
 // that any number of futures that no worker here can run keeps none behind them
 // waiting.
 type passed struct {
@@ -103,7 +98,7 @@ type knownClass struct {
 
 // NewScanner returns a scanner that has met nothing. pick returns a random number below n.
 func NewScanner(keys layout.Keyspace, pick func(n int) int) Scanner {
-	return Scanner{keys: keys, pick: pick, classes: map[string][]knownClass{}, passed: map[place]passed{}}
+	return Scanner{keys: keys, pick: pick, classes: map[string][]knownClass{}, passed: map[string]passed{}}
 }
 
 // Want describes the entries that a look searches for.
@@ -163,7 +158,7 @@ func (s *Scanner) Collect(ctx context.Context, tx kv.Reader, a Look, now time.Ti
 	var found []layout.ReadyEntry
 	page, err := a.pending.Wait(ctx)
 	wrapped := bytes.Equal(a.from, prefix)
-	at, most, jumped := place{a.shard, a.want.Queue}, MaxPages, false
+	at, most, jumped := a.from, MaxPages, false
 	for n := 0; ; n++ {
 		if err != nil {
 			return nil, err
@@ -177,7 +172,7 @@ func (s *Scanner) Collect(ctx context.Context, tx kv.Reader, a Look, now time.Ti
 			if wrapped {
 				return found, nil
 			}
-			wrapped, next, end = true, prefix, a.from
+			wrapped, next, end, at = true, prefix, a.from, prefix
 		}
 		if n >= most {
 			if next = s.pass(at, next, now); jumped || bytes.Compare(next, end) >= 0 {
@@ -193,17 +188,18 @@ func (s *Scanner) Collect(ctx context.Context, tx kv.Reader, a Look, now time.Ti
 	}
 }
 
-// pass returns where a look at a place goes on that has found nothing before next,
+// pass returns where a look from a key goes on that has found nothing before next,
 // and notes it for later ones.
-func (s *Scanner) pass(at place, next []byte, now time.Time) []byte {
-	before, known := s.passed[at]
-	if !known || now.Sub(before.since) > passLifetime {
-		before = passed{since: now}
+func (s *Scanner) pass(from, next []byte, now time.Time) []byte {
+	maps.DeleteFunc(s.passed, func(_ string, p passed) bool { return now.Sub(p.since) > passLifetime })
+	before, known := s.passed[string(from)]
+	if !known {
+		before.since = now
 	}
 	if bytes.Compare(before.next, next) < 0 {
 		before.next = next
 	}
-	s.passed[at] = before
+	s.passed[string(from)] = before
 	return before.next
 }
 

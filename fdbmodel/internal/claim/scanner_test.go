@@ -62,3 +62,50 @@ func TestAMalformedKeyHidesNoFuture(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Equal(t, id, found[0].ID)
 }
+
+// TestALookPassesWhatLooksFromThereHaveSeen has a look give up that begins at the second of two classes: one from the
+// beginning still finds what is at the end of the first.
+func TestALookPassesWhatLooksFromThereHaveSeen(t *testing.T) {
+	t.Parallel()
+	keys := layout.NewKeyspace("c")
+	keys.Shards = 1
+	db := storetest.New(t)
+	for _, class := range []struct {
+		cpu int64
+		n   int
+	}{{1, 32 * MaxPage}, {2, 4 * MaxPage}} {
+		spec := &layout.Spec{Queue: "q", Requirements: layout.Requirements{CPU: class.cpu}}
+		write := db.Begin(kv.Options{})
+		for n := range class.n {
+			write.Set(keys.Ready(layout.ID{byte(n >> 8), byte(n)}, spec), []byte("others"))
+		}
+		if class.cpu == 1 {
+			write.Set(keys.Ready(layout.ID{0xff}, spec), []byte("mine"))
+		}
+		_, err := write.Commit(t.Context())
+		require.NoError(t, err)
+	}
+
+	var picks []int
+	s, now := NewScanner(keys, func(int) int {
+		first := picks[0]
+		picks = picks[1:]
+		return first
+	}), time.Unix(1_900_000_000, 0)
+	tx := db.Begin(kv.Options{})
+	defer tx.Cancel()
+	require.NoError(t, s.Discover(t.Context(), tx, 0, "q", now))
+	require.Len(t, s.classes["q"], 2)
+	look := func(choose ...int) []layout.ReadyEntry {
+		picks = choose
+		a := s.Ask(tx, 0, Want{Queue: "q", Free: layout.Resources{Slots: 1, CPU: 9}, Page: 1,
+			Runs: func(function string) bool { return function == "mine" }})
+		found, err := s.Collect(t.Context(), tx, a, now, 1)
+		require.NoError(t, err)
+		return found
+	}
+	require.Empty(t, look(0, 1))
+	found := look(1)
+	require.Len(t, found, 1)
+	require.Equal(t, layout.ID{0xff}, found[0].ID)
+}
