@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -35,4 +36,16 @@ func TestWholeNumbersOfAnyForm(t *testing.T) {
 	} {
 		require.ErrorContains(t, Unmarshal([]byte(text), new(body)), says, text)
 	}
+}
+
+// TestMemoryThatIsRefusedIsNotUsed has a request get no room for much, and then what it holds already.
+func TestMemoryThatIsRefusedIsNotUsed(t *testing.T) {
+	t.Parallel()
+	l := Limits{Memory: 4 * step, ClientMemory: 2 * step, MemoryWait: time.Millisecond}.withDefaults()
+	m := newMemory(&l)
+	q := &request{memory: m, client: m.enter("a")}
+	defer q.end()
+	require.NoError(t, q.take(t.Context(), 1))
+	require.Error(t, q.take(t.Context(), 3*step))
+	require.NoError(t, q.take(t.Context(), 1), "it holds a whole step")
 }

@@ -222,10 +222,15 @@ func Reserve(ctx context.Context, n int64) error {
 }
 
 // take takes n more bytes, in steps.
-func (q *request) take(ctx context.Context, n int64) error {
+func (q *request) take(ctx context.Context, n int64) (err error) {
 	if q.used += n; q.used <= q.held || q.client == nil {
 		return nil
 	}
+	defer func() {
+		if err != nil {
+			q.give(n)
+		}
+	}()
 	q.pause() // whoever waits for memory computes nothing
 	m := q.memory
 	more := (q.used - q.held + step - 1) / step * step
