@@ -170,7 +170,7 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 // droppedPage holds the results of moving a page of assignments.
 type droppedPage struct {
 	moved int
-	kept  bool   // some can't be read
+	kept  bool   // some entries stay: an audit reports them
 	next  []byte // where the next page may be, nil after the last one
 }
 
@@ -194,13 +194,12 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, w *WriteSet, worker layout
 		event := state.Event{Kind: state.EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 		moved, err := w.moveAssigned(ctx, event, []layout.ID{e.ID}, nil)
 		switch {
-		case layout.IsUnreadable(err):
-			dropped.kept = true
-			continue
-		case err != nil:
+		case err != nil && !layout.IsUnreadable(err):
 			return dropped, err
-		case moved.Outcomes[0] == Applied:
+		case err == nil && moved.Outcomes[0] == Applied:
 			dropped.moved++
+		default: // it can't be read, or does not wait for the worker
+			dropped.kept = true
 		}
 	}
 	return dropped, nil

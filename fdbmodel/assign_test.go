@@ -374,16 +374,29 @@ func TestAssignUnderUnknownCommits(t *testing.T) {
 	}
 }
 
-// TestAWorkerLeavesBesideADamagedAssignment: it ends as a dead one does, whose assignment an audit reports.
+// TestAWorkerLeavesBesideADamagedAssignment: it ends as a dead one does, whose assignment an audit reports; also beside
+// that of a future which does not wait for it.
 func TestAWorkerLeavesBesideADamagedAssignment(t *testing.T) {
 	t.Parallel()
-	s := modeltest.NewStage(t)
-	s.Store(append(s.C.Keys().AssignedTo(s.Worker.ID()), "damaged"...), nil)
-	ctx, cancel := context.WithTimeout(s.Ctx, time.Minute)
-	defer cancel()
-	require.NoError(t, s.Worker.Leave(ctx))
-	_, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
-	require.ErrorIs(t, err, fdbmodel.ErrReaped)
+	for name, key := range map[string]func(*modeltest.Stage) []byte{
+		"damaged": func(s *modeltest.Stage) []byte {
+			return append(s.C.Keys().AssignedTo(s.Worker.ID()), "damaged"...)
+		},
+		"stray": func(s *modeltest.Stage) []byte {
+			return s.C.Keys().Assigned(s.Worker.ID(), s.Submit(), &layout.Spec{Queue: "default"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := modeltest.NewStage(t)
+			s.Store(key(s), nil)
+			ctx, cancel := context.WithTimeout(s.Ctx, time.Minute)
+			defer cancel()
+			require.NoError(t, s.Worker.Leave(ctx))
+			_, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+			require.ErrorIs(t, err, fdbmodel.ErrReaped)
+		})
+	}
 }
 
 // TestADamagedListOfClaimsKeepsTheOthersFromNothing: what a worker holds by other lists goes back as it leaves, which
