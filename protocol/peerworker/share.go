@@ -2,6 +2,7 @@ package peerworker
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -50,9 +51,11 @@ func (u use) of(most use) float64 {
 		float64(u.bytes)/float64(most.bytes))
 }
 
-// most are the bounds of the worker.
+// most are the bounds of the worker, of which maxOvercommit times as much is a number still.
 func (w *Worker) most() use {
-	return use{chunks: w.options.MaxChunks, items: w.options.MaxItems, bytes: w.options.MaxBytes}
+	return use{chunks: min(w.options.MaxChunks, math.MaxInt/maxOvercommit),
+		items: min(w.options.MaxItems, math.MaxInt/maxOvercommit),
+		bytes: min(w.options.MaxBytes, math.MaxInt64/maxOvercommit)}
 }
 
 // isNamed reports whether a head is one of Options.Heads.
@@ -236,7 +239,7 @@ func (w *Worker) bytesShare(head string, most int64) int64 {
 // keeps, those with more than their shares of it, and beyond maxOvercommit times that all. A head that has all of its
 // results is none: what it has are orders, of which there are fewer once they run.
 func (w *Worker) fullHeads() (full map[string]bool) {
-	most := w.options.MaxBytes
+	most := w.most().bytes
 	w.mu.Lock()
 	unsent, by := w.has.unsent, map[string]int64{}
 	if unsent > most {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +43,17 @@ func (w *Worker) gives(head string, order use) bool {
 	defer w.mu.Unlock()
 	w.useOf(head).add(order)
 	return true
+}
+
+// TestSharesOfBoundsWithoutEnd has a head have all chunks of a worker whose other bounds are as good as none: another one
+// still gets its share at once.
+func TestSharesOfBoundsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	w := sharing(t, use{chunks: 4, items: math.MaxInt, bytes: math.MaxInt64}, "x", "y")
+	for range 4 {
+		require.True(t, w.gives("x", use{chunks: 1, items: 1, bytes: 1}))
+	}
+	require.True(t, w.gives("y", use{chunks: 1, items: 1, bytes: 1}))
 }
 
 // TestShares has heads give orders of any sizes and end them, strangers among them. One that is
