@@ -3,9 +3,11 @@ package fdbmodel
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -35,6 +37,43 @@ func TestAWorkerWhoseHeartBeatIsAlive(t *testing.T) {
 	outcomes, err := r.Finish(w.ctx, []Completion{{Future: &answer.Futures[0], Result: &layout.Result{}}})
 	require.NoError(t, err)
 	require.Equal(t, []Outcome{Applied}, outcomes)
+}
+
+// TestADeathIsCountedOnce has another process declare a worker dead while one does so.
+func TestADeathIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	for name, declare := range map[string]func(*Cluster, context.Context, layout.WorkerID, []byte) error{
+		"declared": func(c *Cluster, ctx context.Context, id layout.WorkerID, beat []byte) error {
+			_, err := c.DeclareDead(ctx, id, beat)
+			return err
+		},
+		"forced": func(c *Cluster, ctx context.Context, id layout.WorkerID, _ []byte) error {
+			_, err := c.ForceReap(ctx, id)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWaker(t)
+			r := w.register(9, "go:f")
+			members, err := w.c.Workers(w.ctx)
+			require.NoError(t, err)
+			left := -1 // operations before the other one does
+			slow := faultkv.Wrap(w.c.Database(), faultkv.Options{Latency: time.Second,
+				Sleep: func(context.Context, time.Duration) error {
+					if left--; left == 0 {
+						_, err := w.c.DeclareDead(w.ctx, r.ID(), members[0].Beat)
+						require.NoError(t, err)
+					}
+					return nil
+				}})
+			other, err := Open(w.ctx, slow, w.c.Name(), Options{})
+			require.NoError(t, err)
+			left = 2
+			require.NoError(t, declare(other, w.ctx, r.ID(), members[0].Beat))
+			require.EqualValues(t, 1, w.c.Deaths()+other.Deaths())
+		})
+	}
 }
 
 // TestAReturnThatFailsIsTakenUpAgain has a worker come back that lost a claim and

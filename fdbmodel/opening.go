@@ -69,7 +69,7 @@ func (c *Cluster) ForceReap(ctx context.Context, worker layout.WorkerID) (int, e
 	was := false
 	_, err := c.Transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		found, err := c.unregister(ctx, tx, worker)
-		was = was || found
+		was = found || was && tx.MaybeCommitted
 		return err
 	})
 	if err != nil {

@@ -315,6 +315,7 @@ func (c *Cluster) DeclareDead(ctx context.Context, worker layout.WorkerID, obser
 		// A missing heartbeat was cleared by another reaper, or by an attempt of
 		// this one.
 		dead = beat == nil || bytes.Equal(beat, observed)
+		was = was && tx.MaybeCommitted
 		if !dead || beat == nil {
 			return nil
 		}
