@@ -45,8 +45,8 @@ func (w *Worker) gives(head string, order use) bool {
 	return true
 }
 
-// TestSharesOfBoundsWithoutEnd has a head have all chunks of a worker whose other bounds are as good as none: another one
-// still gets its share at once.
+// TestSharesOfBoundsWithoutEnd has a head have all chunks of a worker whose other bounds are as good as none: another
+// one still gets its share at once.
 func TestSharesOfBoundsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	w := sharing(t, use{chunks: 4, items: math.MaxInt, bytes: math.MaxInt64}, "x", "y")
