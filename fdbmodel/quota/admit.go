@@ -249,7 +249,8 @@ const (
 // this process has claimed and ended since: a claim reads no counter. By one reading a
 // process takes an eighth of what is left, and what it has ended itself. So with N
 // processes the limit is exceeded by at most N-1 times the greater of 1 and an eighth of
-// what was left when it was last read.
+// what was left when it was last read. The members of a bundle, which Gather claims, count,
+// and nobody asks for them.
 func (q *Quota) MayClaim(ctx context.Context, n int) (may int, again time.Time, err error) {
 	l := &q.limiter
 	leave, err := l.enter(ctx)
