@@ -172,6 +172,7 @@ func failFirstMember(ctx context.Context, w *fdbmodel.WriteSet, lane layout.Lane
 	}
 	if after, outcome := state.Next(row, e); outcome == fdbmodel.Applied {
 		w.Apply(&row, &after)
+		w.Lost(&after)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -118,4 +119,28 @@ func TestAGatherThatEndsWithAnErrorIsGivenBack(t *testing.T) {
 	s.Claim(worker)
 	require.Equal(t, layout.Ready, s.State(id))
 	s.check()
+}
+
+// TestAMemberThatNoWorkerCanRunIsToldOf as another future is, with the bundle that would have taken it.
+func TestAMemberThatNoWorkerCanRunIsToldOf(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Bundle: "go:f"})
+	member := s.submit("x", func(sub *fdbmodel.Submission) { sub.Spec.Requirements.CPU = 1 << 40 })
+	var told []layout.ID
+	defer s.C.OnLost(func(rows []layout.Row) {
+		for i := range rows {
+			told = append(told, rows[i].ID)
+		}
+	})()
+	var seen fit.Unschedulable
+	for range 5 {
+		s.Clock.Advance(45 * time.Second)
+		for next := s.Clock.Now(); !next.IsZero(); {
+			var err error
+			_, next, err = fit.EndInfeasible(s.Ctx, s.C, &seen)
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, layout.Failed, s.State(member))
+	require.Contains(t, told, member)
 }
