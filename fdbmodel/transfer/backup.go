@@ -97,7 +97,8 @@ func rewind(file BackupFile) error {
 }
 
 // backUpSnapshot reads everything from a snapshot of the store.
-func backUpSnapshot(ctx context.Context, db kv.Database, file BackupFile, head archive.Head, o Options) (Report, error) {
+func backUpSnapshot(ctx context.Context, db kv.Database, file BackupFile, head archive.Head, o Options,
+) (Report, error) {
 	report := Report{Cluster: head.Cluster}
 	rows, err := rowsUnder(o.Rows)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/futura-run/futura/internal/faultdisk"
 )
 
-// TestSnapshotsOfABusyStore takes snapshots of a store whose files come and go: each one has a beginning of its commits.
+// TestSnapshotsOfABusyStore takes snapshots of a store whose files come and go: each has a beginning of its commits.
 func TestSnapshotsOfABusyStore(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Options{
@@ -123,7 +123,8 @@ func TestSnapshotsTakeNoRoom(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestFailuresOfSnapshots fails each call of the disk in turn, on one without links: nothing is left, and the store goes on.
+// TestFailuresOfSnapshots fails each call of the disk in turn, on one without links: nothing is left, and the store
+// goes on.
 func TestFailuresOfSnapshots(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.New()
@@ -182,7 +183,8 @@ func TestSnapshotsOfDamage(t *testing.T) {
 		require.NoError(t, fs.Rename(file+".aside", file))
 	}
 	last := segmentName(m.Segments[len(m.Segments)-1].File)
-	damage(rowsName(m.Tables[0].File), func() error { return fs.Remove(path.Join(dir, rowsName(m.Tables[0].File))) }, ".rows")
+	table := rowsName(m.Tables[0].File)
+	damage(table, func() error { return fs.Remove(path.Join(dir, table)) }, ".rows")
 	damage(last, func() error {
 		file := path.Join(dir, last)
 		if err := fs.Remove(file); err != nil {
