@@ -13,6 +13,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Status is the state of a batch, a chunk or a work item, as b7s counts them.
@@ -244,7 +245,7 @@ type Item struct {
 	// Result is that of the last attempt that ended, nil before.
 	Result *Result `json:"result,omitempty"`
 	// LeftOut is how many bytes the result has at most, where a page of items has
-	// no room for it.
+	// no room for it, and how many an outline has left out of it.
 	LeftOut int64 `json:"left_out,omitempty"`
 	// Reason says why the item failed for good.
 	Reason    string    `json:"reason,omitempty"`
@@ -278,6 +279,29 @@ func (r *Result) Size() int64 {
 		return 0
 	}
 	return int64(len(r.Stdout) + len(r.Stderr))
+}
+
+// Begin returns a result with at most most bytes of each stream, and how many bytes that leaves out. It ends no text in
+// the middle of a character. Of no result, and for 0 bytes, it returns nil. The result itself does not change.
+func (r *Result) Begin(most int) (begun *Result, leftOut int64) {
+	if r == nil || most <= 0 {
+		return nil, 0
+	}
+	short := *r
+	short.Stdout, short.Stderr = beginning(r.Stdout, most), beginning(r.Stderr, most)
+	return &short, r.Size() - short.Size()
+}
+
+func beginning(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for end := most; end > most-utf8.UTFMax && end >= 0; end-- {
+		if utf8.RuneStart(s[end]) {
+			return s[:end]
+		}
+	}
+	return s[:most]
 }
 
 // Chunk is the items that one worker was given at one time.

@@ -45,6 +45,11 @@ type Store interface {
 	// PageBytes: the item says how large it is, and Result returns it.
 	Items(ctx context.Context, id string, from, limit int, states ...Status) ([]Item, error)
 
+	// Outline is Items with at most most bytes of each stream of a result, see
+	// Result.Begin; LeftOut says how many more there are. Of a stream that the store
+	// can't read in part it may have none. Without any bytes (0) there are no results.
+	Outline(ctx context.Context, id string, from, limit, most int, states ...Status) ([]Item, error)
+
 	// Result returns the result of one item, whatever its size, and nil if it has
 	// none. It returns ErrNotFound for an index that the batch does not have.
 	Result(ctx context.Context, id string, index int) (*Result, error)

@@ -242,6 +242,7 @@ func testUnknownBatch(f *fixture) {
 		"List":      func() error { _, err := f.s.List(ctx, false, id, 10); return err },
 		"Progress":  func() error { _, err := f.s.Progress(ctx, id); return err },
 		"Items":     func() error { _, err := f.s.Items(ctx, id, 0, 10); return err },
+		"Outline":   func() error { _, err := f.s.Outline(ctx, id, 0, 10, 1); return err },
 		"Waiting":   func() error { _, _, err := f.s.Waiting(ctx, id, f.now, 10); return err },
 		"Chunks":    func() error { _, err := f.s.Chunks(ctx, id); return err },
 		"Assign":    func() error { _, err := f.s.Assign(ctx, &c, []int{0}); return err },

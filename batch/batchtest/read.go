@@ -129,6 +129,53 @@ func testLargeResults(f *fixture) {
 	require.ErrorIs(f, err, batch.ErrNotFound)
 }
 
+// testOutlines reads beginnings of results, one of which a store has in pieces.
+func testOutlines(f *fixture) {
+	id := f.create(1, lists(5))
+	c := f.assign(id, "w", 0, 1, 2, 3)
+	done := func(i int, out string) batch.Completion {
+		end := f.succeeds(i)
+		end.Result = batch.Result{Stdout: out, Stderr: "said", Usage: batch.Usage{WallClock: time.Second}}
+		return end
+	}
+	failed := f.fails(3)
+	failed.Result.Stderr = strings.Repeat("why ", 1000)
+	large := strings.Repeat("0123456789", 500_000)
+	f.end(c, done(0, "short"), done(1, strings.Repeat("é", 100)), done(2, large), failed)
+	found, err := f.s.Outline(f.Context(), id, 0, 10, 101)
+	require.NoError(f, err)
+	require.Len(f, found, 5)
+	whole := f.items(id)
+	require.Equal(f, whole[0], found[0])
+	require.Equal(f, strings.Repeat("é", 50), found[1].Result.Stdout, "no half of a character")
+	require.Equal(f, int64(100), found[1].LeftOut)
+	for i, all := range map[int]batch.Result{2: {Stdout: large, Stderr: "said"}, 3: failed.Result} {
+		got := found[i].Result
+		require.LessOrEqual(f, len(got.Stdout), 101)
+		require.LessOrEqual(f, len(got.Stderr), 101)
+		require.True(f, strings.HasPrefix(all.Stdout, got.Stdout) && strings.HasPrefix(all.Stderr, got.Stderr))
+		require.GreaterOrEqual(f, found[i].LeftOut, all.Size()-got.Size())
+		require.Equal(f, whole[i].Status, found[i].Status)
+	}
+	require.Equal(f, time.Second, found[2].Result.Usage.WallClock)
+	require.Equal(f, whole[3].Result.ExitCode, found[3].Result.ExitCode)
+	require.Len(f, found[3].Result.Stderr, 101)
+	require.Equal(f, whole[4], found[4], "it has no result")
+	without, err := f.s.Outline(f.Context(), id, 0, 10, 0)
+	require.NoError(f, err)
+	require.Len(f, without, 5)
+	for i, item := range without {
+		require.Nil(f, item.Result)
+		require.Zero(f, item.LeftOut)
+		require.Equal(f, whole[i].Arguments, item.Arguments)
+	}
+	some, err := f.s.Outline(f.Context(), id, 1, 1, 101, batch.Done)
+	require.NoError(f, err)
+	require.Equal(f, found[1:2], some)
+	_, err = f.s.Outline(f.Context(), uuid.NewString(), 0, 1, 101)
+	require.ErrorIs(f, err, batch.ErrNotFound)
+}
+
 func testWaiting(f *fixture) {
 	id := f.create(3, lists(6))
 	waiting, next := f.waiting(id, f.now)

@@ -42,7 +42,7 @@ func Run(t *testing.T, h Harness) {
 		{"CreateIsAllOrNothing", testCreateIsAllOrNothing}, {"CreateBoundsTheTemplate", testCreateBoundsTheTemplate},
 		{"CreateGoesOn", testCreateGoesOn}, {"Large", testLarge},
 		{"IdenticalItems", testIdenticalItems}, {"UnknownBatch", testUnknownBatch}, {"List", testList},
-		{"Items", testItems}, {"LargeResults", testLargeResults},
+		{"Items", testItems}, {"LargeResults", testLargeResults}, {"Outlines", testOutlines},
 		{"Waiting", testWaiting}, {"Reason", testReason}, {"Watch", testWatch},
 		{"SecondHandle", testSecondHandle}, {"Describe", testDescribe}, {"CancelledContext", testCancelledContext},
 		{"Assign", testAssign}, {"AssignAgain", testAssignAgain}, {"AssignOnlyWhatWaits", testAssignOnlyWhatWaits},

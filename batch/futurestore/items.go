@@ -3,11 +3,13 @@ package futurestore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/owners"
 	"github.com/futura-run/futura/fdbmodel/results"
@@ -18,6 +20,43 @@ const itemPage = 100
 
 // Items implements batch.Store.
 func (s *Store) Items(ctx context.Context, id string, from, limit int, states ...batch.Status) ([]batch.Item, error) {
+	held := int64(0)
+	return s.find(ctx, id, from, limit, states, func(item *batch.Item, ending layout.Ending) (err error) {
+		size := ending.Size()
+		if held+size > batch.PageBytes {
+			item.LeftOut = size
+			return nil
+		}
+		held += size
+		item.Result, err = s.result(ctx, ending)
+		return err
+	})
+}
+
+// Outline implements batch.Store. Of a result that is an object it has none of the standard output: to look at an item is
+// no reason to make a lost result again.
+func (s *Store) Outline(ctx context.Context, id string, from, limit, most int, states ...batch.Status,
+) ([]batch.Item, error) {
+	return s.find(ctx, id, from, limit, states, func(item *batch.Item, ending layout.Ending) error {
+		if most <= 0 || !hasResult(&ending) {
+			return nil
+		}
+		size := ending.Size()
+		if err := s.begin(ctx, &ending); err != nil {
+			return err
+		}
+		apart := size - ending.Size() // what is not read
+		result := ResultOf(&ending)
+		item.Result, item.LeftOut = result.Begin(most)
+		item.LeftOut += apart
+		return nil
+	})
+}
+
+// find returns the items of a page. result gives an item what its future came to.
+func (s *Store) find(ctx context.Context, id string, from, limit int, states []batch.Status,
+	result func(*batch.Item, layout.Ending) error,
+) ([]batch.Item, error) {
 	b, err := s.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -27,7 +66,6 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 		return nil, err
 	}
 	var items []batch.Item
-	var held int64
 	for from = max(from, 0); from < b.Items && len(items) < limit; from += itemPage {
 		rows, err := s.batches.Items(ctx, id, from, min(itemPage, b.Items-from))
 		if err != nil {
@@ -38,14 +76,8 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 				continue
 			}
 			item := bareItem(&b, &rows[i], workers)
-			ending := rows[i].Ending()
-			if size := ending.Size(); held+size > batch.PageBytes {
-				item.LeftOut = size
-			} else {
-				held += size
-				if item.Result, err = s.result(ctx, ending); err != nil {
-					return nil, err
-				}
+			if err := result(&item, rows[i].Ending()); err != nil {
+				return nil, err
 			}
 			items = append(items, item)
 		}
@@ -110,9 +142,44 @@ func bareItem(b *batch.Batch, row *layout.Row, workers map[string]string) batch.
 	return item
 }
 
+// hasResult reports whether an attempt has ended.
+func hasResult(e *layout.Ending) bool {
+	return e.Result != nil || e.Failure != nil && e.Failure.Attempt > 0
+}
+
+// begin puts the beginnings of what is stored apart in their place: the first piece of each.
+func (s *Store) begin(ctx context.Context, e *layout.Ending) (err error) {
+	if e.Result != nil {
+		r := *e.Result
+		if r.Value, err = s.firstPiece(ctx, e.ID, r.Value, r.ValueRef); err == nil {
+			r.Stderr, err = s.firstPiece(ctx, e.ID, r.Stderr, r.StderrRef)
+		}
+		r.ValueRef, r.StderrRef, r.Object = nil, nil, ""
+		e.Result = &r
+		return err
+	}
+	f := *e.Failure
+	f.Stderr, err = s.firstPiece(ctx, e.ID, f.Stderr, f.StderrRef)
+	f.StderrRef, e.Failure = nil, &f
+	return err
+}
+
+// firstPiece is the beginning of a value, empty if it was removed meanwhile.
+func (s *Store) firstPiece(ctx context.Context, id layout.ID, inline []byte, ref *layout.ChunkRef) ([]byte, error) {
+	if ref == nil {
+		return inline, nil
+	}
+	piece := make([]byte, min(max(ref.Size, 0), layout.ChunkSize))
+	err := results.Of(s.cluster).Open(id, &layout.Result{ValueRef: ref}).ReadAt(ctx, piece, 0)
+	if errors.Is(err, fdbmodel.ErrNotFound) {
+		return nil, nil
+	}
+	return piece, err
+}
+
 // result is what the last attempt that ended left behind, nil if there was none.
 func (s *Store) result(ctx context.Context, e layout.Ending) (*batch.Result, error) {
-	if e.Result == nil && (e.Failure == nil || e.Failure.Attempt == 0) {
+	if !hasResult(&e) {
 		return nil, nil
 	}
 	if err := results.Of(s.cluster).Load(ctx, &e); err != nil {

@@ -1,6 +1,7 @@
 package futurestore_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -41,4 +42,23 @@ func TestBatchesThatExceedALimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, id, list[0].ID)
+}
+
+// TestOutlinesOfResultsInPieces reads the beginning of a value of many pieces.
+func TestOutlinesOfResultsInPieces(t *testing.T) {
+	t.Parallel()
+	d := newData(t)
+	s := &store{futurestore.New(d.cluster, futurestore.Options{}), d}
+	b := batch.Batch{ID: uuid.NewString(), Template: suiteFunction, MaxAttempts: 1}
+	require.NoError(t, s.Create(t.Context(), &b, [][]string{{"a"}}))
+	c := batch.Chunk{ID: uuid.NewString(), Batch: b.ID, Worker: "w"}
+	_, err := s.Assign(t.Context(), &c, []int{0})
+	require.NoError(t, err)
+	large := strings.Repeat("0123456789", 50_000)
+	execute(t, s, c, []batch.Completion{{Result: batch.Result{Stdout: large, Stderr: "said"}}})
+	found, err := s.Outline(t.Context(), b.ID, 0, 1, 15)
+	require.NoError(t, err)
+	require.Equal(t, "012345678901234", found[0].Result.Stdout)
+	require.Equal(t, "said", found[0].Result.Stderr)
+	require.EqualValues(t, len(large)-15, found[0].LeftOut)
 }

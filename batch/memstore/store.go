@@ -132,21 +132,38 @@ func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error)
 
 // Items implements batch.Store.
 func (s *Store) Items(ctx context.Context, id string, from, limit int, states ...batch.Status) ([]batch.Item, error) {
+	held := int64(0)
+	return s.find(ctx, id, from, limit, states, func(item *batch.Item) {
+		if size := item.Result.Size(); held+size > batch.PageBytes {
+			item.Result, item.LeftOut = nil, size
+		} else {
+			held += size
+		}
+	})
+}
+
+// Outline implements batch.Store.
+func (s *Store) Outline(ctx context.Context, id string, from, limit, most int, states ...batch.Status,
+) ([]batch.Item, error) {
+	return s.find(ctx, id, from, limit, states, func(item *batch.Item) {
+		item.Result, item.LeftOut = item.Result.Begin(most)
+	})
+}
+
+// find returns copies of the items of a page, each bounded by bound.
+func (s *Store) find(ctx context.Context, id string, from, limit int, states []batch.Status,
+	bound func(*batch.Item),
+) ([]batch.Item, error) {
 	r, err := s.locked(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	defer r.mu.Unlock()
 	var found []batch.Item
-	var held int64
 	for i := max(from, 0); i < len(r.items) && len(found) < limit; i++ {
 		if len(states) == 0 || slices.Contains(states, r.items[i].Status) {
 			item := copied(&r.items[i])
-			if size := item.Result.Size(); held+size > batch.PageBytes {
-				item.Result, item.LeftOut = nil, size
-			} else {
-				held += size
-			}
+			bound(&item)
 			found = append(found, item)
 		}
 	}

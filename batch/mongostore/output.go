@@ -67,7 +67,12 @@ func (r *resultDocument) size() int64 {
 	if r == nil {
 		return 0
 	}
-	return int64(len(r.Stdout)+len(r.Stderr)) + outputPart*int64(r.StdoutParts+r.StderrParts)
+	return int64(len(r.Stdout)+len(r.Stderr)) + r.apart()
+}
+
+// apart is how many bytes of output have documents of their own, at most.
+func (r *resultDocument) apart() int64 {
+	return outputPart * (int64(r.StdoutParts) + int64(r.StderrParts))
 }
 
 // loadOutput puts a large output into the item's result.

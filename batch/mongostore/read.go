@@ -102,6 +102,42 @@ func (s *Store) progress(ctx context.Context, id string) (batch.Progress, error)
 
 // Items implements batch.Store.
 func (s *Store) Items(ctx context.Context, id string, from, limit int, states ...batch.Status) ([]batch.Item, error) {
+	held := int64(0)
+	return s.find(ctx, id, from, limit, states, nil, func(found *itemDocument) (batch.Item, error) {
+		size := found.Result.size()
+		if held+size > batch.PageBytes {
+			found.Result = nil
+			item := found.item()
+			item.LeftOut = size
+			return item, nil
+		}
+		held += size
+		err := s.loadOutput(ctx, found)
+		return found.item(), err
+	})
+}
+
+// Outline implements batch.Store. It has nothing of an output that has documents of its own.
+func (s *Store) Outline(ctx context.Context, id string, from, limit, most int, states ...batch.Status,
+) ([]batch.Item, error) {
+	var without bson.D
+	if most <= 0 {
+		without = bson.D{field("result", int32(0))}
+	}
+	return s.find(ctx, id, from, limit, states, without, func(found *itemDocument) (batch.Item, error) {
+		item := found.item()
+		item.Result, item.LeftOut = item.Result.Begin(most)
+		if found.Result != nil {
+			item.LeftOut += found.Result.apart()
+		}
+		return item, nil
+	})
+}
+
+// find returns the items of a page, as made of their documents, which lack the fields of without.
+func (s *Store) find(ctx context.Context, id string, from, limit int, states []batch.Status, without bson.D,
+	made func(*itemDocument) (batch.Item, error),
+) ([]batch.Item, error) {
 	d, err := s.read(ctx, id)
 	if err != nil || limit <= 0 || from >= int(d.Items) {
 		return nil, err
@@ -114,29 +150,26 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 			field("index", bson.D{field("$gte", int32(from))})}
 		order = ascending("index")
 	}
-	cursor, err := s.items.Find(ctx, filter, options.Find().SetSort(order).SetLimit(int64(limit)))
+	how := options.Find().SetSort(order).SetLimit(int64(limit))
+	if without != nil {
+		how.SetProjection(without)
+	}
+	cursor, err := s.items.Find(ctx, filter, how)
 	if err != nil {
 		return nil, failed(ctx, err, "read %s", s.items.Name())
 	}
 	defer func() { _ = cursor.Close(ctx) }() // it was read, or has failed
 	var items []batch.Item
-	for held := int64(0); cursor.Next(ctx); {
+	for cursor.Next(ctx) {
 		var found itemDocument
 		if err := cursor.Decode(&found); err != nil {
 			return nil, failed(ctx, err, "read an item of batch %s", id)
 		}
-		size := found.Result.size()
-		if held+size <= batch.PageBytes {
-			held += size
-			if err := s.loadOutput(ctx, &found); err != nil {
-				return nil, err
-			}
-			items = append(items, found.item())
-			continue
+		item, err := made(&found)
+		if err != nil {
+			return nil, err
 		}
-		found.Result = nil
-		items = append(items, found.item())
-		items[len(items)-1].LeftOut = size
+		items = append(items, item)
 	}
 	if err := cursor.Err(); err != nil {
 		return nil, failed(ctx, err, "read %s", s.items.Name())
