@@ -2,6 +2,8 @@ package head_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -100,4 +102,29 @@ func TestARequestDoesNotWaitForEver(t *testing.T) {
 		require.ErrorIs(t, err, batch.ErrBusy, "the head stops")
 		require.Equal(t, 5*time.Second, took)
 	})
+}
+
+// sealed fails where results are read.
+type sealed struct{ batch.Recorder }
+
+func (sealed) Items(context.Context, string, int, int, ...batch.Status) ([]batch.Item, error) {
+	return nil, errors.New("results are read")
+}
+
+// TestARepeatedRequestReadsNoResults repeats the request of a batch, and one that differs in its last list.
+func TestARepeatedRequestReadsNoResults(t *testing.T) {
+	t.Parallel()
+	h := head.New(head.Options{Store: sealed{memstore.New()}, Dispatcher: reach{&outage{}}})
+	arguments := make([][]string, 501)
+	r := batch.Request{Template: batch.Template{FunctionID: "f"}, Arguments: arguments, Key: "k"}
+	first, existed, err := h.Submit(t.Context(), r)
+	require.NoError(t, err)
+	require.False(t, existed)
+	again, existed, err := h.Submit(t.Context(), r)
+	require.NoError(t, err)
+	require.True(t, existed)
+	require.Equal(t, first.ID, again.ID)
+	r.Arguments = append(slices.Clone(arguments[:500]), []string{"other"})
+	_, _, err = h.Submit(t.Context(), r)
+	require.ErrorIs(t, err, batch.ErrExists)
 }

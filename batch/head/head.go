@@ -330,7 +330,7 @@ func (h *Head) same(ctx context.Context, old, b *batch.Batch, arguments [][]stri
 		return differs
 	}
 	for from := 0; from < old.Items; from += comparePage {
-		items, err := h.options.Store.Items(ctx, old.ID, from, comparePage)
+		items, err := h.options.Store.Outline(ctx, old.ID, from, comparePage, 0)
 		if err != nil {
 			return err
 		}

@@ -51,12 +51,11 @@ func (d *driver) resumeOpen(ctx context.Context, recorder batch.Recorder, b *bat
 	}
 	items := map[string][]batch.Item{}
 	for from := 0; ; {
-		page, err := recorder.Items(ctx, d.id, from, comparePage, batch.InProgress)
+		page, err := recorder.Outline(ctx, d.id, from, comparePage, 0, batch.InProgress)
 		if err != nil {
 			return err
 		}
 		for i := range page {
-			page[i].Result = nil // of an attempt before; no worker needs it
 			items[page[i].Chunk] = append(items[page[i].Chunk], page[i])
 		}
 		if len(page) < comparePage {
