@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -67,15 +69,20 @@ func (s *Store) createCollections(ctx context.Context) error {
 // listing them; creating one takes time in proportion to the documents.
 func (s *Store) createIndexes(ctx, preparing context.Context, name string) error {
 	view := s.database.Collection(name).Indexes()
-	existing, err := view.ListSpecifications(preparing)
+	cursor, err := view.List(preparing)
+	var existing []foundIndex
+	if err == nil {
+		err = cursor.All(preparing, &existing)
+	}
 	if err != nil {
 		return fmt.Errorf("list the indexes of %s: %w", name, err)
 	}
 	var missing []mongo.IndexModel
 	for _, index := range indexes(name) {
-		is, err := exists(existing, index)
-		if err != nil {
-			return fmt.Errorf("indexes of %s: %w", name, err)
+		is, difference := index.among(existing)
+		if difference != "" {
+			return fmt.Errorf("%w: %s of %s %s: drop that index, or use another database", ErrForeignSchema, name, s.where,
+				difference)
 		}
 		if !is {
 			missing = append(missing, index.IndexModel)
@@ -95,22 +102,64 @@ func (s *Store) createIndexes(ctx, preparing context.Context, name string) error
 	return fmt.Errorf("create the indexes of %s: %w", name, err)
 }
 
-// exists reports whether a collection has an index.
-func exists(existing []mongo.IndexSpecification, index index) (bool, error) {
-	for _, other := range existing {
-		var keys bson.D
-		if err := bson.Unmarshal(other.KeysDocument, &keys); err != nil {
-			return false, err
-		}
-		same := len(keys) == len(index.fields)
-		for i := range keys {
-			same = same && keys[i].Key == index.fields[i]
-		}
-		if same && (!index.unique || other.Unique != nil && *other.Unique) {
-			return true, nil
-		}
+// foundIndex is how a server lists an index.
+type foundIndex struct {
+	Name    string   `bson:"name"`
+	Keys    bson.D   `bson:"key"`
+	Unique  any      `bson:"unique"`
+	Sparse  any      `bson:"sparse"`
+	Partial bson.Raw `bson:"partialFilterExpression"`
+	Expires any      `bson:"expireAfterSeconds"`
+}
+
+// options says in words what an index has beside its keys.
+func (f *foundIndex) options() string {
+	options := uniqueness(isSet(f.Unique))
+	if isSet(f.Sparse) {
+		options += ", sparse"
 	}
-	return false, nil
+	if len(f.Partial) > 0 {
+		options += ", only of documents with " + f.Partial.String()
+	}
+	if f.Expires != nil {
+		options += fmt.Sprintf(", with documents that expire after %v s", f.Expires)
+	}
+	return options
+}
+
+func uniqueness(unique bool) string {
+	if unique {
+		return "unique"
+	}
+	return "not unique"
+}
+
+// isSet reports whether an option is on, which servers have as a boolean or a number.
+func isSet(option any) bool { return option != nil && !reflect.ValueOf(option).IsZero() }
+
+// among reports whether an index is one of those that exist, or how those of the same keys differ from it.
+func (i *index) among(existing []foundIndex) (is bool, difference string) {
+	for n := range existing {
+		other := &existing[n]
+		if !i.hasKeysOf(other) {
+			continue
+		}
+		there, needed := other.options(), uniqueness(i.unique)
+		if there == needed {
+			return true, ""
+		}
+		difference = fmt.Sprintf("has an index %s of %s that is %s, and has to be %s", other.Name,
+			strings.Join(i.fields, ", "), there, needed)
+	}
+	return false, difference
+}
+
+// hasKeysOf reports whether an index is of the same fields, in the same order and directions. Others lie beside it.
+func (i *index) hasKeysOf(other *foundIndex) bool {
+	return slices.EqualFunc(i.fields, other.Keys, func(field string, key bson.E) bool {
+		direction := reflect.ValueOf(key.Value)
+		return key.Key == field && (direction.CanInt() && direction.Int() > 0 || direction.CanFloat() && direction.Float() > 0)
+	})
 }
 
 // createCollection creates a collection with a validator, or without one if the

@@ -262,3 +262,47 @@ func TestAServerThatStopsAnsweringIsUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.NotContains(t, err.Error(), "within")
 }
+
+// TestIndexesThatExistAreCompared has indexes as servers list them, beside ours or in place of it.
+func TestIndexesThatExistAreCompared(t *testing.T) {
+	t.Parallel()
+	plain, unique := newIndex(false, "batch_id", "status"), newIndex(true, "batch_id", "status")
+	for _, c := range []struct {
+		index  index
+		others []string
+		is     bool
+		says   string
+	}{
+		{plain, nil, false, ""},
+		{plain, []string{`{"key": {"_id": 1}}`, `{"key": {"batch_id": 1, "status": 1}}`}, true, ""},
+		{plain, []string{`{"key": {"batch_id": 1.0, "status": {"$numberLong": "1"}}, "unique": false, "sparse": 0}`},
+			true, ""},
+		{unique, []string{`{"key": {"batch_id": 1, "status": 1}, "unique": true}`}, true, ""},
+		// Others lie beside ours.
+		{plain, []string{`{"key": {"batch_id": 1}}`, `{"key": {"status": 1, "batch_id": 1}}`}, false, ""},
+		{plain, []string{`{"key": {"batch_id": 1, "status": -1}}`, `{"key": {"batch_id": -1, "status": -1}}`}, false, ""},
+		{plain, []string{`{"key": {"batch_id": 1, "status": "text"}}`}, false, ""},
+		{plain, []string{`{"key": {"batch_id": 1, "status": 1, "index": 1}}`}, false, ""},
+		// These are in its place.
+		{unique, []string{`{"key": {"batch_id": 1, "status": 1}}`}, false,
+			"index a of batch_id, status that is not unique, and has to be unique"},
+		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "unique": true}`}, false, "is unique, and has to be not unique"},
+		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "sparse": true}`}, false, "is not unique, sparse, and"},
+		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "partialFilterExpression": {"status": 1}}`}, false,
+			`only of documents with {"status"`},
+		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "expireAfterSeconds": 0}`}, false, "expire after 0 s"},
+		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "sparse": true}`,
+			`{"key": {"batch_id": 1, "status": 1}}`}, true, ""},
+	} {
+		var existing []foundIndex
+		for _, text := range c.others {
+			found := foundIndex{Name: "a"}
+			require.NoError(t, bson.UnmarshalExtJSON([]byte(text), false, &found))
+			existing = append(existing, found)
+		}
+		is, difference := c.index.among(existing)
+		require.Equal(t, c.is, is, c.others)
+		require.Equal(t, c.says == "", difference == "", "%v: %s", c.others, difference)
+		require.Contains(t, difference, c.says)
+	}
+}

@@ -151,6 +151,33 @@ func TestOpenRefusesForeignIndexes(t *testing.T) {
 	}
 }
 
+// TestOpenComparesIndexes has an index of another direction, which lies beside ours, and then one that lets no two
+// chunks of a batch be in one state.
+func TestOpenComparesIndexes(t *testing.T) {
+	t.Parallel()
+	p := startServer(t)
+	chunks := client(t, p).Collection("b7s-batch-chunks").Indexes()
+	made := func(direction int32, name string) {
+		_, err := chunks.CreateOne(t.Context(), mongo.IndexModel{
+			Keys:    bson.D{{Key: "batch_id", Value: direction}, {Key: "status", Value: direction}},
+			Options: options.Index().SetUnique(true).SetName(name),
+		})
+		require.NoError(t, err)
+	}
+	made(-1, "down")
+	s, err := patientOpen(t.Context(), mongostore.Options{URI: p.uri()})
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+	found, err := chunks.ListSpecifications(t.Context())
+	require.NoError(t, err)
+	require.Len(t, found, 3, "that of keys, the other and ours")
+	require.NoError(t, chunks.DropOne(t.Context(), "batch_id_1_status_1"))
+	made(1, "up")
+	_, err = patientOpen(t.Context(), mongostore.Options{URI: p.uri()})
+	require.ErrorIs(t, err, mongostore.ErrForeignSchema)
+	require.ErrorContains(t, err, "index up of batch_id, status that is unique, and has to be not unique")
+}
+
 // TestOpenTakesCollectionsThatExist lets the server say so, as one does that
 // compares their options otherwise.
 func TestOpenTakesCollectionsThatExist(t *testing.T) {
