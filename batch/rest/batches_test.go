@@ -2,7 +2,9 @@ package rest_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -149,6 +151,7 @@ type item struct {
 	Result    *struct {
 		Stdout       string
 		StdoutBase64 string `json:"stdout_base64"`
+		LeftOut      int    `json:"left_out"`
 		ExitCode     int    `json:"exit_code"`
 	}
 }
@@ -206,6 +209,54 @@ func TestResultsArePagedAndFiltered(t *testing.T) {
 	}
 	f.send("GET", batchesPath+"/"+id+"/results?state=x", "").Problem(400, "bad_request", "permanently_failed")
 	f.send("GET", batchesPath+"/"+uuid.NewString()+"/results", "").Problem(404, "not_found", "")
+}
+
+// outlined fails where a whole result is read.
+type outlined struct{ batch.Recorder }
+
+func (outlined) Items(context.Context, string, int, int, ...batch.Status) ([]batch.Item, error) {
+	return nil, errors.New("whole results are read")
+}
+
+// TestBeginningsOfResults asks for parts of outputs, as pages and as streams.
+func TestBeginningsOfResults(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	f.head.store = outlined{f.head.store.(batch.Recorder)}
+	n := 600
+	id := f.submit(make([]string, n)...)
+	all, results := make([]int, n), map[int]batch.Result{}
+	for i := range n {
+		all[i], results[i] = i, batch.Result{Stdout: "éé" + strings.Repeat("x", 50_000), ExitCode: 0}
+	}
+	results[1] = batch.Result{Stdout: "\xff\xfe\xfd\xfc\xfb"}
+	f.complete(id, f.assign(id, "w", all...), results)
+	get := func(query string, headers ...string) *stacktest.Answer {
+		return f.send("GET", batchesPath+"/"+id+"/results?"+query, "", headers...)
+	}
+	var page struct {
+		Items []item
+		Next  int
+	}
+	get("limit=500&output=3").Into(200, &page)
+	require.Len(t, page.Items, 500)
+	require.Equal(t, 500, page.Next)
+	require.Equal(t, "é", page.Items[0].Result.Stdout)
+	require.Equal(t, 50_002, page.Items[0].Result.LeftOut)
+	require.Equal(t, "//79", page.Items[1].Result.StdoutBase64)
+	require.Equal(t, 2, page.Items[1].Result.LeftOut)
+	lines := strings.Split(strings.TrimSpace(string(get("output=2", "Accept", "application/x-ndjson").Body)), "\n")
+	require.Len(t, lines, n)
+	require.Contains(t, lines[n-1], `"stdout":"é"`)
+	without := get("output=0&state=done")
+	require.Equal(t, 200, without.Status)
+	require.NotContains(t, string(without.Body), `"result"`)
+	for _, wrong := range []string{"-1", "8193", "x"} {
+		get("output="+wrong).Problem(400, "bad_request", "0 to 8192")
+	}
+	// The largest page is no larger than others, and a whole one is read as before.
+	require.Less(t, len(get("limit=500&output=8192").Body), batch.PageBytes)
+	require.NotEqual(t, 200, get("").Status)
 }
 
 func TestResultsAreStreamed(t *testing.T) {

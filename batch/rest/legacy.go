@@ -238,6 +238,7 @@ func (s *server) withResult(ctx context.Context, id string, item *batch.Item, fn
 		return fn(item)
 	}
 	held := 2 * item.LeftOut // its bytes, and the text that they become
+	item.LeftOut = 0
 	if err := stack.Reserve(ctx, held); err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ type StreamsView struct {
 	StdoutBase64 string `json:"stdout_base64,omitempty" doc:"Instead of stdout, if that is not UTF-8"`
 	Stderr       string `json:"stderr,omitempty"`
 	StderrBase64 string `json:"stderr_base64,omitempty" doc:"Instead of stderr, if that is not UTF-8"`
+	LeftOut      int64  `json:"left_out,omitempty" doc:"With output: how many bytes of both are not here, at most"`
 	ExitCode     int    `json:"exit_code"`
 
 	Usage usageBody `json:"usage" doc:"As far as the worker knows it"`
@@ -54,7 +55,7 @@ func itemOf(i *batch.Item) ItemView {
 		UpdatedAt: i.UpdatedAt.UTC(),
 	}
 	if i.Result != nil {
-		v.Result = &StreamsView{ExitCode: i.Result.ExitCode, Usage: usageOf(&i.Result.Usage)}
+		v.Result = &StreamsView{LeftOut: i.LeftOut, ExitCode: i.Result.ExitCode, Usage: usageOf(&i.Result.Usage)}
 		v.Result.Stdout, v.Result.StdoutBase64 = textOf(i.Result.Stdout)
 		v.Result.Stderr, v.Result.StderrBase64 = textOf(i.Result.Stderr)
 	}
@@ -109,18 +110,56 @@ func (s *server) results(w http.ResponseWriter, r *http.Request, id string) erro
 	if err != nil {
 		return err
 	}
-	if strings.Contains(r.Header.Get("Accept"), ndjson) {
-		limit, err := number(r, "limit", batch.MaxItems, 1, batch.MaxItems)
-		if err != nil {
-			return err
-		}
-		return s.streamResults(w, r, id, from, limit, states)
-	}
-	limit, err := number(r, "limit", 100, 1, MaxPage)
+	output, err := number(r, "output", wholeOutput, 0, maxOutput)
 	if err != nil {
 		return err
 	}
-	return s.pageResults(w, r, &b, from, limit, states)
+	otherwise, most := 100, MaxPage
+	streamed := strings.Contains(r.Header.Get("Accept"), ndjson)
+	if streamed {
+		otherwise, most = batch.MaxItems, batch.MaxItems
+	}
+	limit, err := number(r, "limit", otherwise, 1, most)
+	if err != nil {
+		return err
+	}
+	each := func(fn func(*batch.Item) error) error {
+		if output != wholeOutput {
+			return s.eachOutline(r.Context(), id, from, limit, output, states, fn)
+		}
+		return s.eachItem(r.Context(), id, from, limit, states, fn)
+	}
+	if streamed {
+		return s.streamResults(w, each)
+	}
+	return s.pageResults(w, r, &b, limit, states, each)
+}
+
+// wholeOutput asks for whole outputs, and maxOutput is the most bytes of each stream otherwise: a page of so much is no
+// larger than others.
+const wholeOutput, maxOutput = -1, 8 << 10
+
+// eachOutline calls fn with up to limit items from an index on, with at most so many bytes of each stream.
+func (s *server) eachOutline(ctx context.Context, id string, from, limit, output int, states []batch.Status,
+	fn func(*batch.Item) error,
+) error {
+	if err := stack.Reserve(ctx, batch.PageBytes); err != nil {
+		return err
+	}
+	defer stack.Return(ctx, batch.PageBytes)
+	for limit > 0 {
+		items, err := s.head.Store().Outline(ctx, id, from, min(MaxPage, limit), output, states...)
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		for i := range items {
+			if err := fn(&items[i]); err != nil {
+				return err
+			}
+		}
+		from, limit = items[len(items)-1].Index+1, limit-len(items)
+	}
+	return nil
 }
 
 // parseStates reads states by their names or numbers, with commas between them.
@@ -146,13 +185,13 @@ func parseStates(text string) (states []batch.Status, err error) {
 // errFull ends a page that is as large as pages get.
 var errFull = errors.New("the page is full")
 
-// pageResults writes a page of items as they are read.
-func (s *server) pageResults(w http.ResponseWriter, r *http.Request, b *batch.Batch, from, limit int,
-	states []batch.Status,
+// pageResults writes a page of items as each reads them.
+func (s *server) pageResults(w http.ResponseWriter, r *http.Request, b *batch.Batch, limit int,
+	states []batch.Status, each func(func(*batch.Item) error) error,
 ) error {
 	out := &begun{w: w, media: "application/json"}
 	n, last, size := 0, 0, int64(0)
-	err := s.eachItem(r.Context(), b.ID, from, limit, states, func(item *batch.Item) error {
+	err := each(func(item *batch.Item) error {
 		out.text(`{"items":[`, ",")
 		if n, last, size = n+1, item.Index, size+item.Result.Size(); out.err != nil {
 			return out.err
@@ -185,17 +224,15 @@ func (s *server) hasMore(ctx context.Context, b *batch.Batch, from int, states [
 		return true
 	}
 	defer stack.Return(ctx, batch.PageBytes)
-	more, err := s.head.Store().Items(ctx, b.ID, from, 1, states...)
+	more, err := s.head.Store().Outline(ctx, b.ID, from, 1, 0, states...)
 	return err != nil || len(more) > 0
 }
 
 // streamResults writes a line for each item. A stream that can't be completed is
 // cut off.
-func (s *server) streamResults(w http.ResponseWriter, r *http.Request, id string, from, limit int,
-	states []batch.Status,
-) error {
+func (s *server) streamResults(w http.ResponseWriter, each func(func(*batch.Item) error) error) error {
 	out := &begun{w: w, media: ndjson}
-	err := s.eachItem(r.Context(), id, from, limit, states, func(item *batch.Item) error {
+	err := each(func(item *batch.Item) error {
 		if s.Stopping() {
 			return errStopping
 		}

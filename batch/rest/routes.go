@@ -116,6 +116,8 @@ func (s *server) registerBatches() {
 				"off, continue with from after the last index.",
 			parameter("query", "from", "integer", "The first index. Default 0"),
 			parameter("query", "limit", "integer", "Of a page 1 to 500, default 100; of a stream all"),
+			parameter("query", "output", "integer", "The most bytes of each stream of a result, 0 to 8,192; with 0 there are "+
+				"no results. Default: all"),
 			parameter("query", "state", "string", "States, separated by commas: created, in_progress, done, failed, "+
 				"permanently_failed, or their numbers")),
 	}))

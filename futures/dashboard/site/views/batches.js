@@ -1,13 +1,14 @@
 // Batches, where this server has a head.
 import { h, section, table, facts, link } from "../dom.js";
 import { get, orNull, post, remove } from "../api.js";
-import { cut, duration, number, short } from "../format.js";
+import { bytes, cut, duration, number, short } from "../format.js";
 import { badge, doButton, may, pager, when } from "./parts.js";
 
 const called = (b) => (b.method ? `${b.function_id}/${b.method}` : b.function_id);
 // output is why an item failed, and what its last attempt wrote.
 const output = ({ reason, result: r = {} }) => [reason, r.stdout || r.stdout_base64 && `base64: ${r.stdout_base64}`,
   r.stderr || r.stderr_base64 && `base64: ${r.stderr_base64}`].filter(Boolean).join(" ");
+const shownOutput = 160; // characters, of at most 4 bytes each
 const done = (b) => (b.progress?.done ?? 0) + (b.progress?.permanently_failed ?? 0);
 const bar = (b) => h("progress", { max: Math.max(1, b.items), value: done(b), "aria-label": `${done(b)} of ${b.items} items ended` });
 
@@ -32,7 +33,7 @@ export const batch = {
   async read({ path, query, signal }) {
     const at = ["batches", path[1]];
     const [b, chunks, items] = await Promise.all([get(at, {}, signal), get([...at, "chunks"], { after: query.chunk, limit: 50 }, signal),
-      get([...at, "results"], { state: query.state, from: query.from, limit: 50 }, signal)]);
+      get([...at, "results"], { state: query.state, from: query.from, limit: 50, output: 4 * shownOutput }, signal)]);
     return { b, chunks, items: items.items ?? [], next: items.next };
   },
   draw: ({ b, chunks, items, next }, { path, query }) => [
@@ -57,7 +58,7 @@ export const batch = {
       [link(path, s.replace("_", " ") || "all", { ...query, state: s, from: "" }, { "aria-current": (query.state ?? "") === s ? "true" : null }), " "])), table([
       ["Item", (i) => number(i.index), "number"], ["State", (i) => badge(i.state)], ["Arguments", (i) => cut(i.arguments?.join(" "), 80)],
       ["Worker", (i) => short(i.worker)], ["Failed attempts", (i) => i.failed_attempts || "", "number"],
-      ["Output", (i) => cut(output(i), 160), "wide"],
+      ["Output", (i) => [cut(output(i), shownOutput), i.result?.left_out > 0 && ` (${bytes(i.result.left_out)} more)`], "wide"],
     ], items, { key: (i) => i.index, empty: "There are none.", caption: "Items" }),
     pager(path, query, next, "from")),
   ],
