@@ -16,9 +16,12 @@ import (
 
 const (
 	// compiledRemembered is how many modules are remembered to have code, and
-	// refusedRemembered how many can never have.
+	// refusedRemembered how many have been refused, for good or for memoryRefused.
 	compiledRemembered = 10_000
 	refusedRemembered  = 1000
+	// memoryRefused is how long a module is refused whose compiler got no more memory: the machine may have been
+	// short of it.
+	memoryRefused = time.Minute
 	// codeBytes is how much code is kept on disk, and unkeptBytes in memory where
 	// the disk takes none.
 	codeBytes   = 4 << 30
@@ -38,6 +41,15 @@ type flight struct {
 	// again is set if it ended because its own caller gave up.
 	again bool
 }
+
+// refusal is why a module is not compiled again, and until when: the zero time is for good.
+type refusal struct {
+	err   *Error
+	until time.Time
+}
+
+// errCompilerMemory is why a module is refused that may yet be compiled.
+var errCompilerMemory = errors.New("the compiler got no more memory")
 
 func (b *processes) check(ctx context.Context, cid string, from fetch) error {
 	return b.compileFor(ctx, cid, from, b.checks)
@@ -115,8 +127,11 @@ func (b *processes) kept(sum [sha256.Size]byte) (machineCode, bool) {
 func (b *processes) board(sum [sha256.Size]byte) (f *flight, mine bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if refused, ok := b.refused.get(string(sum[:])); ok {
-		return nil, false, refused
+	if r, ok := b.refused.get(string(sum[:])); ok {
+		if r.until.IsZero() || b.now().Before(r.until) {
+			return nil, false, r.err
+		}
+		b.refused.take(string(sum[:]))
 	}
 	if f = b.flights[sum]; f != nil {
 		return f, false, nil
@@ -136,7 +151,11 @@ func (b *processes) land(sum [sha256.Size]byte, f *flight) {
 	delete(b.flights, sum)
 	var refused *Error
 	if errors.As(f.err, &refused) && (refused.Kind == KindUnloadable || refused.Kind == KindTooLarge) {
-		b.refused.put(string(sum[:]), refused, 1)
+		r := refusal{err: refused}
+		if errors.Is(refused, errCompilerMemory) {
+			r.until = b.now().Add(memoryRefused)
+		}
+		b.refused.put(string(sum[:]), r, 1)
 	}
 	if notKept != nil {
 		b.unkept.put(string(sum[:]), f.code, int64(len(f.code.bytes)))
@@ -191,8 +210,10 @@ func (b *processes) compilerFailure(w *worker, err error) error {
 	user, sys := w.unsaid()
 	switch {
 	case failure.Kind == KindMemory:
-		return failf(KindUnloadable, "compiling the module takes more than %d bytes of memory; split its largest "+
-			"functions, or raise CompileMemory", b.config.CompileMemory)
+		refused := failf(KindUnloadable, "compiling the module takes more than %d bytes of memory, or than the machine had "+
+			"free; split its largest functions, raise CompileMemory, or try again in %v", b.config.CompileMemory, memoryRefused)
+		refused.Err = errCompilerMemory
+		return refused
 	case w.diedOf(syscall.SIGXCPU), user+sys >= b.config.CompileTimeout:
 		return failf(KindUnloadable, "compiling the module takes more than %v of processor time; split its largest "+
 			"functions, or raise CompileTimeout", b.config.CompileTimeout)

@@ -34,20 +34,29 @@ func TestModulesTooSlowToCompile(t *testing.T) {
 	for _, test := range []struct {
 		config Config
 		says   string
+		again  bool // a minute later
 	}{
-		{Config{CompileTimeout: time.Second}, "more than 1s of processor time"},
-		{Config{CompileMemory: 64 * mebibyte}, "more than 67108864 bytes of memory"},
+		{Config{CompileTimeout: time.Second}, "more than 1s of processor time", false},
+		{Config{CompileMemory: 64 * mebibyte}, "more than 67108864 bytes of memory", true},
 	} {
 		if raceDetector && test.config.CompileMemory > 0 {
 			continue // the detector ends a process that gets no memory in a way of its own
 		}
 		test.config.Isolation = IsolationProcess
 		e := newExecutor(t, test.config)
+		now := time.Now()
+		e.backend.(*processes).now = func() time.Time { return now }
 		failure := requireKind(t, KindUnloadable, e.Check(context.Background(), "slow", endlessToCompile()))
 		require.Contains(t, failure.Message, test.says)
 		_, err := e.Run(context.Background(), of("the same by another name", endlessToCompile()))
 		require.Same(t, failure, requireKind(t, KindUnloadable, err), "it is not tried again")
 		stillWorks(t, e)
+
+		now = now.Add(memoryRefused - time.Nanosecond)
+		require.Same(t, failure, requireKind(t, KindUnloadable, e.Check(context.Background(), "slow", endlessToCompile())))
+		now = now.Add(time.Nanosecond)
+		later := requireKind(t, KindUnloadable, e.Check(context.Background(), "slow", endlessToCompile()))
+		require.Equal(t, test.again, later != failure, "whether it is tried again")
 	}
 }
 

@@ -73,8 +73,9 @@ type Config struct {
 	// minute.
 	CompileTimeout time.Duration
 	// CompileMemory is the memory that compiling a module may take, in bytes, on
-	// Linux with IsolationProcess; a module that needs more is "unloadable".
-	// Defaults to 2 GiB.
+	// Linux with IsolationProcess; a module that needs more, or for which the machine
+	// has no more, is "unloadable" and is not tried again for a minute. Defaults to
+	// 2 GiB.
 	CompileMemory int64
 	// Logger receives warnings. Defaults to slog.Default().
 	Logger *slog.Logger

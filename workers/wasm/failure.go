@@ -25,7 +25,8 @@ const (
 	KindLost = "lost"
 	// KindCancelled is a call whose context was cancelled.
 	KindCancelled = "cancelled"
-	// KindUnloadable is a module that can't be run, now or later.
+	// KindUnloadable is a module that can't be run, now or later; one that took too much memory to compile may run
+	// a minute later.
 	KindUnloadable = "unloadable"
 	// KindTooLarge is a module, input or output beyond its bound.
 	KindTooLarge = "too_large"

@@ -21,6 +21,7 @@ type processes struct {
 	// Places of compilers: for check, for run, and for those that take long.
 	checks, runs, slow chan struct{}
 	quick              time.Duration // after which a compiler moves to those
+	now                func() time.Time
 	// standing and missing are what the first child said of its walls.
 	standing, missing []string
 
@@ -30,7 +31,7 @@ type processes struct {
 	closed   bool
 	compiled *lru[struct{}]
 	flights  map[[sha256.Size]byte]*flight
-	refused  *lru[*Error]      // why modules can never be loaded, by their sums
+	refused  *lru[refusal]     // why modules can't be loaded, by their sums
 	unkept   *lru[machineCode] // code that the directory did not take, by their sums
 
 	retired sync.WaitGroup
@@ -41,10 +42,10 @@ func newProcesses(ctx context.Context, config Config) (backend, error) {
 		return nil, errNoChildMain
 	}
 	b := &processes{
-		config: config, starter: newStarter(), quick: quickCompile,
+		config: config, starter: newStarter(), quick: quickCompile, now: time.Now,
 		checks: make(chan struct{}, config.Compilers), runs: make(chan struct{}, config.Compilers),
 		slow: make(chan struct{}, config.Compilers), compiled: newLRU[struct{}](compiledRemembered),
-		flights: map[[sha256.Size]byte]*flight{}, refused: newLRU[*Error](refusedRemembered),
+		flights: map[[sha256.Size]byte]*flight{}, refused: newLRU[refusal](refusedRemembered),
 		unkept: newLRU[machineCode](unkeptBytes),
 	}
 	dir := config.CacheDir
