@@ -125,8 +125,9 @@ async function go() {
   shown = { view, at, control: new AbortController(), timer: 0, turns: 0, drawn: 0, last: "", state: {} };
   main.replaceChildren(h("p", { class: "empty", "aria-busy": "true" }, "Loading …"));
   document.title = `${view.title(at)} · Futura`;
+  const now = shown;
   await refresh();
-  main.focus({ preventScroll: true });
+  if (now === shown) main.focus({ preventScroll: true });
 }
 
 // refresh reads what the view shows, and draws it if it has changed.

@@ -115,3 +115,15 @@ func TestCopyWithoutAClipboard(t *testing.T) {
 	require.Equal(t, "futura list", value[string](p, "String(getSelection())"))
 	p.clean("copy")
 }
+
+// TestAnEndedSessionAsksForItsToken goes to another view once the session has ended: the field has the focus.
+func TestAnEndedSessionAsksForItsToken(t *testing.T) {
+	s := newSite(t)
+	p := s.newTab()
+	p.login(secrets[stack.Read])
+	s.tokens.Logout(value[string](p, "localStorage.getItem('futura-session')"))
+	p.open("queues")
+	p.sees("[role=alert]", "Your session has ended")
+	require.Equal(t, "token", value[string](p, "document.activeElement.id"))
+	p.clean("ended")
+}

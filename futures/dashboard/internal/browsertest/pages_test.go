@@ -87,18 +87,38 @@ func TestPagesOfABatch(t *testing.T) {
 				return json(after ? { chunks: chunks.slice(0, 7) } : { chunks, next: "50" });
 			}
 			if (at.pathname.endsWith("/results")) {
-				return json({ items: [{ index: 0, state: "permanently_failed", reason: "too hot", result: { stdout: "" } }] });
+				window.output = at.searchParams.get("output");
+				return json({ items: [{ index: 0, state: "permanently_failed", reason: "too hot",
+					result: { stdout: "", left_out: 3 << 20 } }] });
 			}
 			return window.real(url, o);
 		}; null`, nil))
 	p.open("batches/" + id)
-	p.sees("td", "too hot")
+	p.sees("td", "too hot (3 MiB more)")
+	require.Equal(t, "640", value[string](p, "window.output"))
 	p.holds(`[...document.querySelectorAll("td")].some((td) => td.textContent === "50")`)
 	p.do("next", chromedp.Evaluate(`[...document.querySelectorAll("a")].
 		find((a) => a.textContent === "Next page").click()`, nil))
 	p.holds(`[...document.querySelectorAll("td")].some((td) => td.textContent === "57")`)
 	p.sees("a", "First page")
 	p.clean("chunks")
+}
+
+// TestPagesBehindWhatIsGone asks for a page behind a batch that was deleted, and for one behind the last schedule.
+func TestPagesBehindWhatIsGone(t *testing.T) {
+	s := newSite(t)
+	p := s.newTab()
+	p.login(secrets[stack.Read])
+	p.open("batches?after=7f0c7a2e-6f1b-4c6e-9d0a-3f2b8c1d4e5f")
+	p.sees("[role=alert]", "does not exist any more")
+	p.open("batches")
+	p.sees("main", "There are no batches.")
+	for _, view := range []string{"schedules", "jobs"} {
+		p.open(view + "?after=zzz")
+		p.holds(fmt.Sprintf(`[...document.querySelectorAll("a")].some((a) => a.textContent === "First page" &&
+			a.hash === %q)`, "#/"+view))
+	}
+	p.clean("gone")
 }
 
 // TestOtherQueuesLeadNowhere has the row of all queues that are not counted one by one: no list has its name.

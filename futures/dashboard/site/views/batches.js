@@ -16,7 +16,11 @@ export const batches = {
   title: () => "Batches",
   every: 4,
   clock: 10,
-  read: ({ query, signal }) => orNull(get(["batches"], { after: query.after, limit: 50 }, signal)),
+  // Behind a batch that was deleted there is no page, which is no sign of a server without a head.
+  read({ query, signal }) {
+    const asked = get(["batches"], { after: query.after, limit: 50 }, signal);
+    return query.after ? asked : orNull(asked);
+  },
   draw: (found, { query }) => (found ? [section("All", table([
     ["Batch", (b) => link(["batches", b.id], short(b.id), {}, { title: b.id, class: "id" })], ["State", (b) => badge(b.state)],
     ["Function", called], ["Items", (b) => number(b.items), "number"], ["Ended", (b) => [bar(b), " ", number(done(b))]],

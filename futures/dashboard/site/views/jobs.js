@@ -2,7 +2,7 @@
 import { h, section, table, facts, link } from "../dom.js";
 import { get, post, orNull } from "../api.js";
 import { cut, number, text } from "../format.js";
-import { doButton, may, shell, when } from "./parts.js";
+import { doButton, may, pager, shell, when } from "./parts.js";
 
 const behind = (c) => (c.behind === undefined ? "" : number(c.behind));
 
@@ -18,12 +18,12 @@ export const jobs = {
   title: () => "Ordered jobs",
   every: 4,
   read: ({ query, signal }) => get(["jobs"], { after: query.after, limit: 100 }, signal),
-  draw: ({ logs = [] }) => [section("Logs", table([
+  draw: ({ logs = [] }, { query }) => [section("Logs", table([
     ["Log", (l) => link(["jobs", l.queue], l.queue)], ["Jobs", (l) => number(Math.max(0, l.last - l.first + 1)), "number"],
     ["Consumers", (l) => (l.consumers ?? []).map((c) => h("div", null, `${c.name}: `, c.unreadable ? unread() : `${behind(c)} behind`,
       c.parked ? `, ${number(c.parked)} parked` : "", c.failing ? h("span", { class: "bad" }, `, held by job ${c.failing}`) : ""))],
   ], logs, { key: (l) => l.queue, empty: "None: futura jobs append makes one.", caption: "Logs" }),
-  logs.length === 100 && link(["jobs"], "Next page", { after: logs.at(-1).queue }))],
+  pager(["jobs"], query, logs.length === 100 && logs.at(-1).queue, "after"))],
 };
 
 export const joblog = {

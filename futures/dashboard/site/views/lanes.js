@@ -3,7 +3,7 @@ import { h, section, table, facts, link } from "../dom.js";
 import { get, post, put } from "../api.js";
 import { duration, number } from "../format.js";
 import { actorOfLane } from "./actors.js";
-import { doButton, futureLink, may, when } from "./parts.js";
+import { doButton, futureLink, may, pager, when } from "./parts.js";
 
 const rate = (k) => (k.rate ? `${k.rate} in ${duration(k.every_ms)}` : "");
 
@@ -42,8 +42,7 @@ export const kind = {
       ["Key", (l) => link(["lanes", l.kind, l.key], l.key)], ["Admitted", (l) => number(l.open), "number"],
       ["In line", (l) => (l.lined ? "yes" : "")], ["Held", held], ["", pauseLane],
     ], list, { key: (l) => l.key, empty: "No future uses one.", caption: "Lanes" }),
-    h("p", { class: "pager" }, query.after && link(path, "First page", {}), " ",
-      list.length === 100 && link(path, "Next page", { after: list.at(-1).key }))),
+    pager(path, query, list.length === 100 && list.at(-1).key, "after")),
   ],
 };
 

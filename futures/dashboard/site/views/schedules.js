@@ -2,7 +2,7 @@
 import { h, section, table, facts, link } from "../dom.js";
 import { get, post, remove } from "../api.js";
 import { duration, number, time } from "../format.js";
-import { doButton, functionLink, futureLink, may, queueLink, when } from "./parts.js";
+import { doButton, functionLink, futureLink, may, pager, queueLink, when } from "./parts.js";
 
 const times = (s) => (s.cron ? `${s.cron}${s.zone ? " " + s.zone : ""}` : `every ${duration(s.every_ms)}`);
 
@@ -18,14 +18,14 @@ export const schedules = {
   every: 5,
   clock: 5,
   read: ({ query, signal }) => get(["schedules"], { after: query.after, limit: 100 }, signal),
-  draw: ({ schedules: all = [] }) => [section("All", table([
+  draw: ({ schedules: all = [] }, { query }) => [section("All", table([
     ["Schedule", (s) => link(["schedules", s.name], s.name)], ["Times", times], ["Function", (s) => functionLink(s.function)],
     ["Next", (s) => (s.paused_at ? "paused" : when(s.next?.[0]))], ["Last", (s) => s.runs?.[0] && when(s.runs[0].fired_at)],
     ["Fired", (s) => number(s.fired), "number"],
     ["Left out", (s) => number(s.missed_times + s.skipped_times + s.refused_times), "number"],
     ["", (s) => [runNow(s), " ", pause(s)]],
   ], all, { key: (s) => s.name, empty: "None: futura schedule add makes one.", caption: "Schedules" }),
-  all.length === 100 && link(["schedules"], "Next page", { after: all.at(-1).name }))],
+  pager(["schedules"], query, all.length === 100 && all.at(-1).name, "after"))],
 };
 
 export const schedule = {

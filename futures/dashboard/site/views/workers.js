@@ -2,7 +2,7 @@
 import { h, section, table, facts, link } from "../dom.js";
 import { get, orNull } from "../api.js";
 import { bytes, cut, number, percent, short } from "../format.js";
-import { functionLink, futureLink, when } from "./parts.js";
+import { functionLink, futureLink, pager, when } from "./parts.js";
 
 const most = 200; // how many workers are drawn
 
@@ -62,14 +62,14 @@ export const peers = {
   every: 4,
   clock: 4,
   read: ({ query, signal }) => orNull(get(["peers"], { after: query.after, limit: 100 }, signal)),
-  draw: (found) => (found?.takes_peers ? section("All", table([
+  draw: (found, { query }) => (found?.takes_peers ? section("All", table([
     ["Peer", (p) => h("span", { title: p.id }, p.name || short(p.id))], ["Dialect", (p) => p.dialect],
     ["Connected", (p) => (p.connected ? "yes" : ["no, since ", when(p.lost_at)])], ["Items", (p) => `${number(p.items)} of ${number(p.limit)}`, "number"],
     ["Slots", (p) => number(p.slots), "number"], ["Done", (p) => number(p.done), "number"], ["Failed", (p) => number(p.failed), "number"],
     ["Refused", (p) => number(p.refused), "number"], ["Disagreed", (p) => number(p.disagreed), "number"],
     ["Answers", (p) => percent(p.score, 1), "number"], ["Heard", (p) => when(p.heard_at)], ["Why", (p) => cut(p.reason)],
   ], found.peers ?? [], { key: (p) => p.id, empty: "No peer has been met.", caption: "Peers" }),
-  found.next && link(["peers"], "Next page", { after: found.next })) : h("p", null, "This server takes no peers.")),
+  pager(["peers"], query, found.next, "after")) : h("p", null, "This server takes no peers.")),
 };
 
 // objects are the largest results that workers hold.
