@@ -33,8 +33,8 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 	})
 }
 
-// Outline implements batch.Store. Of a result that is an object it has none of the standard output: to look at an item is
-// no reason to make a lost result again.
+// Outline implements batch.Store. Of a result that is an object it has none of the standard output: to look at an item
+// is no reason to make a lost result again.
 func (s *Store) Outline(ctx context.Context, id string, from, limit, most int, states ...batch.Status,
 ) ([]batch.Item, error) {
 	return s.find(ctx, id, from, limit, states, func(item *batch.Item, ending layout.Ending) error {

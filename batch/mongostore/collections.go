@@ -157,8 +157,8 @@ func (i *index) among(existing []foundIndex) (is bool, difference string) {
 // hasKeysOf reports whether an index is of the same fields, in the same order and directions. Others lie beside it.
 func (i *index) hasKeysOf(other *foundIndex) bool {
 	return slices.EqualFunc(i.fields, other.Keys, func(field string, key bson.E) bool {
-		direction := reflect.ValueOf(key.Value)
-		return key.Key == field && (direction.CanInt() && direction.Int() > 0 || direction.CanFloat() && direction.Float() > 0)
+		up := reflect.ValueOf(key.Value)
+		return key.Key == field && (up.CanInt() && up.Int() > 0 || up.CanFloat() && up.Float() > 0)
 	})
 }
 

@@ -286,7 +286,8 @@ func TestIndexesThatExistAreCompared(t *testing.T) {
 		// These are in its place.
 		{unique, []string{`{"key": {"batch_id": 1, "status": 1}}`}, false,
 			"index a of batch_id, status that is not unique, and has to be unique"},
-		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "unique": true}`}, false, "is unique, and has to be not unique"},
+		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "unique": true}`}, false,
+			"is unique, and has to be not unique"},
 		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "sparse": true}`}, false, "is not unique, sparse, and"},
 		{plain, []string{`{"key": {"batch_id": 1, "status": 1}, "partialFilterExpression": {"status": 1}}`}, false,
 			`only of documents with {"status"`},
