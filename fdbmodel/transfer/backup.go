@@ -73,9 +73,9 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 	if open := kv.TraitsOf(db).Snapshot; open != nil {
 		taken, err := open(ctx)
 		if err == nil {
-			report, err := backUpSnapshot(ctx, taken, file, head, o)
+			report, err := source.backUpSnapshot(ctx, taken, file, head, o)
 			report.Others = others
-			return report, errors.Join(err, taken.Close())
+			return report, err
 		}
 		if once = fmt.Errorf("no snapshot: %w", err); ctx.Err() != nil {
 			return report, once
@@ -96,19 +96,19 @@ func rewind(file BackupFile) error {
 	return errors.Join(err, file.Truncate(0))
 }
 
-// backUpSnapshot reads everything from a snapshot of the store.
-func backUpSnapshot(ctx context.Context, db kv.Database, file BackupFile, head archive.Head, o Options,
-) (Report, error) {
-	report := Report{Cluster: head.Cluster}
-	rows, err := rowsUnder(o.Rows)
-	if err != nil {
-		return report, err
-	}
+// backUpSnapshot reads everything from a snapshot of the store, and closes that.
+func (s *copySource) backUpSnapshot(ctx context.Context, db kv.Database, file BackupFile, head archive.Head, o Options,
+) (report Report, err error) {
+	defer func() { err = errors.Join(err, db.Close()) }()
+	report.Cluster = head.Cluster
 	c, err := openExisting(ctx, db, head.Cluster, o.Model)
 	if err != nil {
 		return report, err
 	}
-	written, err := newCopySource(c, rows).archiveAtOnce(ctx, file, head, o.reporter("copied", head.Futures))
+	if head.Futures, err = futuresCount(ctx, c); err != nil {
+		return report, err
+	}
+	written, err := newCopySource(c, s.rows).archiveAtOnce(ctx, file, head, o.reporter("copied", head.Futures))
 	if err != nil {
 		return report, fmt.Errorf("back up cluster %q: %w", head.Cluster, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -180,6 +181,47 @@ func TestBackupOfALargeBusyCluster(t *testing.T) {
 	}
 	rest()
 	require.Positive(t, db.Stats().Checkpoints)
+}
+
+// rewoundFile is a backup in memory that has been started over or not.
+type rewoundFile struct {
+	memoryFile
+	rewound bool
+}
+
+func (r *rewoundFile) Truncate(size int64) error {
+	r.rewound = true
+	return r.memoryFile.Truncate(size)
+}
+
+// TestAPanicLeavesNoSnapshot has the progress of a backup panic while a snapshot is read.
+func TestAPanicLeavesNoSnapshot(t *testing.T) {
+	t.Parallel()
+	var whole memoryFile
+	_, err := transfer.Backup(t.Context(), modeltest.Populate(t).DB, "check", &whole, transfer.Options{})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	db, err := embedded.Open(t.Context(), dir, embedded.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	_, err = transfer.Restore(t.Context(), db, "", &whole, transfer.Options{})
+	require.NoError(t, err)
+	var file rewoundFile
+	snapshots := func() []string {
+		found, err := filepath.Glob(filepath.Join(dir, "snapshots", "*", "MANIFEST"))
+		require.NoError(t, err)
+		return found
+	}
+	o := transfer.Options{Progress: func(string, int64, int64) {
+		if file.rewound {
+			require.Len(t, snapshots(), 1)
+			panic("progress")
+		}
+	}}
+	require.PanicsWithValue(t, "progress", func() {
+		_, _ = transfer.Backup(t.Context(), &oldStoreWithSnapshots{oldStore{Database: db}}, "check", &file, o)
+	})
+	require.Empty(t, snapshots())
 }
 
 func TestRestoreOfDamage(t *testing.T) {

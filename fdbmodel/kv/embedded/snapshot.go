@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"reflect"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,8 +20,10 @@ import (
 )
 
 const (
-	// snapshotsName is the directory within that of a store where its snapshots are.
-	snapshotsName = "snapshots"
+	// snapshotsName is the directory within that of a store where its snapshots are, and snapshotSuffix what the names
+	// of their directories end with. Others there are not touched.
+	snapshotsName  = "snapshots"
+	snapshotSuffix = ".snapshot"
 	// snapshotMemory is about how many bytes a snapshot takes of the process's memory.
 	snapshotMemory = 64 << 20
 	// snapshotLifetime is how long a transaction of a snapshot may live.
@@ -40,30 +43,46 @@ const (
 // it takes about 64 MiB of memory, and more where the log of the store has more.
 //
 // It returns the errors of Open but kv.ErrStoreInUse, and fs.ErrNotExist where dir holds no store.
-func Snapshot(ctx context.Context, dir string, o Options) (_ kv.Database, err error) {
-	o = o.withDefaults()
+func Snapshot(ctx context.Context, dir string, o Options) (kv.Database, error) {
+	s, err := snapshotWithin(ctx, dir, o.withDefaults(), snapshotMemory)
+	if err != nil {
+		return nil, fmt.Errorf("embedded: snapshot of %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// snapshotWithin is Snapshot that takes about so much memory.
+func snapshotWithin(ctx context.Context, dir string, o Options, memory int64) (_ *Store, err error) {
 	from := directory{fs: o.FS, path: dir}
-	all := directory{fs: o.FS, path: from.file(snapshotsName)}
-	making, err := all.enterAlone(ctx)
+	if _, err := from.existing(o.Only); err != nil {
+		return nil, err // before anything is made there
+	}
+	all, alone, err := enterAlone(ctx, from.file(snapshotsName), &o)
 	if err != nil {
-		return nil, fmt.Errorf("embedded: snapshot of %s: %w", dir, err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, making.Close()) }()
-	number, err := all.removeSnapshots(&o)
+	defer func() { err = errors.Join(err, alone.Close()) }()
+	if err := all.removeSnapshots(&o); err != nil {
+		return nil, err
+	}
+	files := directory{fs: o.FS, path: all.file(rand.Text() + snapshotSuffix)}
+	if err := from.copyTo(ctx, files, o.Only); err != nil {
+		return nil, errors.Join(err, o.FS.RemoveAll(files.path))
+	}
+	s, err := Open(ctx, files.path, Options{FS: o.FS, Exposed: o.Exposed, Clock: o.Clock, Logger: o.Logger,
+		Inline: true, SyncOff: true, Memory: memory, TxLifetime: snapshotLifetime})
 	if err != nil {
-		return nil, fmt.Errorf("embedded: snapshot of %s: %w", dir, err)
+		return nil, errors.Join(err, o.FS.RemoveAll(files.path))
 	}
-	s := &frozen{files: directory{fs: o.FS, path: all.file(strconv.Itoa(number))}}
-	err = from.copyTo(ctx, s.files, o.Only)
-	if err == nil {
-		s.Store, err = Open(ctx, s.files.path, Options{FS: o.FS, Exposed: o.Exposed, Clock: o.Clock, Logger: o.Logger,
-			Inline: true, SyncOff: true, Memory: snapshotMemory, TxLifetime: snapshotLifetime})
+	s.disk.lock = removing{files, s.disk.lock}
+	if s.memory() <= memory {
+		return s, nil
 	}
-	if err == nil && s.Stats().Memory > snapshotMemory {
-		err = s.Checkpoint(ctx)
+	if err = s.disk.journal.begin(); err == nil {
+		err = s.writeCheckpoint(ctx, 0) // merges nothing
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("embedded: snapshot of %s: %w", dir, err), s.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -80,71 +99,74 @@ func (s *Store) snapshot(ctx context.Context) (kv.Database, error) {
 	return Snapshot(ctx, s.disk.journal.dir.path, o)
 }
 
-// frozen is a store whose files nothing else needs.
-type frozen struct {
-	*Store
+// removing is the lock of a directory that nothing needs once it is closed.
+type removing struct {
 	files directory
+	lock  io.Closer
 }
 
-// Close implements kv.Database.
-func (s *frozen) Close() (err error) {
-	if s.Store != nil {
-		err = s.Store.Close()
-	}
-	return errors.Join(err, s.files.fs.RemoveAll(s.files.path))
+// Close implements io.Closer. While it is locked nobody else removes it, or puts a lock there.
+func (r removing) Close() error {
+	return errors.Join(r.files.fs.RemoveAll(r.files.path), r.lock.Close())
 }
 
 // enterAlone makes the directory of snapshots if it is not there, and waits until nothing else makes or removes one.
-func (d directory) enterAlone(ctx context.Context) (io.Closer, error) {
-	if err := d.make(); err != nil {
-		return nil, err
-	}
+func enterAlone(ctx context.Context, path string, o *Options) (all directory, alone io.Closer, err error) {
 	for {
-		alone, err := d.lockItself(io.NopCloser(nil), false)
-		if !errors.Is(err, errLocked) {
-			return alone, err
+		all, alone, err = lockDirectory(path, &Options{FS: o.FS, Exposed: o.Exposed})
+		if alone != nil {
+			return all, alone, nil // where it can't be written, a copy says so
+		}
+		if !errors.Is(err, kv.ErrStoreInUse) {
+			return all, nil, err
 		}
 		if err := clock.Sleep(ctx, clock.Real{}, snapshotWait); err != nil {
-			return nil, err
+			return all, nil, err
 		}
 	}
 }
 
-// removeSnapshots removes those that no process has open, and returns a number above that of all others.
-func (d directory) removeSnapshots(o *Options) (number int, err error) {
+// removeSnapshots removes those that no process has open.
+func (d directory) removeSnapshots(o *Options) error {
 	names, err := d.fs.List(d.path)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, name := range names {
-		n, err := strconv.Atoi(name)
-		if err != nil {
-			continue // not ours
-		}
-		number = max(number, n)
-		_, unused, err := lockDirectory(d.file(name), &Options{FS: o.FS, Exposed: o.Exposed})
-		if unused == nil {
+		if !strings.HasSuffix(name, snapshotSuffix) {
 			continue
 		}
-		if err := errors.Join(err, d.fs.RemoveAll(d.file(name)), unused.Close()); err != nil {
+		left, unused, err := lockDirectory(d.file(name), &Options{FS: o.FS, Exposed: o.Exposed})
+		if unused != nil {
+			err = removing{left, unused}.Close()
+		} else if errors.Is(err, kv.ErrStoreInUse) {
+			continue
+		}
+		if err != nil {
 			o.Logger.Warn("what was left of a snapshot can't be removed", "directory", d.file(name), "error", err)
 		}
 	}
-	return number + 1, nil
+	return nil
+}
+
+// existing returns the manifest of the store, and fs.ErrNotExist where there is none.
+func (d directory) existing(only string) (*manifest, error) {
+	m, err := d.manifest()
+	if err == nil {
+		err = d.allow(m, only)
+	}
+	if err == nil && m == nil {
+		err = fmt.Errorf("it holds no store: %w", fs.ErrNotExist)
+	}
+	return m, err
 }
 
 // copyTo makes a directory with the store as it is now. The files that a manifest names stay as long as it does,
 // and but for the last segment no file is written that it names.
 func (d directory) copyTo(ctx context.Context, to directory, only string) error {
 	for {
-		m, err := d.manifest()
-		switch {
-		case err != nil:
-			return err
-		case m == nil:
-			return fmt.Errorf("it holds no store: %w", fs.ErrNotExist)
-		}
-		if err := d.allow(m, only); err != nil {
+		m, err := d.existing(only)
+		if err != nil {
 			return err
 		}
 		if err := errors.Join(to.fs.RemoveAll(to.path), to.fs.MkdirAll(to.path, 0o700)); err != nil {
@@ -206,8 +228,11 @@ func (d directory) copyWritten(m *manifest, s *segmentRange, to directory) (err 
 		return err
 	}
 	known := max(s.Synced, m.Until)
-	if mark.segment == s.File {
+	switch {
+	case mark.segment == s.File:
 		known = max(known, mark.known.seq)
+	case mark.segment > s.File: // a newer manifest names it
+		return fmt.Errorf("%s: %w", d.file(segmentName(mark.segment)), fs.ErrNotExist)
 	}
 	r, err := openSegment(d, s.File, id)
 	if err != nil {

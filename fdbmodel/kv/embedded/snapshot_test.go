@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -19,7 +20,8 @@ import (
 	"github.com/futura-run/futura/internal/faultdisk"
 )
 
-// TestSnapshotsOfABusyStore takes snapshots of a store whose files come and go: each has a beginning of its commits.
+// TestSnapshotsOfABusyStore takes snapshots of a store whose files come and go: each one has a beginning of its
+// commits.
 func TestSnapshotsOfABusyStore(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Options{
@@ -83,19 +85,28 @@ func TestWhatIsLeftOfSnapshotsIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{})
 	write(t, s, "a", "1")
-	used, err := Snapshot(t.Context(), dir, Options{})
-	require.NoError(t, err)
-	left := directory{fs: privateFS{vfs.Default}, path: path.Join(dir, snapshotsName, "7")}
-	require.NoError(t, directory{fs: left.fs, path: dir}.copyTo(t.Context(), left, ""))
-	names := func() []string {
-		names, err := left.fs.List(path.Join(dir, snapshotsName))
+	names := func() (names []string) {
+		found, err := os.ReadDir(path.Join(dir, snapshotsName))
 		require.NoError(t, err)
+		for _, entry := range found {
+			if entry.Name() != lockName {
+				names = append(names, entry.Name())
+			}
+		}
 		return names
 	}
-	require.ElementsMatch(t, []string{"1", "7"}, names())
+	used, err := Snapshot(t.Context(), dir, Options{})
+	require.NoError(t, err)
+	one := names()
+	require.Len(t, one, 1)
+	left := directory{fs: privateFS{vfs.Default}, path: path.Join(dir, snapshotsName, "killed"+snapshotSuffix)}
+	require.NoError(t, directory{fs: left.fs, path: dir}.copyTo(t.Context(), left, ""))
 	another, err := Snapshot(t.Context(), dir, Options{})
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"1", "8"}, names())
+	two := names()
+	require.Len(t, two, 2)
+	require.Subset(t, two, one)
+	require.NotContains(t, two, "killed"+snapshotSuffix)
 	require.Equal(t, "1", string(read(t, used, "a")))
 	require.NoError(t, used.Close())
 	require.NoError(t, used.Close())
@@ -103,7 +114,7 @@ func TestWhatIsLeftOfSnapshotsIsRemoved(t *testing.T) {
 	require.Empty(t, names())
 }
 
-// TestSnapshotsTakeNoRoom: the files of one are those of the store.
+// TestSnapshotsTakeNoRoom: the files of one are those of the store, and opening it writes nothing.
 func TestSnapshotsTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -115,10 +126,11 @@ func TestSnapshotsTakeNoRoom(t *testing.T) {
 	for _, table := range s.disk.journal.manifest.Tables {
 		own, err := os.Stat(path.Join(dir, rowsName(table.File)))
 		require.NoError(t, err)
-		linked, err := os.Stat(path.Join(taken.(*frozen).files.path, rowsName(table.File)))
+		linked, err := os.Stat(path.Join(taken.(*Store).disk.journal.dir.path, rowsName(table.File)))
 		require.NoError(t, err)
 		require.True(t, os.SameFile(own, linked))
 	}
+	require.False(t, taken.(*Store).disk.journal.doubtful())
 	require.NoError(t, taken.Close())
 	require.NoError(t, s.Close())
 }
@@ -152,7 +164,7 @@ func TestFailuresOfSnapshots(t *testing.T) {
 			require.ErrorIs(t, err, syscall.EIO, "call %d", fails)
 		}
 		for _, name := range disk.Names("store") {
-			require.NotContains(t, name, "store/"+snapshotsName+"/", "call %d", fails)
+			require.NotContains(t, name, snapshotSuffix, "call %d", fails)
 		}
 		if calls < fails {
 			require.Greater(t, fails, 20)
@@ -170,7 +182,7 @@ func TestSnapshotsOfDamage(t *testing.T) {
 	s := open(t, dir, Options{})
 	write(t, s, "a", "1")
 	require.NoError(t, s.Checkpoint(t.Context()))
-	write(t, s, "b", "2")
+	write(t, s, "b", "second")
 	m := s.disk.journal.manifest.clone()
 	fs := privateFS{vfs.Default}
 	damage := func(name string, change func() error, want string) {
@@ -183,22 +195,52 @@ func TestSnapshotsOfDamage(t *testing.T) {
 		require.NoError(t, fs.Rename(file+".aside", file))
 	}
 	last := segmentName(m.Segments[len(m.Segments)-1].File)
-	table := rowsName(m.Tables[0].File)
-	damage(table, func() error { return fs.Remove(path.Join(dir, table)) }, ".rows")
-	damage(last, func() error {
-		file := path.Join(dir, last)
-		if err := fs.Remove(file); err != nil {
-			return err
-		}
-		return directory{fs: fs, path: dir}.write(last, nil)
-	}, "was synced up to record")
+	first := rowsName(m.Tables[0].File)
+	damage(first, func() error { return fs.Remove(path.Join(dir, first)) }, ".rows")
+	for _, cut := range []string{"", "second"} {
+		damage(last, func() error {
+			file := path.Join(dir, last)
+			content, err := os.ReadFile(file)
+			require.NoError(t, err)
+			left, _, found := strings.Cut(string(content), cut)
+			require.True(t, found)
+			return errors.Join(fs.Remove(file), directory{fs: fs, path: dir}.write(last, []byte(left)))
+		}, "was synced up to record")
+	}
+	j := s.disk.journal
+	written, err := os.ReadFile(path.Join(dir, markName))
+	require.NoError(t, err)
+	later := mark{segment: j.manifest.NextFile, known: attestation{seq: j.next}}.encode(j.store)
+	require.NoError(t, os.WriteFile(path.Join(dir, markName), later[:], privateMode))
+	_, err = Snapshot(t.Context(), dir, Options{})
+	require.ErrorIs(t, err, kv.ErrCorrupt)
+	require.NoError(t, os.WriteFile(path.Join(dir, markName), written, privateMode))
 	taken, err := Snapshot(t.Context(), dir, Options{})
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"a": "1", "b": "2"}, contents(t, taken))
+	require.Equal(t, map[string]string{"a": "1", "b": "second"}, contents(t, taken))
 	require.NoError(t, taken.Close())
 	require.NoError(t, s.Close())
 	_, err = Snapshot(t.Context(), t.TempDir(), Options{})
 	require.ErrorContains(t, err, "it holds no store")
 	_, err = Snapshot(t.Context(), dir, Options{Only: "another"})
 	require.ErrorIs(t, err, kv.ErrUnavailable)
+}
+
+// TestSnapshotsOfALargeLog leave the rows of the log to a table, and merge none: those of the store are no concern of
+// theirs.
+func TestSnapshotsOfALargeLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, Options{})
+	for i := range mergeWidth - 1 {
+		write(t, s, fmt.Sprint("table", i), strings.Repeat("x", 1000))
+		require.NoError(t, s.Checkpoint(t.Context()))
+	}
+	write(t, s, "log", strings.Repeat("x", 1000))
+	taken, err := snapshotWithin(t.Context(), dir, Options{}.withDefaults(), 1)
+	require.NoError(t, err)
+	require.Len(t, taken.disk.journal.manifest.Tables, mergeWidth)
+	require.Equal(t, contents(t, s), contents(t, taken))
+	write(t, taken, "log", "lost")
+	require.NoError(t, taken.Close())
 }
