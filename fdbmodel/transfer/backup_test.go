@@ -122,8 +122,8 @@ func keepBusy(t *testing.T, c *fdbmodel.Cluster, worker *fdbmodel.Registration) 
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	run := func() error {
-		task := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f", Session: "s"}}
-		if _, err := c.Submit(t.Context(), []fdbmodel.Submission{task}); err != nil {
+		one := []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"}}}
+		if _, err := c.Submit(t.Context(), one); err != nil {
 			return err
 		}
 		answer, err := worker.Claim(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}, Max: 9})
@@ -166,8 +166,8 @@ func TestBackupOfALargeBusyCluster(t *testing.T) {
 	require.NoError(t, err)
 	c, err := fdbmodel.Open(t.Context(), db, "check", fdbmodel.Options{})
 	require.NoError(t, err)
-	worker, err := c.Register(t.Context(),
-		layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}})
+	info := layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}}
+	worker, err := c.Register(t.Context(), info)
 	require.NoError(t, err)
 	rest := keepBusy(t, c, worker)
 	for range 5 {

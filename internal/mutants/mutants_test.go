@@ -49,7 +49,7 @@ func all() []mutant {
 		peerSimMutants(), refusalMutants(), sharingMutants(), tableMutants(), topMutants(), coldMutants(),
 		stackMutants(), wasmMutants(), askMutants(), activityMutants(), metricMutants(), repairMutants(), traceMutants(),
 		promiseMutants(), stepMutants(), forkMutants(), actorMutants(), actorCallMutants(), circleMutants(),
-		anomalyMutants(), bankMutants(),
+		anomalyMutants(), bankMutants(), snapshotMutants(),
 	} {
 		m = append(m, table...)
 	}
