@@ -25,8 +25,8 @@ func (a *app) backupCommand() *cobra.Command {
 		Long: "backup writes futures, results, modules, counters and settings to a file with checksums, as they were at " +
 			"one moment. The cluster may be in use, whatever its size, if its store is an embedded one in a directory, or if " +
 			"it can be read within five seconds. A larger one on another store must be quiet: it is read twice, and a change " +
-			"in between is an error. The file appears only once it is complete. Of the rows that your programs write beside " +
-			"their futures, those are in it whose prefix --rows names.",
+			"in between is an error. The file appears only once it is complete. Of the " +
+			"rows that your programs write beside their futures, those are in it whose prefix --rows names.",
 		Example: "  futura backup monday.futura\n  futura backup monday.futura --store fdb:fdb.cluster --cluster reports\n" +
 			"  futura backup monday.futura --rows app/ --rows '\\x02orders\\x00'",
 		Args: exactly(1),
