@@ -236,11 +236,11 @@ func TestSnapshotsOfALargeLog(t *testing.T) {
 		write(t, s, fmt.Sprint("table", i), strings.Repeat("x", 1000))
 		require.NoError(t, s.Checkpoint(t.Context()))
 	}
-	write(t, s, "log", strings.Repeat("x", 1000))
+	write(t, s, "table9", strings.Repeat("x", 2000))
 	taken, err := snapshotWithin(t.Context(), dir, Options{}.withDefaults(), 1)
 	require.NoError(t, err)
 	require.Len(t, taken.disk.journal.manifest.Tables, mergeWidth)
 	require.Equal(t, contents(t, s), contents(t, taken))
-	write(t, taken, "log", "lost")
+	write(t, taken, "table9", "lost")
 	require.NoError(t, taken.Close())
 }
