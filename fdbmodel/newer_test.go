@@ -169,10 +169,22 @@ func TestNewerFuturesOfADeadWorker(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*mixed, *fdbmodel.Registration){
 		"reaped": func(m *mixed, w *fdbmodel.Registration) {
+			janitor := maintenance.Of(m.c)
+			_, held, err := janitor.Acquire(m.ctx, w.ID(), nil, 1)
+			require.NoError(m.t, err)
+			require.True(m.t, held)
+			_, err = m.c.ReapClaims(m.ctx, w.ID())
+			require.ErrorIs(m.t, err, fdbmodel.ErrTransition)
+			_, role, err := janitor.Present(m.ctx)
+			require.NoError(m.t, err)
+			require.Equal(m.t, w.ID(), role, "it is alive")
 			modeltest.DeclareDead(m.t, m.c, w.ID())
 			n, err := m.c.ReapClaims(m.ctx, w.ID())
 			require.NoError(m.t, err)
 			require.Equal(m.t, 4, n)
+			_, role, err = janitor.Present(m.ctx)
+			require.NoError(m.t, err)
+			require.Empty(m.t, role, "another janitor can go on with what is left of it")
 		},
 		"left": func(m *mixed, w *fdbmodel.Registration) { require.NoError(m.t, w.Leave(m.ctx)) },
 	} {

@@ -27,6 +27,8 @@ import (
 // unknown commit is retried: futures that were taken back no longer belong to
 // the worker.
 func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, error) {
+	// It may have been the janitor: another one goes on where this is cut off.
+	released := roles.ReleaseDead(ctx, c.Transact, c.keys, worker)
 	total, kept, err := c.endAllClaims(ctx, worker, state.EventReap)
 	if err != nil {
 		return total, err
@@ -41,11 +43,7 @@ func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, 
 		}
 		return c.forget(ctx, tx, layout.WorkerInfo{ID: worker})
 	})
-	if err != nil {
-		return total, err
-	}
-	// What it held waits for a janitor, and it may have been that.
-	return total, roles.ReleaseJanitor(ctx, c.Transact, c.keys, roles.Of(worker))
+	return total, errors.Join(err, released)
 }
 
 func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.WorkerID) error {
