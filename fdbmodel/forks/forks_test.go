@@ -235,7 +235,7 @@ func TestWhatCannotBeForked(t *testing.T) {
 		want    error
 		text    string
 	}{
-		"failed without a step": {forks.Request{Source: without}, forks.ErrNothingFailed, "recorded no step"},
+		"failed without a step": {forks.Request{Source: without}, forks.ErrNothingFailed, `fork it from "start"`},
 		"realized":              {forks.Request{Source: made}, forks.ErrNothingFailed, "it is realized"},
 		"cancelled":             {forks.Request{Source: cancelled}, forks.ErrNothingFailed, "cancelled"},
 		"waiting":               {forks.Request{Source: waiting}, fdbmodel.ErrTransition, "ready"},

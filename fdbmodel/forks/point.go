@@ -95,11 +95,11 @@ func failedIn(row *layout.Row, steps int) error {
 		why = "it is " + row.State().String()
 	case steps == 0:
 		return fmt.Errorf("%w: future %s has failed and has recorded no step: all of it would run again; "+
-			"if that is meant, fork it from its start", ErrNothingFailed, row.ID)
+			"if that is meant, fork it from \"start\"", ErrNothingFailed, row.ID)
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: future %s: %s; name a step, or the start", ErrNothingFailed, row.ID, why)
+	return fmt.Errorf("%w: future %s: %s; name a step, or \"start\"", ErrNothingFailed, row.ID, why)
 }
 
 // maxNamed is how many steps an error names.
