@@ -100,8 +100,8 @@ func newBackend(ctx context.Context, config Config) (backend, error) {
 	if err == nil || config.Isolation == IsolationProcess || ctx.Err() != nil {
 		return placed, err
 	}
-	config.Logger.Warn("WebAssembly functions run in this process, where loops are slower; "+
-		"call wasm.ChildMain first in main to run them in child processes", "reason", err)
+	config.Logger.Warn("WebAssembly functions run in this process and not in child processes: loops are slower, and its "+
+		"memory is theirs", "reason", err)
 	return newInprocess(ctx, config)
 }
 
@@ -265,4 +265,4 @@ func withLimit(ctx context.Context, limit *timeLimit) (context.Context, context.
 	}
 }
 
-var errNoChildMain = errors.New("main did not call wasm.ChildMain")
+var errNoChildMain = errors.New("main did not call wasm.ChildMain: call it first in main")

@@ -53,7 +53,7 @@ func newProcesses(ctx context.Context, config Config) (backend, error) {
 		var err error
 		if dir, err = os.MkdirTemp("", "futura-wasm-"); err != nil {
 			b.starter.stop()
-			return nil, fmt.Errorf("wasm: directory for compiled code: %w", err)
+			return nil, fmt.Errorf("wasm: directory for compiled code: %w: set TMPDIR to a directory that can be written", err)
 		}
 		b.temporary = dir
 	}

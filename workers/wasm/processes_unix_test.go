@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -27,6 +28,19 @@ func TestFallsBackWithoutChildMain(t *testing.T) {
 
 	_, err = New(context.Background(), Config{Isolation: IsolationProcess})
 	require.ErrorIs(t, err, errNoChildMain)
+}
+
+// TestFallsBackWithoutATemporaryDirectory: in a container there may be none.
+func TestFallsBackWithoutATemporaryDirectory(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	var text bytes.Buffer
+	e, err := New(t.Context(), Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	require.NoError(t, err)
+	require.Equal(t, IsolationInProcess, e.Isolation())
+	require.Contains(t, text.String(), "set TMPDIR")
+	require.NotContains(t, text.String(), "ChildMain")
+	stillWorks(t, e)
+	require.NoError(t, e.Close(t.Context()))
 }
 
 func TestChildrenThatDie(t *testing.T) {
