@@ -35,7 +35,7 @@ func (c *cleanRuns) run(seed uint64) error {
 var recorded = map[Bug]uint64{
 	"edge lost": 28, "used input removed": 2, "running input counts": 12, "fence open": 3,
 	"result missed": 14, "item given twice": 13, "copies left behind": 2, "loss of one copy": 14,
-	"newer result lost": 8, "rebuilds without conflicts": 2, "lineage removed": 6,
+	"newer result lost": 8, "rebuilds without conflicts": 2, "lineage removed": 47,
 	"puts without conflicts": 7, "lost value computed": 15, "pin overlooked": 2, "pin for ever": 2,
 	"session for ever": 2, "unpinned for ever": 2, "copies without conflicts": 14,
 	"near forgotten": 3, "unique name kept": 6, "unique name not taken": 6,
@@ -44,10 +44,10 @@ var recorded = map[Bug]uint64{
 	"job done twice": 3, "jobs skipped": 3, "append forgotten": 8, "parked job lost": 3,
 	"overtaken in line": 6, "block without edges": 4, "member gathered twice": 11,
 	"step unfenced": 14, "slot leaked by a reaper": 2, "member lost with its bundle": 3,
-	"steps without conflicts": 14, "two leaders": 44, "bundle too heavy": 84,
+	"steps without conflicts": 14, "two leaders": 420, "bundle too heavy": 84,
 	"rebuild not counted": 2, "rebuild charged": 2, "wrong counter reset": 2, "copy not counted": 2,
 	"slots without conflicts": 2, "bundle too large": 4, "edges without conflicts": 2,
-	"pause overlooked by bundles": 28, "place in line kept": 2, "record of the line kept": 2,
+	"pause overlooked by bundles": 25, "place in line kept": 2, "record of the line kept": 2,
 	"unique name overlooked": 3, "transfer of one more": 2, "progress unfenced": 3, "turn lost": 2,
 	"width exceeded": 2, "object of a dead worker": 2, "handed over to nobody": 2,
 }
