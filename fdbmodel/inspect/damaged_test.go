@@ -109,6 +109,26 @@ func TestListsGoOnPastForeignKeys(t *testing.T) {
 	}
 }
 
+// TestListsEndAtManyForeignKeys: a list reads so many in one go at most, and names one.
+func TestListsEndAtManyForeignKeys(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	s.Submit()
+	prefix := s.C.Keys().Shard(0, layout.SubFutures)
+	for part := range 7 {
+		_, err := s.C.Transact(s.Ctx, kv.Options{}, func(tx kv.Attempt) error {
+			for n := range 3000 {
+				tx.Set(append(slices.Clone(prefix), 0x01, byte(part), byte(n>>8), byte(n)), nil)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	_, _, err := inspect.List(s.Ctx, s.C, inspect.Filter{}, nil, 2)
+	require.ErrorIs(t, err, layout.ErrBadRecord)
+	require.ErrorContains(t, err, "futura check")
+}
+
 // TestAnInputThatCantBeRead is named where others are.
 func TestAnInputThatCantBeRead(t *testing.T) {
 	t.Parallel()

@@ -257,6 +257,9 @@ func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range, o
 			return rows[:n-1], read, rows[n-2].ID, nil
 		case n == 1 && (foreign == nil || bytes.Equal(foreign, items[len(items)-1].Key)):
 			return rows, read, rows[0].ID, nil
+		case read.keys >= listScan:
+			return nil, read, layout.ID{}, fmt.Errorf("%s: %w: it and keys before it begin with no id: see futura check",
+				tuple.String(foreign), layout.ErrBadRecord)
 		case o.Reverse:
 			r.End = foreign
 		default:
