@@ -30,7 +30,7 @@ type Traits struct {
 	ReadsAtOnce func(o Options) bool
 
 	// Snapshot opens what the store holds now as a store of its own, for reads that take longer than TxLifetime: its
-	// transactions have no limit of time. What is committed to it is lost. Close removes it. It is nil where the store
+	// transactions may take weeks. What is committed to it is lost. Close removes it. It is nil where the store
 	// has none.
 	Snapshot func(ctx context.Context) (Database, error)
 

@@ -57,10 +57,8 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 	head := archive.Head{
 		Cluster: cluster, Futures: all, CreatedAt: layout.Millis(c.Clock().Now()), Rows: namesOf(o.Rows),
 	}
-	written, err := source.archiveAtOnce(ctx, file, head, o.reporter("copied", all))
-	if err == nil {
-		report = written.report(cluster)
-		report.OneVersion, report.Others = true, others
+	report, err = source.archiveAtOnce(ctx, file, head, o.reporter("copied", all))
+	if report.Others = others; err == nil {
 		return report, nil
 	}
 	if !kv.Retryable(err) || ctx.Err() != nil {
@@ -73,7 +71,7 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 	if open := kv.TraitsOf(db).Snapshot; open != nil {
 		taken, err := open(ctx)
 		if err == nil {
-			report, err := source.backUpSnapshot(ctx, taken, file, head, o)
+			report, err = source.backUpSnapshot(ctx, taken, file, head, o)
 			report.Others = others
 			return report, err
 		}
@@ -108,24 +106,29 @@ func (s *copySource) backUpSnapshot(ctx context.Context, db kv.Database, file Ba
 	if head.Futures, err = futuresCount(ctx, c); err != nil {
 		return report, err
 	}
-	written, err := newCopySource(c, s.rows).archiveAtOnce(ctx, file, head, o.reporter("copied", head.Futures))
+	report, err = newCopySource(c, s.rows).archiveAtOnce(ctx, file, head, o.reporter("copied", head.Futures))
 	if err != nil {
-		return report, fmt.Errorf("back up cluster %q: %w", head.Cluster, err)
+		err = fmt.Errorf("back up cluster %q: %w", head.Cluster, err)
 	}
-	report = written.report(head.Cluster)
-	report.OneVersion = true
-	return report, nil
+	return report, err
 }
 
 // archiveAtOnce reads everything at one version.
 func (s *copySource) archiveAtOnce(ctx context.Context, w io.Writer, head archive.Head, progress func(int64),
-) (*tally, error) {
+) (Report, error) {
+	report := Report{Cluster: head.Cluster}
 	release, err := s.pin(ctx)
 	if err != nil {
-		return nil, err
+		return report, err
 	}
 	defer release()
-	return s.archive(ctx, w, head, progress)
+	written, err := s.archive(ctx, w, head, progress)
+	if err != nil {
+		return report, err
+	}
+	report = written.report(head.Cluster)
+	report.OneVersion = true
+	return report, nil
 }
 
 // backUpTwice reads each page at a version of its own, and then everything once

@@ -169,12 +169,19 @@ func (d *Database) Traits() kv.Traits {
 	traits := kv.TraitsOf(now.database())
 	traits.Connection = d.id
 	traits.Exclusive = now.owner != nil && now.owner.isAlone()
-	if id := d.followed.Load(); now.owner == nil && id != nil {
-		o := d.options.Embedded
-		o.Only = *id
-		traits.Snapshot = func(ctx context.Context) (kv.Database, error) { return embedded.Snapshot(ctx, d.dir, o) }
+	if now.owner == nil {
+		traits.Snapshot = d.snapshot
 	}
 	return traits
+}
+
+// snapshot is that of the store which this process has followed last.
+func (d *Database) snapshot(ctx context.Context) (kv.Database, error) {
+	o := d.options.Embedded
+	if id := d.followed.Load(); id != nil {
+		o.Only = *id
+	}
+	return embedded.Snapshot(ctx, d.dir, o)
 }
 
 // IsOwner reports whether this process owns the store. The owner owns it until it closes it.
