@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -132,15 +131,7 @@ func TestAMemberThatNoWorkerCanRunIsToldOf(t *testing.T) {
 			told = append(told, rows[i].ID)
 		}
 	})()
-	var seen fit.Unschedulable
-	for range 5 {
-		s.Clock.Advance(45 * time.Second)
-		for next := s.Clock.Now(); !next.IsZero(); {
-			var err error
-			_, next, err = fit.EndInfeasible(s.Ctx, s.C, &seen)
-			require.NoError(t, err)
-		}
-	}
+	s.endInfeasible()
 	require.Equal(t, layout.Failed, s.State(member))
 	require.Contains(t, told, member)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/maintenance"
@@ -210,15 +209,7 @@ func TestADamagedLaneHidesNothingInfeasible(t *testing.T) {
 			told = append(told, n.ID)
 		}
 	})
-	var seen fit.Unschedulable
-	for range 5 {
-		s.Clock.Advance(45 * time.Second)
-		for next := s.Clock.Now(); !next.IsZero(); {
-			var err error
-			_, next, err = fit.EndInfeasible(s.Ctx, s.C, &seen)
-			require.NoError(t, err)
-		}
-	}
+	s.endInfeasible()
 	require.Equal(t, layout.Failed, s.State(other))
 	require.Equal(t, layout.Ready, s.State(inLane))
 	require.Equal(t, []layout.ID{other}, told)

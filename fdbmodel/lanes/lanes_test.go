@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/fit"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/lanes"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -31,6 +32,19 @@ func newLaneStage(t *testing.T, k layout.LaneKind) laneStage {
 	s := onStage(modeltest.NewStage(t))
 	require.NoError(t, s.L.SetKind(s.Ctx, "k", k))
 	return s
+}
+
+// endInfeasible has time pass until what no worker can run is ended.
+func (s laneStage) endInfeasible() {
+	var seen fit.Unschedulable
+	for range 5 {
+		s.Clock.Advance(45 * time.Second)
+		for next := s.Clock.Now(); !next.IsZero(); {
+			var err error
+			_, next, err = fit.EndInfeasible(s.Ctx, s.C, &seen)
+			require.NoError(s.T, err)
+		}
+	}
 }
 
 func (s laneStage) lane(key string) layout.Lane { return layout.Lane{Kind: "k", Key: key} }

@@ -105,11 +105,7 @@ func lanesMain(ctx context.Context, store string) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		<-w.Ready()
-		fmt.Println("ready")
-	}()
-	return w.Run(ctx)
+	return work(ctx, w)
 }
 
 // laneWorker is a worker process of the test.

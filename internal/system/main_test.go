@@ -155,3 +155,15 @@ func startHead(ctx context.Context, c *futures.Client, network peerhead.Network,
 	peers.Serve(host)
 	return ended, host.Start()
 }
+
+// work runs a worker of a child process, and says when it is ready.
+func work(ctx context.Context, w interface {
+	Ready() <-chan struct{}
+	Run(ctx context.Context) error
+}) error {
+	go func() {
+		<-w.Ready()
+		fmt.Println("ready")
+	}()
+	return w.Run(ctx)
+}

@@ -120,11 +120,7 @@ func peerMain(ctx context.Context, headAddress string) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		<-w.Ready()
-		fmt.Println("ready")
-	}()
-	return w.Run(ctx)
+	return work(ctx, w)
 }
 
 // peersProcess is a process of the test.

@@ -151,11 +151,7 @@ func wordsMain(ctx context.Context, store string) error {
 			return err
 		}
 	}
-	go func() {
-		<-w.Ready()
-		fmt.Println("ready")
-	}()
-	return w.Run(ctx)
+	return work(ctx, w)
 }
 
 // serveStore serves the store of a plant to other processes.
