@@ -257,7 +257,7 @@ func (b *objectBench) report() *Objects {
 	o := &Objects{Copy: median("copy"), Socket: median("bare")}
 	times := func(large, small string, base float64) ObjectTimes {
 		t := ObjectTimes{Large: median(large), Small: round(1000*median(small), 1)}
-		t.Ratio = round(base/t.Large, 2)
+		t.Ratio = round(base/t.Large, 4)
 		return t
 	}
 	o.Put = times("put", "put small", o.Copy)

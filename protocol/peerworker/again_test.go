@@ -291,14 +291,21 @@ func TestAChunkIsKeptUntilTheNewOneHasItsEnds(t *testing.T) {
 	h.keepsAll(m)
 	require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
 	c := w.chunk(chunkName{headID, m.ChunkID})
-	require.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.wait > 0 && c.flights == 0 // its head has not taken the end
-	}, testTime, time.Millisecond)
-	w.journal.flushing.Lock() // no end is written
+	chunkIs := func(is func() bool) {
+		require.Eventually(t, func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return is()
+		}, testTime, time.Millisecond)
+	}
+	chunkIs(func() bool { return c.wait > 0 }) // its head has not taken the end
+	w.journal.flushing.Lock()                  // no end is written
 	again := sameAttempts(m)
 	code := h.order(again).Code
+	h.set(func() { // it takes the end from now on
+		h.results = func(*protocol.WorkOrderBatchResponse) *protocol.Ack { return &protocol.Ack{Code: protocol.CodeOK} }
+	})
+	chunkIs(func() bool { return c.unsent == 0 && c.flights == 0 })
 	err := w.tidy(t.Context())
 	old := w.chunk(c.name)
 	w.journal.flushing.Unlock()
