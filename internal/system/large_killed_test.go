@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,7 +51,7 @@ func killedHeadMain(ctx context.Context, store, after string) error {
 	if err != nil {
 		return err
 	}
-	client, host, key, err := openHead(ctx, store, os.Getenv(largeKeyVariable), os.Getenv(largeListenVariable))
+	client, host, key, err := openHead(ctx, store, os.Getenv(largeKeyVariable))
 	if err != nil {
 		return err
 	}
@@ -108,24 +107,21 @@ func TestAHeadThatIsKilledGoesOnWithALargeResult(t *testing.T) {
 		_, _ = want.Write(largePiece(i)) // never fails
 	}
 	dir := t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	listen := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", free.Addr().(*net.TCPAddr).Port)
-	require.NoError(t, free.Close())
-	start := func(takes int) *peersProcess {
-		return startPeersProcess(t, largeStoreVariable+"=embedded:"+filepath.Join(dir, "store"),
-			largeKeyVariable+"="+filepath.Join(dir, "key"), largeListenVariable+"="+listen,
-			fmt.Sprintf("%s=%d", largeTakesVariable, takes))
+	way := newGap(t)
+	start := func(takes int) (head *peersProcess, address string) {
+		head = startPeersProcess(t, largeStoreVariable+"=embedded:"+filepath.Join(dir, "store"),
+			largeKeyVariable+"="+filepath.Join(dir, "key"), fmt.Sprintf("%s=%d", largeTakesVariable, takes))
+		return head, way.lead(head.line)
 	}
-	head := start(largeSize() / 2)
-	startPeersProcess(t, largeHeadVariable+"="+head.line, largeStateVariable+"=")
+	head, address := start(largeSize() / 2)
+	startPeersProcess(t, largeHeadVariable+"="+address, largeStateVariable+"=")
 	requireKilled(t, head)
-	head = start(largeSize() / 4)
+	head, _ = start(largeSize() / 4)
 	requireKilled(t, head)
-	head = start(0)
+	head, _ = start(0)
 	var sum string
 	var came int
-	_, err = fmt.Fscan(bufio.NewReader(head.out), &sum, &came)
+	_, err := fmt.Fscan(bufio.NewReader(head.out), &sum, &came)
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprintf("%x", want.Sum(nil)), sum)
 	t.Logf("of %d bytes %d came after the second head was killed", largeSize(), came)

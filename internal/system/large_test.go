@@ -31,11 +31,10 @@ const (
 	largeStoreVariable = "FUTURA_LARGE_STORE"
 	largeHeadVariable  = "FUTURA_LARGE_HEAD"
 	largeStateVariable = "FUTURA_LARGE_STATE"
-	// The next are those of a head that is killed: where it listens, the file of its key, and
-	// how many bytes of the result it takes.
-	largeListenVariable = "FUTURA_LARGE_LISTEN"
-	largeKeyVariable    = "FUTURA_LARGE_KEY"
-	largeTakesVariable  = "FUTURA_LARGE_TAKES"
+	// The next are those of a head that is killed: the file of its key, and how many bytes of
+	// the result it takes.
+	largeKeyVariable   = "FUTURA_LARGE_KEY"
+	largeTakesVariable = "FUTURA_LARGE_TAKES"
 )
 
 // largePart is how much the function writes at a time.

@@ -31,11 +31,10 @@ import (
 
 // Variables of the processes of a test of peers: a head's store, and a peer's head.
 const (
-	peersStoreVariable  = "FUTURA_PEERS_STORE"
-	peersListenVariable = "FUTURA_PEERS_LISTEN"
-	peersKeyVariable    = "FUTURA_PEERS_KEY"
-	peersHeadVariable   = "FUTURA_PEERS_HEAD"
-	peersStateVariable  = "FUTURA_PEERS_STATE"
+	peersStoreVariable = "FUTURA_PEERS_STORE"
+	peersKeyVariable   = "FUTURA_PEERS_KEY"
+	peersHeadVariable  = "FUTURA_PEERS_HEAD"
+	peersStateVariable = "FUTURA_PEERS_STATE"
 )
 
 const peersKey = "the batch of the test"
@@ -54,7 +53,7 @@ func peersRequest(items int) batch.Request {
 // headMain is the process of a head that takes peers, until it is killed. It makes the
 // batch, or finds that one before it did.
 func headMain(ctx context.Context, store string) error {
-	client, host, key, err := openHead(ctx, store, os.Getenv(peersKeyVariable), os.Getenv(peersListenVariable))
+	client, host, key, err := openHead(ctx, store, os.Getenv(peersKeyVariable))
 	if err != nil {
 		return err
 	}
@@ -75,7 +74,7 @@ func headMain(ctx context.Context, store string) error {
 }
 
 // openHead opens what a head needs: a client of the store, and a host with the key in a file.
-func openHead(ctx context.Context, store, keyFile, listen string) (*futures.Client, *p2p.Host, []byte, error) {
+func openHead(ctx context.Context, store, keyFile string) (*futures.Client, *p2p.Host, []byte, error) {
 	client, err := openPlant(ctx, store)
 	if err != nil {
 		return nil, nil, nil, err
@@ -84,7 +83,7 @@ func openHead(ctx context.Context, store, keyFile, listen string) (*futures.Clie
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	host, err := p2p.Open(ctx, p2p.Options{Key: key, Listen: []string{listen}})
+	host, err := p2p.Open(ctx, p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
 	return client, host, key, err
 }
 
@@ -155,21 +154,22 @@ func (p *peersProcess) kill() {
 	_ = p.command.Wait()
 }
 
-// gap is a way to the head that can be cut.
+// gap is a way to a head that can be cut, and that leads to the next head when one is killed: nobody has to listen
+// where another one did, which may be taken meanwhile.
 type gap struct {
 	listener net.Listener
-	to       string
 
 	mu    sync.Mutex
+	to    string // nothing until it leads somewhere
 	cut   bool
 	conns map[net.Conn]struct{}
 	wg    sync.WaitGroup
 }
 
-func newGap(t *testing.T, to string) *gap {
+func newGap(t *testing.T) *gap {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	g := &gap{listener: l, to: to, conns: map[net.Conn]struct{}{}}
+	g := &gap{listener: l, conns: map[net.Conn]struct{}{}}
 	g.wg.Go(g.accept)
 	t.Cleanup(func() {
 		require.NoError(t, l.Close())
@@ -185,7 +185,10 @@ func (g *gap) accept() {
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", g.to)
+		g.mu.Lock()
+		to := g.to
+		g.mu.Unlock()
+		far, err := net.Dial("tcp", to)
 		if err != nil || !g.add(c, far) {
 			_ = c.Close()
 			if far != nil {
@@ -213,6 +216,16 @@ func (g *gap) add(conns ...net.Conn) bool {
 		g.conns[c] = struct{}{}
 	}
 	return true
+}
+
+// lead has the way lead to a head from now on, and returns the address of the head by this way.
+func (g *gap) lead(head string) (address string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	parts := strings.Split(head, "/") // as of /ip4/127.0.0.1/tcp/1/p2p/12D3
+	g.to = net.JoinHostPort(parts[2], parts[4])
+	_, parts[4], _ = net.SplitHostPort(g.listener.Addr().String())
+	return strings.Join(parts, "/")
 }
 
 // set cuts the way, or heals it.
@@ -310,27 +323,21 @@ func TestBatchOnTroubledPeers(t *testing.T) {
 	db, store := storetest.Shared(t)
 	p := plantWith(t, db, "plant", 2*time.Second)
 	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	require.NoError(t, l.Close())
-	startHead := func() *peersProcess {
-		return startPeersProcess(t, peersStoreVariable+"="+store, peersKeyVariable+"="+filepath.Join(dir, "head.key"),
-			fmt.Sprintf("%s=/ip4/127.0.0.1/tcp/%d", peersListenVariable, port))
+	whole, cut := newGap(t), newGap(t)
+	startHead := func() (head *peersProcess, address string) {
+		head = startPeersProcess(t, peersStoreVariable+"="+store, peersKeyVariable+"="+filepath.Join(dir, "head.key"))
+		return head, whole.lead(head.line)
 	}
-	first := startHead()
-	way := newGap(t, fmt.Sprintf("127.0.0.1:%d", port))
-	throughGap := strings.Replace(first.line, fmt.Sprintf("/tcp/%d/", port),
-		fmt.Sprintf("/tcp/%d/", way.listener.Addr().(*net.TCPAddr).Port), 1)
+	first, address := startHead()
 	startPeer := func(name, address string) *peersProcess {
 		return startPeersProcess(t, peersHeadVariable+"="+address, peersKeyVariable+"="+filepath.Join(dir, name+".key"),
 			peersStateVariable+"="+filepath.Join(dir, name))
 	}
-	garbled := evil(t, first.line, garble)
-	lied := evil(t, first.line, lie)
-	killed := startPeer("killed", first.line)
-	startPeer("cut", throughGap)
-	startPeer("plain", first.line)
+	garbled := evil(t, address, garble)
+	lied := evil(t, address, lie)
+	killed := startPeer("killed", address)
+	startPeer("cut", cut.lead(address))
+	startPeer("plain", address)
 
 	batches := futurestore.New(p.client.Cluster(), futurestore.Options{})
 	progress := func() (b batch.Batch, done batch.Progress) {
@@ -351,13 +358,13 @@ func TestBatchOnTroubledPeers(t *testing.T) {
 	await(n / 6)
 	killed.kill()
 	await(n / 3)
-	way.set(true)
-	killed = startPeer("killed", first.line)
+	cut.set(true)
+	killed = startPeer("killed", address)
 	await(n / 2)
 	first.kill()
 	startHead()
 	await(2 * n / 3)
-	way.set(false)
+	cut.set(false)
 	var b batch.Batch
 	require.Eventually(t, func() bool { b, _ = progress(); return b.Status.Over() }, 4*time.Minute, 20*time.Millisecond)
 	require.Equal(t, batch.Done, b.Status, "%+v", b)
