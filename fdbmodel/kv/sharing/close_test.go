@@ -41,19 +41,46 @@ func beginClose(db *sharing.Database) <-chan error {
 	return closed
 }
 
+// holdTakeover returns a logger that holds up who takes a store over, once that serves it and before it is the owner:
+// takes is closed then, and goOn ends it.
+func holdTakeover() (log *slog.Logger, takes, goOn chan struct{}) {
+	takes, goOn = make(chan struct{}), make(chan struct{})
+	return slog.New(slog.NewTextHandler(writerFunc(func(line string) {
+		if strings.Contains(line, "took the store over") {
+			close(takes)
+			<-goOn
+		}
+	}), nil)), takes, goOn
+}
+
+// TestATakeoverDoesNotReachItself has a process serve a store and not know yet that it is the owner: others use the
+// store, and it does so as the owner only.
+func TestATakeoverDoesNotReachItself(t *testing.T) {
+	t.Parallel()
+	dir := place(t)
+	first := open(t, dir, sharing.Options{})
+	log, takes, goOn := holdTakeover()
+	second := open(t, dir, sharing.Options{Logger: log})
+	requireClosed(t, beginClose(first))
+	<-takes
+	third := open(t, dir, sharing.Options{})
+	put(t, third, "a")
+	require.NoError(t, third.Reach(t.Context()))
+	reached := second.Reach(t.Context())
+	close(goOn)
+	require.ErrorIs(t, reached, sharing.ErrItself)
+	put(t, second, "b")
+	require.True(t, second.IsOwner())
+	require.False(t, third.IsOwner())
+}
+
 // TestACloseDuringATakeover closes a follower that has just opened the store.
 func TestACloseDuringATakeover(t *testing.T) {
 	t.Parallel()
 	dir := place(t)
 	first := open(t, dir, sharing.Options{})
 	put(t, first, "a")
-	takes, goOn := make(chan struct{}), make(chan struct{})
-	log := slog.New(slog.NewTextHandler(writerFunc(func(line string) {
-		if strings.Contains(line, "took the store over") {
-			close(takes)
-			<-goOn
-		}
-	}), nil))
+	log, takes, goOn := holdTakeover()
 	second, err := sharing.Open(t.Context(), dir, sharing.Options{Logger: log})
 	require.NoError(t, err)
 	requireClosed(t, beginClose(first))

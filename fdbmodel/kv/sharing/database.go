@@ -46,6 +46,7 @@ type Database struct {
 	now     atomic.Pointer[role]
 	away    chan struct{} // one is in it while the owner may have to be replaced
 	failed  chan struct{} // closed when the store that this process owns has failed
+	owns    atomic.Bool   // set before this process serves the store: from then on it does not follow, see dial
 	// followed is the id of the store that this process has followed last, the only one that it takes
 	// over. It is nil until then.
 	followed atomic.Pointer[string]
@@ -184,7 +185,9 @@ func (d *Database) snapshot(ctx context.Context) (kv.Database, error) {
 	return embedded.Snapshot(ctx, d.dir, o)
 }
 
-// IsOwner reports whether this process owns the store. The owner owns it until it closes it.
+// IsOwner reports whether this process owns the store. The owner owns it until it closes it. Once the owner before
+// has ended, nothing that this process does to the store succeeds until another process owns it, or IsOwner reports
+// true.
 func (d *Database) IsOwner() bool { return d.now.Load().owner != nil }
 
 // Socket returns the path of the socket at which the store is served, empty if it is not.

@@ -32,8 +32,11 @@ func (d *Database) reach(ctx context.Context) (*remote.Database, error) {
 	return f, nil
 }
 
+var errItself = errors.New("sharing: this process takes the store over")
+
 // dial connects to the socket of the present owner, and notes which store that is. One on a full disk
-// may have left no record.
+// may have left no record. A process that is about to be the owner does not reach itself: what it did so would come
+// before IsOwner says what it is.
 func (d *Database) dial(ctx context.Context) (net.Conn, error) {
 	record, err := ReadRecord(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -42,6 +45,9 @@ func (d *Database) dial(ctx context.Context) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", record.SocketOf(d.dir))
 	if err != nil {
 		return nil, err
+	}
+	if d.owns.Load() {
+		return nil, errors.Join(errItself, conn.Close())
 	}
 	id, err := embedded.ID(d.dir)
 	if err != nil {

@@ -22,30 +22,6 @@ func connect(t *testing.T, db *sharing.Database, name string) *remote.Database {
 	return client
 }
 
-// TestAnOwnerDoesNotLoseItself connects an owner to itself, as one does that was reconnecting while it
-// took over. Nothing of its own is lost with that connection.
-func TestAnOwnerDoesNotLoseItself(t *testing.T) {
-	t.Parallel()
-	dir := place(t)
-	owner := open(t, dir, sharing.Options{})
-	heard, name := hearing(owner), owner.Traits().Connection
-	self := connect(t, owner, name)
-	put(t, self, "a")
-	require.True(t, owner.Traits().Exclusive)
-	require.NoError(t, self.Close())
-	other := connect(t, owner, "other")
-	require.NoError(t, other.Close())
-	hears(t, heard, "other")
-	record, err := sharing.ReadRecord(dir)
-	require.NoError(t, err)
-	require.Empty(t, record.Clients)
-	select {
-	case lost := <-heard:
-		require.Fail(t, "lost", lost)
-	default:
-	}
-}
-
 // TestAConnectionIsLostTwice has one come back after it was given up, and go again.
 func TestAConnectionIsLostTwice(t *testing.T) {
 	t.Parallel()

@@ -162,8 +162,11 @@ func TestOwnersAreKilled(t *testing.T) {
 		for _, p := range alive {
 			p.awaitStep(t)
 		}
-		i := slices.IndexFunc(alive, (*process).isOwner)
-		require.GreaterOrEqual(t, i, 0, "no process owns the store")
+		i := -1
+		require.Eventually(t, func() bool { // a process says that it is the owner after its step
+			i = slices.IndexFunc(alive, (*process).isOwner)
+			return i >= 0
+		}, patience, time.Millisecond, "no process owns the store")
 		require.NoError(t, alive[i].Process.Kill())
 		began := time.Now()
 		alive = slices.Delete(alive, i, i+1)
@@ -243,7 +246,9 @@ func TestAppendsThroughKilledOwners(t *testing.T) {
 		<-a.Half()
 		require.NoError(t, owner.Process.Kill())
 		require.NoError(t, <-ended)
-		require.True(t, followers[0].IsOwner() || followers[1].IsOwner())
+		require.Eventually(t, func() bool { // the second half may have ended before the owner
+			return followers[0].IsOwner() || followers[1].IsOwner()
+		}, patience, time.Millisecond)
 		a.Require(t.Context(), t, followers[i%2])
 		for _, db := range followers {
 			require.NoError(t, db.Close())

@@ -57,6 +57,7 @@ func (d *Database) own(ctx context.Context) (*owner, error) {
 		return nil, err
 	}
 	before, _ := ReadRecord(d.dir)
+	d.owns.Store(true)
 	o := &owner{db: d, store: store}
 	serving, stop := context.WithCancel(context.Background())
 	o.stop = stop
@@ -138,12 +139,8 @@ func (o *owner) listen(ctx context.Context, l net.Listener, options remote.Serve
 	}
 }
 
-// come records a process that uses the store. A follower that has just taken over may still connect
-// once more, to itself.
+// come records a process that uses the store.
 func (o *owner) come(connection string) {
-	if connection == o.db.id {
-		return
-	}
 	o.db.find(connection)
 	o.mu.Lock()
 	known := slices.Contains(o.record.Clients, connection)
@@ -158,9 +155,6 @@ func (o *owner) come(connection string) {
 
 // leave forgets a process that is gone.
 func (o *owner) leave(connection string) {
-	if connection == o.db.id {
-		return
-	}
 	o.mu.Lock()
 	o.record.Clients = slices.DeleteFunc(o.record.Clients, func(id string) bool { return id == connection })
 	o.mu.Unlock()
