@@ -16,18 +16,23 @@ const zipperBytes = 1 << 20
 func newZippers() sync.Pool { return sync.Pool{New: func() any { return gzip.NewWriter(nil) }} }
 
 // compress wraps a response for a client that has a token and accepts gzip. The
-// returned end must be called.
-func (s *Stack) compress(w http.ResponseWriter, r *http.Request, q *request) (zipped http.ResponseWriter, end func()) {
-	w.Header().Add("Vary", "Accept-Encoding")
+// returned end must be called once the answer has been written, unless it is cut off.
+func (s *Stack) compress(out *response, r *http.Request, q *request) (zipped http.ResponseWriter, end func()) {
+	out.Header().Add("Vary", "Accept-Encoding")
 	if !q.authenticated || !acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		return w, func() {}
+		return out, func() {}
 	}
-	z := &zippingWriter{ResponseWriter: w, request: q, context: r.Context()}
+	z := &zippingWriter{ResponseWriter: out, request: q, context: r.Context()}
 	return z, func() {
-		if z.writer != nil {
-			_ = z.writer.Close() // the client may have disconnected
-			s.zippers.Put(z.writer)
+		if z.writer == nil {
+			return
 		}
+		if z.failed || z.left > 0 && r.Method != http.MethodHead {
+			out.cut = true
+			return
+		}
+		_ = z.writer.Close() // the client may have disconnected
+		s.zippers.Put(z.writer)
 	}
 }
 
@@ -52,6 +57,9 @@ type zippingWriter struct {
 	decided bool
 	// writer is nil for an answer that is not compressed.
 	writer *gzip.Writer
+	// left is how many bytes of the declared length were not written, failed is set once one could not be.
+	left   int64
+	failed bool
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -60,9 +68,10 @@ func (z *zippingWriter) WriteHeader(status int) {
 	if !z.decided && status >= http.StatusOK {
 		z.decided = true
 		if status != http.StatusNoContent && status != http.StatusNotModified && h.Get("Content-Encoding") == "" &&
-			h.Get("Content-Range") == "" &&
+			status != http.StatusPartialContent && h.Get("Content-Range") == "" &&
 			!strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") && z.request.try(zipperBytes) {
 			h.Set("Content-Encoding", "gzip")
+			z.left, _ = strconv.ParseInt(h.Get("Content-Length"), 10, 64)
 			h.Del("Content-Length")
 			h.Del("Accept-Ranges") // they would be parts of what is not compressed
 			if tag := h.Get("ETag"); strings.HasPrefix(tag, `"`) {
@@ -90,6 +99,8 @@ func (z *zippingWriter) Write(b []byte) (n int, err error) {
 			n, err = n+wrote, failed
 		}
 	}
+	z.left -= int64(n)
+	z.failed = z.failed || err != nil
 	return n, err
 }
 

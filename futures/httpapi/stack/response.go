@@ -25,6 +25,9 @@ type response struct {
 	pace    pace
 	status  int
 	bytes   int64
+	// refused is why the turn for what follows did not come. cut is set for an answer that lacks something.
+	refused error
+	cut     bool
 }
 
 func newResponse(w http.ResponseWriter, r *http.Request, q *request) *response {
@@ -68,10 +71,15 @@ func (o *response) limit() {
 	_ = o.control.SetWriteDeadline(o.pace.deadline(time.Now())) // some connections have no deadlines
 }
 
-// Write implements http.ResponseWriter.
+// Write implements http.ResponseWriter. After one that fails the answer is cut off, whatever its handler makes of it.
+// Where the turn for what follows does not come, the next one fails, so that a last one does not.
 func (o *response) Write(b []byte) (n int, err error) {
 	if o.status == 0 {
 		o.WriteHeader(http.StatusOK)
+	}
+	if o.refused != nil {
+		o.cut = true
+		return 0, o.refused
 	}
 	o.state.pause() // the client may not read
 	o.state.bound.hold()
@@ -84,8 +92,8 @@ func (o *response) Write(b []byte) (n int, err error) {
 		n += wrote
 	}
 	o.bytes += int64(n)
-	if err == nil {
-		err = o.state.work(o.request.Context(), int64(n))
+	if o.cut = o.cut || err != nil; err == nil {
+		o.refused = o.state.work(o.request.Context(), int64(n))
 	}
 	return n, err
 }

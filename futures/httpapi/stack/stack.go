@@ -197,8 +197,10 @@ func (s *Stack) answer(out *response, r *http.Request, q *request, found *route)
 	r, answered := q.bind(r, found.patience)
 	defer answered()
 	zipped, end := s.compress(out, r, q)
-	defer end()
 	found.handler.ServeHTTP(zipped, r)
+	if end(); out.cut {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // Waiting returns a context that ends with ctx, after d, when the server stops, or within two seconds after the
