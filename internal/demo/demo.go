@@ -122,15 +122,20 @@ func Run(ctx context.Context, db kv.Database, o Options) (Report, error) {
 	return report, errors.Join(err, client.Close(closing))
 }
 
-// Sources are the Go files below dir in order of their paths, at most n of them.
+// Sources are the Go files below dir in order of their paths, at most n of them. dir may be a link, as that of the
+// sources of Go is in packages of some systems.
 func Sources(dir string, n int) ([]string, error) {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
 	var paths []string
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if e.Type().IsRegular() && strings.HasSuffix(path, ".go") {
-			paths = append(paths, path)
+			paths = append(paths, filepath.Join(dir, strings.TrimPrefix(path, root)))
 		}
 		if n > 0 && len(paths) == n {
 			return fs.SkipAll
