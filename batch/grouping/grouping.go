@@ -177,10 +177,13 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 		var tasks []Task[In]
 		var at []int
 		for i, m := range members {
-			in, err := h.def.Decode(m.Codec, m.Args)
-			if err == nil {
-				target, err = h.sameTarget(target, in)
-			}
+			var in In
+			err := alone(func() (err error) {
+				if in, err = h.def.Decode(m.Codec, m.Args); err == nil {
+					target, err = h.sameTarget(target, in)
+				}
+				return err
+			})
 			if err != nil {
 				ends[i].Err = err
 				continue
@@ -198,7 +201,10 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 				}
 				end := &ends[at[i]]
 				if *end = (workers.MemberEnd{Err: out.Err}); out.Err == nil {
-					end.Value, end.Err = h.def.Encode(members[at[i]].Codec, out.Out)
+					end.Err = alone(func() (err error) {
+						end.Value, err = h.def.Encode(members[at[i]].Codec, out.Out)
+						return err
+					})
 				} else if h.retriedInPlace(out.Err) && tasks[i].Context().Err() == nil {
 					left, leftAt = append(left, tasks[i]), append(leftAt, at[i])
 				}
@@ -210,6 +216,16 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 		}
 		return ends, nil
 	}
+}
+
+// alone turns a panic over one task into an error of that task, which would panic again: the others of its call go on.
+func alone(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = workers.Permanent(fmt.Errorf("a panic over the input or the result of this task: %v", p))
+		}
+	}()
+	return fn()
 }
 
 // wanted returns the tasks that were not cancelled while they waited, with their places.
