@@ -161,7 +161,10 @@ type request struct {
 	changes bool   // what its route may do
 	// failure is the problem of a body that could not be read.
 	failure *Problem
-	traced  func(status int) // what Options.Trace returned, nil for none
+	// cause is the error that the answer tells, panicked where its handler did.
+	cause    error
+	panicked string
+	traced   func(status int) // what Options.Trace returned, nil for none
 }
 
 type requestKey struct{}

@@ -21,7 +21,8 @@ func (s *Stack) log(r *http.Request, q *request, out *response, took time.Durati
 		level = slog.LevelInfo
 	}
 	switch {
-	case out.status >= http.StatusInternalServerError && r.Context().Err() == nil: // its client is still there
+	case (out.status >= http.StatusInternalServerError || q.panicked != "") && r.Context().Err() == nil:
+		// Its client is still there.
 		if ok, omitted = s.logs.failures.add(time.Now()); ok {
 			level = slog.LevelError
 		}
@@ -39,6 +40,12 @@ func (s *Stack) log(r *http.Request, q *request, out *response, took time.Durati
 		slog.String("id", q.id), slog.String("method", r.Method), slog.String("path", q.path),
 		slog.Int("status", out.status), slog.Int64("bytes", out.bytes), slog.Duration("took", took),
 		slog.String("from", r.RemoteAddr), slog.String("principal", q.bearer.Name),
+	}
+	if q.cause != nil && out.status >= http.StatusInternalServerError || q.panicked != "" {
+		attributes = append(attributes, slog.Any("error", q.cause))
+	}
+	if q.panicked != "" {
+		attributes = append(attributes, slog.String("stack", q.panicked))
 	}
 	if omitted > 0 {
 		attributes = append(attributes, slog.Int("omitted", omitted))

@@ -98,6 +98,7 @@ func Register[I, O any](s *Stack, p Permission, op huma.Operation, handle func(c
 		Yield(ctx)
 		out, err := handle(ctx, in)
 		if err != nil {
+			requestOf(ctx).cause = err
 			return nil, ProblemOf(s.options.Errors, lateProblem(ctx, err))
 		}
 		return out, nil
@@ -133,6 +134,7 @@ func (s *Stack) Handle(rt Route) {
 		case errors.Is(err, ErrCut):
 			panic(http.ErrAbortHandler)
 		default:
+			requestOf(r.Context()).cause = err
 			s.fail(w, found, lateProblem(r.Context(), err))
 		}
 	})

@@ -9,8 +9,10 @@ package stack
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -45,7 +47,7 @@ type Options struct {
 	// present state. Defaults to never.
 	Stopping <-chan struct{}
 	// Logger gets a line for each request: at debug level, at info level with AccessLog and for changes that
-	// only an administrator may make, and at error level for failures of the server, at most 20 in
+	// only an administrator may make, and at error level for failures of the server, with their error, at most 20 in
 	// ten seconds, with the number of those omitted. The same bound holds for requests without a valid
 	// token: for those that are answered, and those that are refused. Defaults to none.
 	Logger *slog.Logger
@@ -137,6 +139,9 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 	s.metrics.running.Inc()
 	defer func() {
 		failed := recover()
+		if failed != nil && failed != http.ErrAbortHandler {
+			q.cause, q.panicked = fmt.Errorf("panic: %v", failed), string(debug.Stack())
+		}
 		q.end()
 		out.end(failed)
 		if q.traced != nil {
@@ -159,6 +164,7 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Connection", "close")
 	}
 	if err != nil {
+		q.cause = err
 		s.fail(out, found, err)
 		return
 	}
@@ -187,6 +193,7 @@ func (s *Stack) answer(out *response, r *http.Request, q *request, found *route)
 		err = q.take(r.Context(), found.weigh(r.ContentLength))
 	}
 	if err != nil {
+		q.cause = err
 		s.fail(out, found, err)
 		return
 	}
