@@ -55,16 +55,16 @@ func TestAHeadThatAcknowledgesNothing(t *testing.T) {
 	h := newHead(t, n, headID)
 	h.results = func(*protocol.WorkOrderBatchResponse) *protocol.Ack { return nil }
 	o := options(n)
-	o.MaxBytes = 1 << 20
+	o.MaxBytes = 256 << 10
 	w, err := New(o)
 	require.NoError(t, err)
 	var ran atomic.Int64
 	require.NoError(t, w.Register("much", func(context.Context, []byte) ([]byte, error) {
 		ran.Add(1)
-		return make([]byte, 16<<10), nil
+		return make([]byte, 4<<10), nil
 	}))
 	r := start(t, w, n)
-	const items = 1000
+	const items = 500 // more than one claim takes beyond what may be kept
 	order := goOrder("much", make([]string, items)...)
 	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
 	require.Eventually(t, w.full.Load, testTime, time.Millisecond)
