@@ -19,8 +19,8 @@ type Beside struct {
 	// one has another value, the future is relinquished instead: it runs again, and no attempt
 	// counts.
 	Expect []kv.KeyValue
-	// Seen is a version of the store at which they had these values. Defaults to 0: values that are newer
-	// than the claim then cost another attempt at the transaction.
+	// Seen is a version of the store at which they had these values, and the future its records. Defaults to 0:
+	// what is newer than the claim then costs another attempt at the transaction. It counts without a Result too.
 	Seen kv.Version
 	// Clear are ranges without keys that results expect. They are cleared before Write.
 	Clear []kv.Range

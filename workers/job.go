@@ -248,11 +248,13 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 		j.endTurn(&c)
 		j.noteUnused(func(names []string, all bool) {
 			unused := steps.Of(j.membership.worker.cluster).Unused(&j.future, names, all)
-			if c.Beside == nil {
-				c.Beside = &fdbmodel.Beside{}
-			}
+			c.Beside = cmp.Or(c.Beside, &fdbmodel.Beside{})
 			c.Beside.Write = append(c.Beside.Write, unused)
 		})
+	}
+	if seen := j.stepsSeen(); seen > 0 {
+		c.Beside = cmp.Or(c.Beside, &fdbmodel.Beside{})
+		c.Beside.Seen = max(c.Beside.Seen, seen)
 	}
 	c.Progress = j.membership.progress.take(j)
 	j.membership.put(c)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/steps"
 	"github.com/futura-run/futura/internal/clock"
@@ -39,6 +40,8 @@ type stepLog struct {
 	some    bool // of the attempt are recorded
 	runs    int  // steps whose code runs
 	wake    time.Time
+	// seen is the highest version of a commit of its steps.
+	seen kv.Version
 	// unsure are the numbers of steps with a transaction that may have committed.
 	unsure map[string]int
 	// calling is set in a call within middleware, which may make another one. within has the names that the last call
@@ -136,8 +139,8 @@ func (l *stepLog) call() (ended func()) {
 
 // note notes that a step is recorded, which another call of the attempt may ask for: without its value, which that
 // reads. It is called under mu.
-func (l *stepLog) note(step string, record steps.Record) {
-	l.some = true
+func (l *stepLog) note(step string, record steps.Record, version kv.Version) {
+	l.some, l.seen = true, max(l.seen, version)
 	if !l.calling {
 		return
 	}
@@ -239,13 +242,14 @@ func (l *stepLog) Record(ctx context.Context, step string, of taskcontext.Record
 	if !j.membership.worker.manual() && !isModule(f.Spec.Function) {
 		defer j.membership.worker.slots.await(ctx, j, nil, nil)()
 	}
-	if err := j.membership.stepWrites.write(ctx, e); err != nil {
+	version, err := j.membership.stepWrites.write(ctx, e)
+	if err != nil {
 		return unrecordedError{fmt.Errorf("step %s of future %s: %w", step, f.ID, err)}
 	}
 	j.prove()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.note(step, record)
+	l.note(step, record, version)
 	return nil
 }
 
@@ -354,6 +358,18 @@ func (j *job) mind(err error) error {
 			"return the error of Sleep", "future", j.future.ID, "function", j.function())
 	}
 	return l.asleep()
+}
+
+// stepsSeen is the highest version of a commit of a step of the attempt, zero if it has none. The end of the
+// attempt reads at it or later: the first step changes a record that the end reads.
+func (j *job) stepsSeen() kv.Version {
+	l := j.stepsSoFar()
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen
 }
 
 // noteUnused has the end of an attempt with a result say which recorded steps it did not ask for.

@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/steps"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/internal/taskcontext"
 )
@@ -39,6 +41,37 @@ func (b *bed) steps(id layout.ID) (names []string) {
 		names = append(names, all[i].Name)
 	}
 	return names
+}
+
+// TestAnAttemptWithStepsEndsAtOnce counts conflicts of attempts that fail and that return: the end of one reads what
+// its first step has changed since the claim.
+func TestAnAttemptWithStepsEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	store := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	b := bedOn(t, store, layout.Config{}, clock.NewVirtual(epoch))
+	s := seam.Worker{Manual: true}
+	w, err := FromCluster(b.cluster, Options{Slots: 1, Seam: &s})
+	require.NoError(t, err)
+	require.NoError(t, w.Register("order", func(ctx context.Context, args []byte) ([]byte, error) {
+		if _, err := doStep(ctx, "charge", func() []byte { return args }); err != nil {
+			return nil, err
+		}
+		if string(args) == "fails" {
+			return nil, Permanent(errors.New("as it should"))
+		}
+		return args, nil
+	}))
+	for _, args := range []string{"returns", "fails"} {
+		id := b.submit(fdbmodel.Submission{Spec: layout.Spec{Function: "go:order"}, Args: []byte(args)})[0]
+		for !stateOf(b, id).Terminal() {
+			_, err := s.Step(b.ctx, b.clock.Now())
+			require.NoError(t, err)
+		}
+		require.Equal(t, []string{"charge"}, b.steps(id))
+		require.Zero(t, store.Stats().Conflicts, args)
+	}
+	require.NoError(t, s.Leave(b.ctx))
 }
 
 // TestAStepOfALostClaimIsNotRecorded has a worker that was declared dead end a step, while another
@@ -198,7 +231,7 @@ func TestAStepOfADeadWorkerIsLost(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
-		err := s.write(ctx, steps.Entry{})
+		_, err := s.write(ctx, steps.Entry{})
 		require.ErrorIs(t, err, want)
 		require.ErrorIs(t, err, cause)
 	}

@@ -72,7 +72,7 @@ func (l *stepLog) RecordTx(ctx context.Context, step string, of taskcontext.Reco
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		record.Size = int64(len(value))
-		l.note(step, record)
+		l.note(step, record, version)
 		return value, version, nil
 	case own != nil && errors.Is(err, own):
 		return nil, kv.NoVersion, own.error

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/steps"
 )
 
@@ -23,18 +24,19 @@ type stepWrites struct {
 	busy  bool
 }
 
-// stepWrite is a step on its way. Both are set before done is closed.
+// stepWrite is a step on its way. What comes after done is set before that is closed.
 type stepWrite struct {
 	entry    steps.Entry
 	done     chan struct{}
 	recorded bool
+	version  kv.Version
 	err      error
 }
 
-// write records a step, with others that come meanwhile. It returns once that is durable, with
-// steps.ErrLost if the claim is lost, and the cause of ctx if that ends first: the step may
+// write records a step, with others that come meanwhile. It returns once that is durable, with the version of
+// the commit, with steps.ErrLost if the claim is lost, and the cause of ctx if that ends first: the step may
 // be recorded then.
-func (s *stepWrites) write(ctx context.Context, e steps.Entry) error {
+func (s *stepWrites) write(ctx context.Context, e steps.Entry) (kv.Version, error) {
 	w := &stepWrite{entry: e, done: make(chan struct{})}
 	if s.membership.worker.manual() {
 		s.commit(ctx, []*stepWrite{w})
@@ -44,14 +46,14 @@ func (s *stepWrites) write(ctx context.Context, e steps.Entry) error {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		return lost(context.Cause(ctx))
+		return kv.NoVersion, lost(context.Cause(ctx))
 	case <-s.membership.store.Done():
-		return steps.ErrLost
+		return kv.NoVersion, steps.ErrLost
 	}
 	if w.err == nil && !w.recorded {
-		return steps.ErrLost
+		return kv.NoVersion, steps.ErrLost
 	}
-	return lost(w.err)
+	return w.version, lost(w.err)
 }
 
 // lost has the error of a worker that was declared dead say that the step is not recorded.
@@ -77,7 +79,7 @@ func (s *stepWrites) loop() {
 	ctx := s.membership.store
 	for batch := s.next(); batch != nil; batch = s.next() {
 		if err := s.membership.worker.freeze.wait(ctx); err != nil {
-			end(batch, nil, err)
+			end(batch, nil, kv.NoVersion, err)
 			continue
 		}
 		s.commit(ctx, batch)
@@ -108,12 +110,13 @@ func (s *stepWrites) commit(ctx context.Context, batch []*stepWrite) {
 	for i, w := range batch {
 		entries[i] = w.entry
 	}
-	recorded, err := steps.Of(s.membership.worker.cluster).Write(ctx, s.membership.reg, entries)
-	end(batch, recorded, err)
+	recorded, version, err := steps.Of(s.membership.worker.cluster).Write(ctx, s.membership.reg, entries)
+	end(batch, recorded, version, err)
 }
 
-func end(batch []*stepWrite, recorded []bool, err error) {
+func end(batch []*stepWrite, recorded []bool, version kv.Version, err error) {
 	for i, w := range batch {
+		w.version = version
 		if w.err = err; err == nil {
 			w.recorded = recorded[i]
 		}

@@ -24,7 +24,7 @@ func TestAForkAfterOneThatWasCutOff(t *testing.T) {
 	value := bytes.Repeat([]byte("v"), 3*layout.ChunkSize)
 	ref, err := steps.Of(s.C).Store(s.Ctx, id, f.Token, "large", value)
 	require.NoError(t, err)
-	_, err = steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: "large", First: true,
+	_, _, err = steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: "large", First: true,
 		Record: steps.Record{Token: f.Token, Number: 1, Attempt: 1, ValueRef: &ref, Size: ref.Size, At: 1}}})
 	require.NoError(t, err)
 	end(s, &f, &layout.Exception{Kind: layout.KindError})

@@ -23,7 +23,7 @@ func Example() {
 	_, _ = cluster.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:order"}}})
 	answer, _ := worker.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 	future := &answer.Futures[0]
-	_, _ = steps.Of(cluster).Write(ctx, worker, []steps.Entry{{Future: future, Name: "charge", First: true,
+	_, _, _ = steps.Of(cluster).Write(ctx, worker, []steps.Entry{{Future: future, Name: "charge", First: true,
 		Record: steps.Record{Token: future.Token, Number: 1, Attempt: 1, Value: []byte("paid"), Size: 4}}})
 	_, _ = worker.Finish(ctx, []fdbmodel.Completion{{Future: future,
 		Exception: &layout.Exception{Kind: layout.KindError, Message: "no parcel"}}})

@@ -47,7 +47,7 @@ func recordAll(s *modeltest.Stage, f *fdbmodel.ClaimedFuture, value string, name
 			Number: i + 1, Attempt: f.Attempt(), Value: []byte(returned), Size: int64(len(returned)), At: 1}})
 	}
 	if len(entries) > 0 {
-		_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, entries)
+		_, _, err := steps.Of(s.C).Write(s.Ctx, s.Worker, entries)
 		require.NoError(s.T, err)
 	}
 }
@@ -177,7 +177,7 @@ func TestLargeStepsOfAFork(t *testing.T) {
 	value := []byte(strings.Repeat("v", 200_000))
 	ref, err := steps.Of(s.C).Store(s.Ctx, id, f.Token, "large", value)
 	require.NoError(t, err)
-	_, err = steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: "large", First: true,
+	_, _, err = steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: "large", First: true,
 		Record: steps.Record{Token: f.Token, Number: 1, Attempt: 1, ValueRef: &ref, Size: ref.Size, At: 1}}})
 	require.NoError(t, err)
 	end(s, &f, &layout.Exception{Kind: layout.KindError})

@@ -111,7 +111,7 @@ func TestAForkOfTooManySteps(t *testing.T) {
 			entries = append(entries, steps.Entry{Future: &f, Name: fmt.Sprint(n), First: n == 0, Record: steps.Record{
 				Token: f.Token, Number: n + 1, Attempt: 1, Value: make([]byte, steps.MaxInline), Size: steps.MaxInline}})
 		}
-		_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, entries)
+		_, _, err := steps.Of(s.C).Write(s.Ctx, s.Worker, entries)
 		require.NoError(t, err)
 	}
 	end(s, &f, &layout.Exception{Kind: layout.KindError})

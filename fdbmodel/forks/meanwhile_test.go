@@ -60,7 +60,7 @@ func TestWhatHappensMeanwhile(t *testing.T) {
 			f := s.Claim(s.Worker)[0]
 			ref, err := steps.Of(s.C).Store(s.Ctx, id, f.Token, "large", make([]byte, 100_000))
 			require.NoError(t, err)
-			_, err = steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: "large", First: true,
+			_, _, err = steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: "large", First: true,
 				Record: steps.Record{Token: f.Token, Number: 1, Attempt: 1, ValueRef: &ref, Size: ref.Size, At: 1}}})
 			require.NoError(t, err)
 			end(s, &f, &layout.Exception{Kind: layout.KindError})

@@ -77,7 +77,7 @@ func TestExplainCountsSteps(t *testing.T) {
 	f := s.Claim(s.Worker)[0]
 	require.NotContains(t, explainOf(s, id).Text, "recorded")
 	write := func(number int, name string, wake int64) {
-		_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: name, First: number == 1,
+		_, _, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: name, First: number == 1,
 			Record: steps.Record{Token: f.Token, Number: number, Attempt: f.Attempt(), At: 1000, Wake: wake}}})
 		require.NoError(t, err)
 	}
@@ -107,7 +107,7 @@ func TestExplainNamesFewUnusedSteps(t *testing.T) {
 		id := s.Submit()
 		f := s.Claim(s.Worker)[0]
 		for i, name := range []string{"a", "b", "c", "d", "e"} {
-			_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: name, First: i == 0,
+			_, _, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &f, Name: name, First: i == 0,
 				Record: steps.Record{Token: f.Token, Number: i + 1, Attempt: 1, At: 1000}}})
 			require.NoError(t, err)
 		}

@@ -85,7 +85,7 @@ func TestASuccessorThatIsAForkHasItsSteps(t *testing.T) {
 	s := newLaneStage(t, layout.LaneKind{})
 	s.submit("x")
 	source := s.Claim(s.Worker)[0]
-	_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &source, Name: "charge", First: true,
+	_, _, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{{Future: &source, Name: "charge", First: true,
 		Record: steps.Record{Token: source.Token, Number: 1, Attempt: 1, Value: []byte("v"), Size: 1}}})
 	require.NoError(t, err)
 	s.submit("x")

@@ -70,7 +70,7 @@ func (m *Machine) recordStep(ctx context.Context) (change, error) {
 	if last%2 == 1 {
 		recorded, err = m.recordWithRow(ctx, w, e)
 	} else {
-		recorded, err = at.Write(ctx, w.Registration, []steps.Entry{e})
+		recorded, _, err = at.Write(ctx, w.Registration, []steps.Entry{e})
 	}
 	m.logf("step %s of %s by %s (gone %t): %v %v", name, f.ID, f.Token, w.gone, recorded, err)
 	if err != nil {

@@ -186,7 +186,7 @@ func (p *Population) recordSteps(t *testing.T) {
 	p.Step = ref
 	record := steps.Record{Token: p.Begun.Token, Number: 1, Attempt: 1, Value: []byte("v"), Size: 1, At: 1}
 	large := steps.Record{Token: p.Begun.Token, Number: 2, Attempt: 1, ValueRef: &ref, Size: ref.Size, At: 2}
-	recorded, err := at.Write(ctx, p.Worker, []steps.Entry{
+	recorded, _, err := at.Write(ctx, p.Worker, []steps.Entry{
 		{Future: p.Begun, Name: "charge", Record: record, First: true}, {Future: p.Begun, Name: "large", Record: large},
 	})
 	require.NoError(t, err)

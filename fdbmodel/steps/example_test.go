@@ -25,7 +25,7 @@ func Example() {
 	charge := steps.Entry{Future: future, Name: "charge", First: !future.Steps, Record: steps.Record{
 		Token: future.Token, Number: 1, Attempt: future.Attempt(), Value: []byte("paid"), Size: 4,
 	}}
-	recorded, err := steps.Of(cluster).Write(ctx, worker, []steps.Entry{charge})
+	recorded, _, err := steps.Of(cluster).Write(ctx, worker, []steps.Entry{charge})
 	fmt.Println(recorded, err)
 	all, err := steps.Of(cluster).List(ctx, future.ID)
 	fmt.Println(all[0].Name, string(all[0].Value), err)

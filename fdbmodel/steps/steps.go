@@ -110,11 +110,13 @@ type Entry struct {
 // that has recorded a step is none any more in this run; see Registration.Begin. It
 // reports which are recorded: the claims of others are lost. The numbers and names of the
 // steps of a claim must differ from each other and from those that were recorded before it. An
-// unknown commit is retried, and recognised even if the claim has ended meanwhile.
-func (s *Steps) Write(ctx context.Context, r *fdbmodel.Registration, entries []Entry) (recorded []bool, err error) {
+// unknown commit is retried, and recognised even if the claim has ended meanwhile. It returns the version of
+// the commit.
+func (s *Steps) Write(ctx context.Context, r *fdbmodel.Registration, entries []Entry,
+) (recorded []bool, version kv.Version, err error) {
 	for i := range entries {
 		if err := entries[i].check(); err != nil {
-			return nil, err
+			return nil, kv.NoVersion, err
 		}
 	}
 	futures := func() []*fdbmodel.ClaimedFuture {
@@ -126,7 +128,7 @@ func (s *Steps) Write(ctx context.Context, r *fdbmodel.Registration, entries []E
 		}
 		return all
 	}
-	_, err = r.Under(ctx, kv.Options{Tag: "futura-step"}, false, futures,
+	version, err = r.Under(ctx, kv.Options{Tag: "futura-step"}, false, futures,
 		func(ctx context.Context, tx kv.Attempt, held []bool) error {
 			recorded = held
 			for i := range entries {
@@ -140,9 +142,9 @@ func (s *Steps) Write(ctx context.Context, r *fdbmodel.Registration, entries []E
 			return s.recognise(ctx, tx, entries, recorded)
 		})
 	if err != nil {
-		return nil, err
+		return nil, kv.NoVersion, err
 	}
-	return recorded, nil
+	return recorded, version, nil
 }
 
 func (e *Entry) check() error {

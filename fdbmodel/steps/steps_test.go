@@ -309,7 +309,7 @@ func TestStepsAreBounded(t *testing.T) {
 	} {
 		e := entry(&f, 1, "charge", true)
 		change(&e)
-		_, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{e})
+		_, _, err := steps.Of(s.C).Write(s.Ctx, s.Worker, []steps.Entry{e})
 		require.Error(t, err)
 	}
 	_, err := steps.Of(s.C).Store(s.Ctx, f.ID, f.Token, "large", make([]byte, layout.MaxPut+1))

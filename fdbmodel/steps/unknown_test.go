@@ -77,7 +77,7 @@ func entry(f *fdbmodel.ClaimedFuture, number int, name string, first bool) steps
 }
 
 func write(s *modeltest.Stage, entries ...steps.Entry) []bool {
-	recorded, err := steps.Of(s.C).Write(s.Ctx, s.Worker, entries)
+	recorded, _, err := steps.Of(s.C).Write(s.Ctx, s.Worker, entries)
 	require.NoError(s.T, err)
 	return recorded
 }
