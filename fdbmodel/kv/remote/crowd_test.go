@@ -71,7 +71,9 @@ func crowdChild(path string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	err = Serve(ctx, l, store, ServerOptions{Logger: slog.New(slog.NewTextHandler(os.Stdout, nil))})
+	// The crowd stays, however long it takes to come: without timeouts it is all there at once.
+	err = Serve(ctx, l, store, ServerOptions{Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+		HandshakeTimeout: time.Hour, IdleTimeout: time.Hour, WriteTimeout: time.Hour})
 	failed, closed := store.Err(), store.Close()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
