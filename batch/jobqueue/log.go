@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -278,7 +279,18 @@ func (a *appender) do(ctx context.Context, jobs [][]byte) (uint64, error) {
 	case <-call.done:
 		return call.first, call.err
 	case <-ctx.Done():
+		a.withdraw(call)
 		return 0, ctx.Err()
+	}
+}
+
+// withdraw has a call not be made that has not begun: while the store does not answer, others would pile up, and all
+// come once it does.
+func (a *appender) withdraw(call *appending) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := slices.Index(a.waiting, call); i >= 0 {
+		a.waiting = slices.Delete(a.waiting, i, i+1)
 	}
 }
 

@@ -77,3 +77,29 @@ func TestAnAppendKeepsNoMemoryOfItsCaller(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "first", string(got))
 }
+
+// TestAnAppendThatNobodyWaitsForIsNotBegun has appends end with their contexts while the store does not answer the one
+// before them: they neither pile up nor come later.
+func TestAnAppendThatNobodyWaitsForIsNotBegun(t *testing.T) {
+	t.Parallel()
+	store := storetest.NewSilent(storetest.New(t))
+	log := newLog[string](t, openCluster(t, store), "in")
+	store.Leave()
+	first := make(chan error, 1)
+	go func() {
+		_, err := log.Append(t.Context(), "first")
+		first <- err
+	}()
+	<-store.Asked()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		_, err := log.Append(ctx, "given up")
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	store.Return()
+	require.NoError(t, <-first)
+	at, err := log.Append(t.Context(), "second")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, at)
+}
