@@ -59,7 +59,7 @@ func TestLimitOfAnOwnerElsewhere(t *testing.T) {
 				turn := make(chan struct{}, 1) // a Mutex would hold up virtual time
 				r := &serial{is: c.serial, keeps: c.keeps}
 				r.run = func(ctx context.Context, _ workers.RemoteCall) (workers.RemoteOutcome, error) {
-					most.Store(max(most.Load(), given.Add(1)))
+					raise(&most, given.Add(1))
 					defer given.Add(-1)
 					defer ended.Add(1)
 					err := clock.Sleep(ctx, clock.Real{}, distance)

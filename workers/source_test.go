@@ -74,7 +74,7 @@ func TestSource(t *testing.T) {
 	require.NoError(t, err)
 	var runs, most, owned, mostOwned atomic.Int64
 	count := func(now, most *atomic.Int64) func() {
-		most.Store(max(most.Load(), now.Add(1)))
+		raise(most, now.Add(1))
 		return func() { now.Add(-1) }
 	}
 	large := make([]byte, 2<<20)
@@ -127,12 +127,12 @@ func TestSource(t *testing.T) {
 	require.Eventually(t, func() bool {
 		row, err := cluster.Get(ctx, stored[0].ID)
 		return err == nil && row.State() == layout.Realized
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 
 	// One that runs is stopped, and so is one that times out; the rest is given back at the end.
 	cancelled := d.add("wait", 1, layout.Spec{})[0]
 	d.news()
-	require.Eventually(t, func() bool { return w.Stats().Running == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.Stats().Running == 1 }, time.Minute, time.Millisecond)
 	d.cancel(cancelled)
 	c := <-d.ended
 	require.Equal(t, cancelled, c.Future.ID)
@@ -142,7 +142,7 @@ func TestSource(t *testing.T) {
 	require.Equal(t, layout.KindTimeout, (<-d.ended).Exception.Kind)
 	d.add("wait", slots, layout.Spec{})
 	d.news()
-	require.Eventually(t, func() bool { return w.Stats().Running == slots }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.Stats().Running == slots }, time.Minute, time.Millisecond)
 	stop()
 	for range slots {
 		require.True(t, (<-d.ended).Relinquish)

@@ -99,5 +99,5 @@ func TestAFileThatCantBeReadCostsNoOtherOne(t *testing.T) {
 		copies, err := results.Of(b.cluster).Copies(b.ctx, sound)
 		require.NoError(t, err)
 		return slices.ContainsFunc(copies, func(c results.Copy) bool { return c.Alive })
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
