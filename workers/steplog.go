@@ -99,19 +99,17 @@ func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.Re
 	if l.asked == nil {
 		l.asked, l.used = map[string]int{}, map[string]bool{}
 	}
-	l.asked[name]++
-	if l.calling {
-		l.within[name]++
-	}
-	step := steps.Numbered(name, l.asked[name])
+	step := steps.Numbered(name, l.asked[name]+1)
 	record := cmp.Or(l.earlier.Steps[step], l.made[step])
 	if record == nil {
+		l.count(name)
 		return step, nil, l.full()
 	}
 	value, err := l.value(ctx, step, record)
-	if err != nil {
+	if err != nil { // not counted: a function that asks again must not run the step by the next number
 		return "", nil, unread(fmt.Errorf("step %s of future %s: %w", step, l.job.future.ID, err))
 	}
+	l.count(name)
 	l.used[step] = true
 	recorded := &taskcontext.RecordedStep{Codec: record.Codec, Value: value, Attempt: record.Attempt,
 		Started: time.UnixMilli(record.StartedAt)}
@@ -119,6 +117,14 @@ func (l *stepLog) Ask(ctx context.Context, name string) (string, *taskcontext.Re
 		recorded.Wake = time.UnixMilli(record.Wake)
 	}
 	return step, recorded, nil
+}
+
+// count counts a step that was asked for. It is called under mu.
+func (l *stepLog) count(name string) {
+	l.asked[name]++
+	if l.calling {
+		l.within[name]++
+	}
 }
 
 // call says that middleware, which may call it once more, calls the function, and returns how to say that

@@ -222,6 +222,40 @@ func TestUnrecordedStepsCountNoAttempt(t *testing.T) {
 	require.ErrorAs(t, unread(context.Canceled), &unrecorded)
 }
 
+// TestAStepThatCouldNotBeReadKeepsItsName has a function ask again for a recorded step, by a context that has not ended.
+func TestAStepThatCouldNotBeReadKeepsItsName(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	paid := bytes.Repeat([]byte("p"), steps.MaxInline+1)
+	attempts, charges := 0, 0
+	b.start(Options{Slots: 1}, map[string]Function{"order": func(ctx context.Context, _ []byte) ([]byte, error) {
+		attempts++
+		if _, err := doStep(ctx, "weigh", func() []byte { return nil }); err != nil {
+			return nil, err
+		}
+		charge := func(ctx context.Context) ([]byte, error) {
+			return doStep(ctx, "charge", func() []byte { charges++; return paid })
+		}
+		if attempts == 1 {
+			_, err := charge(ctx)
+			return nil, errors.Join(err, errors.New("cut off"))
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := charge(ended); !errors.Is(err, context.Canceled) {
+			return nil, fmt.Errorf("it was read: %w", err)
+		}
+		return charge(ctx)
+	}})
+	id := b.one("go:order", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 1 })
+	b.awaitOver(id)
+	row := b.row(id)
+	require.Equal(t, layout.Realized, row.State())
+	require.Equal(t, 2, attempts)
+	require.Equal(t, 1, charges)
+	require.Equal(t, []string{"weigh", "charge"}, b.steps(id))
+}
+
 // TestAStepOfADeadWorkerIsLost has the death end the wait for a step, before the store is asked.
 func TestAStepOfADeadWorkerIsLost(t *testing.T) {
 	t.Parallel()
