@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -12,9 +13,8 @@ import (
 )
 
 const (
-	// maxPaces bounds the keys that are remembered; those whose time has come are
-	// forgotten first.
-	maxPaces = 10_000
+	// fewPaces is how many keys are remembered without a look at which of them may be forgotten.
+	fewPaces = 10_000
 	// Of a pace that the cluster keeps, a worker reserves at once what it could start
 	// in reserveFor, and at most maxReserved starts.
 	reserveFor  = 250 * time.Millisecond
@@ -26,8 +26,27 @@ type paces struct {
 	clock   clock.Clock
 	cluster *fdbmodel.Cluster
 	mu      sync.Mutex
-	next    map[string]time.Time
-	shared  map[string]*reserved
+	next    book[time.Time]
+	shared  book[*reserved]
+}
+
+// book has what is remembered of each key. It is swept when it has twice as many keys as the last sweep left, so that
+// a key costs the same however many there are.
+type book[T any] struct {
+	keys map[string]T
+	full int // how many keys it has when it is swept
+}
+
+// sweep makes room for a key: it forgets what is over.
+func (b *book[T]) sweep(isOver func(T) bool) {
+	if b.keys == nil {
+		b.keys, b.full = map[string]T{}, fewPaces
+	}
+	if len(b.keys) < b.full {
+		return
+	}
+	maps.DeleteFunc(b.keys, func(_ string, of T) bool { return isOver(of) })
+	b.full = max(2*len(b.keys), fewPaces)
 }
 
 // reserved are starts at a pace of the cluster that are this worker's.
@@ -60,21 +79,12 @@ func (p *paces) reserveOwn(pace *layout.Pace) time.Time {
 	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.next == nil {
-		p.next = map[string]time.Time{}
-	}
-	if len(p.next) >= maxPaces {
-		for key, at := range p.next {
-			if at.Before(now) {
-				delete(p.next, key)
-			}
-		}
-	}
-	at := p.next[pace.Key]
+	p.next.sweep(func(at time.Time) bool { return at.Before(now) })
+	at := p.next.keys[pace.Key]
 	if at.Before(now) {
 		at = now
 	}
-	p.next[pace.Key] = at.Add(pace.Gap())
+	p.next.keys[pace.Key] = at.Add(pace.Gap())
 	return at
 }
 
@@ -83,20 +93,11 @@ func (p *paces) sharedOf(key string) *reserved {
 	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shared == nil {
-		p.shared = map[string]*reserved{}
-	}
-	if len(p.shared) >= maxPaces {
-		for key, r := range p.shared {
-			if r.isOver(now) {
-				delete(p.shared, key)
-			}
-		}
-	}
-	r := p.shared[key]
+	p.shared.sweep(func(r *reserved) bool { return r.isOver(now) })
+	r := p.shared.keys[key]
 	if r == nil {
 		r = &reserved{turn: make(chan struct{}, 1)}
-		p.shared[key] = r
+		p.shared.keys[key] = r
 	}
 	return r
 }
