@@ -102,7 +102,7 @@ func newKeeper(c *fdbmodel.Cluster, o ObjectOptions, serves bool) (*keeper, erro
 }
 
 func (k *keeper) listen(o ObjectOptions) (err error) {
-	local, err := listenLocal(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()))
+	local, err := listenLocal(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir())
 	if err != nil {
 		return err
 	}

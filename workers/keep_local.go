@@ -14,10 +14,27 @@ import (
 // socketName is how many characters the name of a worker's socket has.
 const socketName = 12
 
-// listenLocal makes a worker's socket in a directory under base that all workers of
+// listenLocal makes a worker's socket under the first of the bases where it can, leaving out empty ones. A base of the
+// environment may be gone, or another user's: su keeps that of the session that it was called in.
+func listenLocal(bases ...string) (net.Listener, error) {
+	var err error
+	for _, base := range bases {
+		if base == "" {
+			continue
+		}
+		l, failed := listenBelow(base)
+		if failed == nil {
+			return l, nil
+		}
+		err = errors.Join(err, failed)
+	}
+	return nil, fmt.Errorf("%w: set XDG_RUNTIME_DIR or TMPDIR to a directory that can be written", err)
+}
+
+// listenBelow makes a worker's socket in a directory under base that all workers of
 // the user share: each removes the sockets of those that were killed. Where another
 // user has taken the directory's name, they share one with a random name.
-func listenLocal(base string) (net.Listener, error) {
+func listenBelow(base string) (net.Listener, error) {
 	dir := filepath.Join(base, fmt.Sprintf("futura-objects-%d", os.Getuid()))
 	l, err := listenIn(dir)
 	if err == nil {

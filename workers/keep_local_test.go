@@ -50,6 +50,23 @@ func TestATakenSocketDirectoryIsNoObstacle(t *testing.T) {
 	}
 }
 
+// TestASocketNeedsOneDirectoryOfSeveral has a base be gone, as the one of a session that has ended.
+func TestASocketNeedsOneDirectoryOfSeveral(t *testing.T) {
+	t.Parallel()
+	base, err := os.MkdirTemp("", "fk")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
+	gone := filepath.Join(base, "file", "gone")
+	require.NoError(t, os.WriteFile(filepath.Dir(gone), nil, 0o600))
+	l, err := listenLocal("", gone, base)
+	require.NoError(t, err)
+	require.Equal(t, base, filepath.Dir(filepath.Dir(l.Addr().String())))
+	require.NoError(t, l.Close())
+	_, err = listenLocal("", gone)
+	require.ErrorContains(t, err, gone)
+	require.ErrorContains(t, err, "set XDG_RUNTIME_DIR or TMPDIR")
+}
+
 func TestObjectsBeyondThisMachineNeedPlainText(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
