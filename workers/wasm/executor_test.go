@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -347,4 +348,19 @@ func TestCachesOfOthersAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, "chmod go-w "+dir)
 		require.NoError(t, os.Chmod(dir, 0o700))
 	}
+}
+
+// TestAModuleWhoseFetchPanicsKeepsNoneOut has the caller recover, as a worker does.
+func TestAModuleWhoseFetchPanicsKeepsNoneOut(t *testing.T) {
+	t.Parallel()
+	inBoth(t, Config{PoolSize: 1}, func(t *testing.T, e *Executor) {
+		require.PanicsWithValue(t, "no such module", func() {
+			_, _ = e.Run(t.Context(), Invocation{CID: "panics",
+				Module: func(context.Context) ([]byte, error) { panic("no such module") }})
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := e.Run(ctx, of("good", printing(1, 1, "good")))
+		require.NoError(t, err)
+	})
 }

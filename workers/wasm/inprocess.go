@@ -99,8 +99,13 @@ func (b *inprocess) program(ctx context.Context, cid string, from fetch) (*share
 	case <-ctx.Done():
 		return nil, ended(ctx)
 	}
+	compiles := false
+	defer func() {
+		if !compiles { // a panic of from leaves the place as well
+			<-b.compiling
+		}
+	}()
 	if p := b.loaded(cid); p != nil {
-		<-b.compiling
 		return p, nil
 	}
 	limit := &timeLimit{limit: b.config.LoadTimeout, doing: "loading the module"}
@@ -108,7 +113,6 @@ func (b *inprocess) program(ctx context.Context, cid string, from fetch) (*share
 	module, err := from(fetching)
 	fetched()
 	if err != nil {
-		<-b.compiling
 		return nil, err
 	}
 	ctx, cancel := withLimit(ctx, limit)
@@ -118,6 +122,7 @@ func (b *inprocess) program(ctx context.Context, cid string, from fetch) (*share
 		err     error
 	}
 	done := make(chan loading, 1)
+	compiles = true
 	b.compilers.Go(func() {
 		compiled, err := b.engine.load(context.WithoutCancel(ctx), module.checked, module.minMemory)
 		if err != nil {
