@@ -222,7 +222,7 @@ func TestUnrecordedStepsCountNoAttempt(t *testing.T) {
 	require.ErrorAs(t, unread(context.Canceled), &unrecorded)
 }
 
-// TestAStepThatCouldNotBeReadKeepsItsName has a function ask again for a recorded step, by a context that has not ended.
+// TestAStepThatCouldNotBeReadKeepsItsName has a function ask again for a recorded step, by a context that goes on.
 func TestAStepThatCouldNotBeReadKeepsItsName(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)

@@ -96,7 +96,7 @@ func stepMutants() []mutant {
 			by:  suites{{of: "workers", run: "WithStepsAgain"}},
 			old: "\t\tl.asked[name] -= n\n", new: "\t\t_ = n\n"},
 		{name: "the second step with a name is the first", file: "workers/steplog.go", by: durable,
-			old: "steps.Numbered(name, l.asked[name])", new: "name"},
+			old: "steps.Numbered(name, l.asked[name]+1)", new: "name"},
 		{name: "a value that memory has no room for is empty", file: "workers/steplog.go",
 			by:  suites{{of: "futures", run: "ValuesOfSteps"}},
 			old: "len(record.Value) == 0 && record.Size > 0 {", new: "len(record.Value) == 0 && record.Size < 0 {"},
