@@ -191,7 +191,7 @@ func (b *processes) compile(ctx context.Context, module source, places chan stru
 		if err != nil {
 			return machineCode{}, asError(KindLost, err)
 		}
-		return machineCode{}, failure
+		return machineCode{}, b.compilerFailure(w, failure)
 	}
 	frame := &content{bytes: body}
 	var c machineCode
@@ -200,7 +200,7 @@ func (b *processes) compile(ctx context.Context, module source, places chan stru
 	return c, frame.err
 }
 
-// compilerFailure says what a compiler ended of.
+// compilerFailure says what a compiler ended of, or what it answered.
 func (b *processes) compilerFailure(w *worker, err error) error {
 	failure := asError(KindLost, err)
 	if failure.Kind != KindLost && failure.Kind != KindMemory {

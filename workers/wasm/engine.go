@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -151,11 +152,8 @@ func (e *engine) close(ctx context.Context) error {
 // cache. Its context bounds nothing. Errors are *Error.
 func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*program, error) {
 	module, err := e.compileAgain(ctx, checked)
-	if errors.Is(err, errStale) || err != nil && e.exchange != nil && e.exchange.given != nil && isCacheError(err) {
-		return nil, fail(kindStale, err)
-	}
 	if err != nil {
-		return nil, failf(KindUnloadable, "the module can't be compiled: %v", err)
+		return nil, e.unloaded(err)
 	}
 	p := &program{module: module, exports: module.ExportedFunctions(), minMemory: minMemory}
 	for _, imported := range module.ImportedFunctions() {
@@ -178,6 +176,17 @@ func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*p
 	_ = module.Close(ctx)
 	return nil, failf(KindUnloadable, "the module exports no function that can be called, such as _start: build it as a "+
 		"command, for Go with GOOS=wasip1 GOARCH=wasm go build")
+}
+
+// unloaded says why a module is not loaded.
+func (e *engine) unloaded(err error) *Error {
+	switch {
+	case isCacheError(err) && strings.Contains(err.Error(), syscall.ENOMEM.Error()):
+		return failf(KindMemory, "there is no memory for the compiled form of the module")
+	case errors.Is(err, errStale), e.exchange != nil && e.exchange.given != nil && isCacheError(err):
+		return fail(kindStale, err)
+	}
+	return failf(KindUnloadable, "the module can't be compiled: %v", err)
 }
 
 // compileAgain compiles a module, and again if its code on disk is damaged or could not be stored.

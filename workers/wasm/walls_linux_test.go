@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,9 @@ func hostileChild() {
 		return
 	}
 	os.Exit(childProcess(func(c *child, kind byte, body []byte) error {
+		if kind == frameCompile && bytes.Contains(body, []byte(starved)) {
+			return c.answer(c.engine.unloaded(fmt.Errorf("%w: %w", errCompilerPanic, syscall.ENOMEM)))
+		}
 		if kind == frameRun {
 			if _, call, _, err := decodeRun(body); err == nil && len(call.args) == 2 && call.args[0] == "attack" {
 				if call.args[1] == stays {
@@ -46,6 +50,20 @@ func hostileChild() {
 		}
 		return c.handle(kind, body)
 	}))
+}
+
+// starved is exported by a module for whose code its compiler gets no memory.
+const starved = "starved"
+
+// TestAModuleForWhoseCodeThereIsNoMemoryMayRunLater has a compiler get memory for all but its result.
+func TestAModuleForWhoseCodeThereIsNoMemoryMayRunLater(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	module := assembler{pages: 1, functions: []function{{export: starved}}}.module()
+	failure := requireKind(t, KindUnloadable, e.Check(t.Context(), starved, module))
+	require.ErrorIs(t, failure, errCompilerMemory)
+	require.ErrorContains(t, failure, "try again in")
+	stillWorks(t, e)
 }
 
 // stays is the name of an attack that ends no call.
