@@ -40,7 +40,8 @@ type stepLog struct {
 	some    bool // of the attempt are recorded
 	runs    int  // steps whose code runs
 	wake    time.Time
-	// seen is the highest version of a commit of its steps.
+	// seen is the highest version of a commit of its steps. One that is not known, after an unknown result, is left out:
+	// the end of the attempt may then conflict with it, and reads again.
 	seen kv.Version
 	// unsure are the numbers of steps with a transaction that may have committed.
 	unsure map[string]int
