@@ -43,17 +43,22 @@ func (b *bed) steps(id layout.ID) (names []string) {
 	return names
 }
 
-// TestAnAttemptWithStepsEndsAtOnce counts conflicts of attempts that fail and that return: the end of one reads what
-// its first step has changed since the claim.
+// TestAnAttemptWithStepsEndsAtOnce counts conflicts of attempts that return, that fail, and whose step has an unknown
+// result: the end of one reads what its first step has changed since the claim.
 func TestAnAttemptWithStepsEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	store := embedded.OpenMemory(embedded.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	b := bedOn(t, store, layout.Config{}, clock.NewVirtual(epoch))
+	db := &cutOff{Database: store}
+	b := bedOn(t, db, layout.Config{}, clock.NewVirtual(epoch))
 	s := seam.Worker{Manual: true}
 	w, err := FromCluster(b.cluster, Options{Slots: 1, Seam: &s})
 	require.NoError(t, err)
+	unknown := 0
 	require.NoError(t, w.Register("order", func(ctx context.Context, args []byte) ([]byte, error) {
+		if string(args) == "unknown" {
+			db.call = func() { unknown++ }
+		}
 		if _, err := doStep(ctx, "charge", func() []byte { return args }); err != nil {
 			return nil, err
 		}
@@ -62,7 +67,7 @@ func TestAnAttemptWithStepsEndsAtOnce(t *testing.T) {
 		}
 		return args, nil
 	}))
-	for _, args := range []string{"returns", "fails"} {
+	for _, args := range []string{"returns", "fails", "unknown"} {
 		id := b.submit(fdbmodel.Submission{Spec: layout.Spec{Function: "go:order"}, Args: []byte(args)})[0]
 		for !stateOf(b, id).Terminal() {
 			_, err := s.Step(b.ctx, b.clock.Now())
@@ -71,6 +76,7 @@ func TestAnAttemptWithStepsEndsAtOnce(t *testing.T) {
 		require.Equal(t, []string{"charge"}, b.steps(id))
 		require.Zero(t, store.Stats().Conflicts, args)
 	}
+	require.Equal(t, 1, unknown)
 	require.NoError(t, s.Leave(b.ctx))
 }
 
